@@ -74,49 +74,6 @@ test('stream: events come as they happen, in order, with a webhook’s body', as
   assert.deepEqual([body.type, body.data], ['suppression.created', { suppression: '' }])
 })
 
-// A node of its own is stopped.
-test('stream: last-event-id resumes after that event, over another node and over a restart', async (t) => {
-  const { caller, open } = await setStage(t)
-  const stopped = await startNode(place, { env, roles: ['api'] })
-  const first = await openStream(t, baseOf(stopped), caller.secret)
-  const ids = await tell(caller, 10, { at: stopped })
-  await until('the events', () => first.events.length === 10)
-  const last = first.events[3]!.id!
-  await stopped.stop()
-  await until('the stream to end with its node', () => first.hasEnded())
-  const late = await tell(caller, 5)
-  const resumed = await open(last)
-  await until('the rest', () => resumed.events.length === 11)
-  assert.deepEqual(idsOf(resumed), [...ids.slice(4), ...late])
-  const more = await tell(caller)
-  await until('one more', () => resumed.events.length === 12)
-  assert.deepEqual(idsOf(resumed).slice(11), more)
-})
-
-// A node of its own: its clock is moved by a week.
-test('stream: an unknown or old last-event-id gets stream.reset first, once', async (t) => {
-  const node = await startNode(await makePlace(t), { env, roles: ['api'] })
-  const caller = await node.createCaller()
-  const open = (last?: string) => openStream(t, baseOf(node), caller.secret, last)
-  const stream = await open()
-  await tell(caller, 1, { at: node })
-  const { id } = await until('the event', () => stream.events[0])
-  const foreign = await node.createCaller()
-  const theirs = await openStream(t, baseOf(node), foreign.secret, id!)
-  await until('a reset for another organization', () => theirs.events[0]?.type === 'stream.reset')
-  for (const last of ['nonsense', '', id!.replace(/^......../, '00000000'), id!.replace(/-\d+$/, '-7')]) {
-    const reset = await open(last)
-    await until(`a reset after ${last}`, () => reset.events[0]?.type === 'stream.reset')
-    const again = await open(reset.events[0]!.id!)
-    const [told] = await tell(caller, 1, { at: node })
-    await until('what happens next', () => again.events[0] && reset.events[1])
-    assert.deepEqual([idsOf(again)[0], idsOf(reset)[1]], [told, told])
-  }
-  node.foundation.clock.advance(7 * day + 60_000)
-  const old = await open(id!)
-  await until('a reset after a week', () => old.events[0]?.type === 'stream.reset')
-})
-
 test('stream: readers that come and go while events are told miss none and get none twice', async (t) => {
   const { caller, open } = await setStage(t)
   const steady = await open()
@@ -282,9 +239,25 @@ test('stream: a revoked key and a suspended organization end it within seconds',
   await until('it to end', () => theirs.hasEnded(), { timeoutMs: 5_000 })
 })
 
-// A node of its own delivers mail and files it.
+test('stream: ids of events are read back, and any other text is none', () => {
+  const cursor = fc.record({
+    xact: fc.bigInt({ min: 0n, max: 2n ** 62n }).map(String),
+    seq: fc.nat(),
+    item: fc.nat(9999),
+  })
+  fc.assert(
+    fc.property(fc.uuid(), cursor, (id, where) => {
+      assert.deepEqual(parseEventId(formatEventId(id, where)), { id, cursor: { ...where } })
+    }),
+  )
+  fc.assert(fc.property(fc.string(), (text) => void parseEventId(text)))
+})
+
+let full: TestNode | null = null
+
+// From here on one more node is up, which delivers mail and files it.
 test('stream: a key sees what its scope names, and one restricted to inboxes sees theirs alone', async (t) => {
-  const node = await startNode(await makePlace(t), { env })
+  const node = (full = await startNode(place, { env }))
   const caller = await node.createCaller()
   const [own, other] = [await caller.api.createInbox(), await caller.api.createInbox()]
   const inboxIds = [own.id as never]
@@ -338,16 +311,43 @@ test('stream: a key sees what its scope names, and one restricted to inboxes see
   assert.ok(first.events.every(isOwn))
 })
 
-test('stream: ids of events are read back, and any other text is none', () => {
-  const cursor = fc.record({
-    xact: fc.bigInt({ min: 0n, max: 2n ** 62n }).map(String),
-    seq: fc.nat(),
-    item: fc.nat(9999),
-  })
-  fc.assert(
-    fc.property(fc.uuid(), cursor, (id, where) => {
-      assert.deepEqual(parseEventId(formatEventId(id, where)), { id, cursor: { ...where } })
-    }),
-  )
-  fc.assert(fc.property(fc.string(), (text) => void parseEventId(text)))
+// It stops the node that delivers.
+test('stream: last-event-id resumes after that event, over another node and over a restart', async (t) => {
+  const { caller, open } = await setStage(t)
+  const stopped = (full ??= await startNode(place, { env }))
+  const first = await openStream(t, baseOf(stopped), caller.secret)
+  const ids = await tell(caller, 10, { at: stopped })
+  await until('the events', () => first.events.length === 10)
+  const last = first.events[3]!.id!
+  await stopped.stop()
+  await until('the stream to end with its node', () => first.hasEnded())
+  const late = await tell(caller, 5)
+  const resumed = await open(last)
+  await until('the rest', () => resumed.events.length === 11)
+  assert.deepEqual(idsOf(resumed), [...ids.slice(4), ...late])
+  const more = await tell(caller)
+  await until('one more', () => resumed.events.length === 12)
+  assert.deepEqual(idsOf(resumed).slice(11), more)
+})
+
+// Last, for it moves the clock by a week.
+test('stream: an unknown or old last-event-id gets stream.reset first, once', async (t) => {
+  const { caller, open } = await setStage(t)
+  const stream = await open()
+  await tell(caller)
+  const { id } = await until('the event', () => stream.events[0])
+  const foreign = await node.createCaller()
+  const theirs = await openStream(t, baseOf(node), foreign.secret, id!)
+  await until('a reset for another organization', () => theirs.events[0]?.type === 'stream.reset')
+  for (const last of ['nonsense', '', id!.replace(/^......../, '00000000'), id!.replace(/-\d+$/, '-7')]) {
+    const reset = await open(last)
+    await until(`a reset after ${last}`, () => reset.events[0]?.type === 'stream.reset')
+    const again = await open(reset.events[0]!.id!)
+    const [told] = await tell(caller)
+    await until('what happens next', () => again.events[0] && reset.events[1])
+    assert.deepEqual([idsOf(again)[0], idsOf(reset)[1]], [told, told])
+  }
+  node.foundation.clock.advance(7 * day + 60_000)
+  const old = await open(id!)
+  await until('a reset after a week', () => old.events[0]?.type === 'stream.reset')
 })

@@ -11,7 +11,7 @@ import type { Api, Inbox } from '../support/api.ts'
 import { makePlace, send, startNode, type TestCaller, type TestNode } from '../support/node.ts'
 import { type Rule, startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
-import { type Scope, until } from '../support/until.ts'
+import { until } from '../support/until.ts'
 
 const hourMs = 3_600_000
 
@@ -52,21 +52,17 @@ interface Stage {
   inbox: Inbox
 }
 
-/** A node that sends through a smarthost which takes what begins with `ok`, refuses `bad` and puts off `busy`. */
-async function start(scope: Scope): Promise<TestNode> {
-  const rule: Rule = ({ stage, command }) => {
-    if (stage !== 'rcpt') return null
-    if (command.includes('<bad')) return '550 5.1.1 no such user'
-    return command.includes('<busy') ? '450 4.2.1 not now' : null
-  }
-  const sink = await startSink(scope, { rule })
-  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  return await startNode(await makePlace(scope), { env })
+/** It takes what begins with `ok`, refuses `bad` and puts off `busy`. */
+const rule: Rule = ({ stage, command }) => {
+  if (stage !== 'rcpt') return null
+  if (command.includes('<bad')) return '550 5.1.1 no such user'
+  return command.includes('<busy') ? '450 4.2.1 not now' : null
 }
+const place = await makePlace({ after })
+const sink = await startSink(place, { rule })
+const node = await startNode(place, { env: { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url } })
 
-const shared = await start({ after })
-
-async function setStage(node = shared): Promise<Stage> {
+async function setStage(): Promise<Stage> {
   const { clock } = node.foundation
   // An hour that ends meanwhile would end the window.
   clock.advance(hourMs - (clock.nowMs() % hourMs))
@@ -155,58 +151,6 @@ async function compare(stage: Stage, name: string): Promise<Metrics> {
   return windows.at(-1)!
 }
 
-// A node of its own: its clock is moved by weeks, and tables are to be empty in the end.
-test('metrics equal a recount of the tables at every moment, folded or not', async (t) => {
-  const stage = await setStage(await start(t))
-  const { node, db, api, inbox } = stage
-  const pick = numbers(7)
-  const { clock } = node.foundation
-  for (let round = 0; round < 5; round++) {
-    await api.want('/v1/suppressions', {
-      method: 'POST',
-      status: 201,
-      body: { email: `ok9@d${round}.test` },
-    })
-    for (let count = 0; count < 6; count++) {
-      const to = Array.from({ length: pick(4) }, (_, i) => {
-        const kind = ['ok', 'ok', 'bad', 'busy'][pick(4)]
-        return `${kind}${i}@d${pick(12)}.test`
-      })
-      await send(api, inbox, [
-        `ok@d${count}.test`,
-        `ok9@d${count}.test`,
-        ...to,
-        ...(pick(4) === 0 ? [inbox.address] : []),
-      ])
-    }
-    const raw = Buffer.from('From: someone@far.test\r\nSubject: Test\r\n\r\nHello.\r\n')
-    const { reply } = await sendMail(node.smtp, { from: 'someone@far.test', to: inbox.address, raw })
-    assert.match(reply, /^250/)
-    await untilQuiet(stage)
-    await compare(stage, `round ${round}`)
-    clock.advance((5 + pick(6)) * hourMs)
-  }
-  await untilQuiet(stage)
-  await cancelQueue(node.foundation, '@relay')
-  await send(api, inbox, ['busy@late.test'])
-  await untilQuiet(stage)
-  await compare(stage, 'after cancelling')
-  clock.advance(80 * hourMs)
-  await untilQuiet(stage)
-  const before = await compare(stage, 'after expiry')
-  for (const fact of Object.keys(before.totals) as (keyof Totals)[])
-    if (fact !== 'complained') assert.ok(before.totals[fact] > 0, `some ${fact}`)
-  await until('all to be folded', async () => {
-    await foldMetrics(node.foundation)
-    return (await db.query('select from metric_delta limit 1')).length === 0
-  })
-  const after = await compare(stage, 'after folding')
-  assert.deepEqual({ ...after, to: before.to }, before)
-  clock.advance(40 * 24 * hourMs)
-  await foldMetrics(node.foundation)
-  assert.deepEqual(await db.query('select from metric'), [])
-})
-
 test('latencies are at most 9.1 % off, and rates are null without anything to divide', async () => {
   const stage = await setStage()
   const { db, caller, api, inbox } = stage
@@ -263,4 +207,56 @@ test('an organization that writes to thousands of domains keeps only the largest
     Array.from({ length: 10 }, (_, i) => `d${i + 1}.test`),
   )
   assert.ok(totals.recipients > 4000)
+})
+
+// Last: it moves the clock by weeks, and tables are to be empty in the end.
+test('metrics equal a recount of the tables at every moment, folded or not', async () => {
+  const stage = await setStage()
+  const { node, db, api, inbox } = stage
+  const pick = numbers(7)
+  const { clock } = node.foundation
+  for (let round = 0; round < 5; round++) {
+    await api.want('/v1/suppressions', {
+      method: 'POST',
+      status: 201,
+      body: { email: `ok9@d${round}.test` },
+    })
+    for (let count = 0; count < 6; count++) {
+      const to = Array.from({ length: pick(4) }, (_, i) => {
+        const kind = ['ok', 'ok', 'bad', 'busy'][pick(4)]
+        return `${kind}${i}@d${pick(12)}.test`
+      })
+      await send(api, inbox, [
+        `ok@d${count}.test`,
+        `ok9@d${count}.test`,
+        ...to,
+        ...(pick(4) === 0 ? [inbox.address] : []),
+      ])
+    }
+    const raw = Buffer.from('From: someone@far.test\r\nSubject: Test\r\n\r\nHello.\r\n')
+    const { reply } = await sendMail(node.smtp, { from: 'someone@far.test', to: inbox.address, raw })
+    assert.match(reply, /^250/)
+    await untilQuiet(stage)
+    await compare(stage, `round ${round}`)
+    clock.advance((5 + pick(6)) * hourMs)
+  }
+  await untilQuiet(stage)
+  await cancelQueue(node.foundation, '@relay')
+  await send(api, inbox, ['busy@late.test'])
+  await untilQuiet(stage)
+  await compare(stage, 'after cancelling')
+  clock.advance(80 * hourMs)
+  await untilQuiet(stage)
+  const before = await compare(stage, 'after expiry')
+  for (const fact of Object.keys(before.totals) as (keyof Totals)[])
+    if (fact !== 'complained') assert.ok(before.totals[fact] > 0, `some ${fact}`)
+  await until('all to be folded', async () => {
+    await foldMetrics(node.foundation)
+    return (await db.query('select from metric_delta limit 1')).length === 0
+  })
+  const after = await compare(stage, 'after folding')
+  assert.deepEqual({ ...after, to: before.to }, before)
+  clock.advance(40 * 24 * hourMs)
+  await foldMetrics(node.foundation)
+  assert.deepEqual(await db.query('select from metric'), [])
 })
