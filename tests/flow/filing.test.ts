@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
+import { meters } from '../../src/base/meters.ts'
 import { deleteOrganization } from '../../src/flow/accounts/delete-organization.ts'
 import { Claims } from '../../src/flow/claims.ts'
 import { fileSpooled } from '../../src/flow/receiving/file.ts'
@@ -11,6 +12,7 @@ import type { MailBytes } from '../../src/mail/parse-worker.ts'
 import { returnPathOf } from '../../src/mail/return-path.ts'
 import { Db, DbFault } from '../../src/postgres/db.ts'
 import { isNodeLock } from '../../src/store/nodes.ts'
+import type { Message } from '../support/api.ts'
 import { joinAsNode } from '../support/claims.ts'
 import { Door } from '../support/door.ts'
 import { openStream } from '../support/event-source.ts'
@@ -154,6 +156,43 @@ test('mail of a batch is filed in the order in which it came, whichever is read 
     ['One', 'Re: One'],
   )
   assert.equal(new Set(messages.map(({ threadId }) => threadId)).size, 1)
+})
+
+async function countWaiting(): Promise<number> {
+  const { values } = await meters.waiting.get()
+  return values[0]?.value ?? 0
+}
+
+test('waiting: what is filed late comes behind what was read, though it was received before', async (t) => {
+  const { api } = await node.createCaller()
+  const inbox = await api.createInbox()
+  const reader = await makeReader(t)
+  const follow = (after: string) =>
+    api.want<{ messages: Message[] }>(`/v1/inboxes/${inbox.id}/messages?after=${after}&wait=20`)
+  await receive(node, inbox.address, small('early'))
+  await db.query(`update spool set due_at = $1::timestamptz + interval '1 hour' where inbox_id = $2`, [
+    clock.now(),
+    inbox.id,
+  ])
+  await receive(node, inbox.address, small('late'))
+  while (await fileSpooled(reader, 64));
+  const { messages: first } = await follow('0')
+  assert.deepEqual(
+    first.map(({ subject }) => subject),
+    ['late'],
+  )
+  const [late] = first
+  const following = follow(late!.id)
+  await until('it to wait', async () => (await countWaiting()) === 1)
+  await db.query('update spool set due_at = $1 where inbox_id = $2', [clock.now(), inbox.id])
+  while (await fileSpooled(reader, 64));
+  const { messages: next } = await following
+  assert.deepEqual(
+    next.map(({ subject }) => subject),
+    ['early'],
+  )
+  // A list by time, or by id, would have passed over it.
+  assert.ok(next[0]!.id < late!.id)
 })
 
 test('a database that is away while mail is filed is no failure of the mail', async (t) => {

@@ -1,11 +1,16 @@
-// What a program writes into names, subjects, addresses and files, as a stranger's mail server receives it and strangers read it.
+// What a program writes into names, subjects, addresses and files, as a stranger's mail server receives it and strangers read it;
+// answers to hostile mail among it.
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
-import type { Answer, Refusal, Submission } from '../support/api.ts'
+import fc from 'fast-check'
+import type { Acceptance, Answer, Message, Refusal, Submission } from '../support/api.ts'
+import { fakeClamd, streamed } from '../support/clamd.ts'
 import { type Deployment, deploy, makeSender, type Sender } from '../support/deployment.ts'
+import { faultOfHeader, faultOfReading, hostileMail } from '../support/hostile-headers.ts'
 import { openReaders, type ReadMail } from '../support/mail-readers.ts'
 import { type Sink, startSink } from '../support/sink.ts'
+import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 
 const readers = openReaders()
@@ -16,8 +21,15 @@ const endings: (() => void | Promise<void>)[] = []
 before(async () => {
   const scope = { after: (end: () => void | Promise<void>) => void endings.push(end) }
   sink = await startSink(scope)
-  const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-  deployment = await deploy(scope, { nodes: 1, env, roles: ['api', 'delivery'] })
+  const clamd = await fakeClamd(scope, (socket, received) => {
+    if (streamed(received)) socket.end('stream: OK\0')
+  })
+  const env = {
+    POSTHORN_DELIVERY: 'relay',
+    POSTHORN_RELAY_URL: sink.url,
+    POSTHORN_CLAMD: `${clamd.host}:${clamd.port}`,
+  }
+  deployment = await deploy(scope, { nodes: 1, env, roles: ['api', 'mx', 'jobs', 'delivery'] })
   sender = await makeSender(deployment)
 })
 after(async () => {
@@ -315,3 +327,133 @@ test('check 39: what a file says of its type stays what it is', async (t) => {
       await assertReadAs(raw, read, [['a.bin', wanted, contentId ?? null, png]])
     })
 })
+
+interface Shown extends Omit<Message, 'attachments'> {
+  attachments: { id: string; scanState: string; contentId: string | null; disposition: string }[]
+}
+
+test('inline images, empty files and many of them reach other parsers, our own inboxes and downloads', async () => {
+  const { api } = await deployment.nodes[0]!.createCaller()
+  const inbox = await api.createInbox()
+  const png = Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), randomBytes(500)])
+  const files: { filename: string; contentType: string; content: Buffer; contentId?: string }[] = [
+    { filename: 'logo.png', contentType: 'image/png', content: png, contentId: 'logo' },
+    {
+      filename: 'foot.gif',
+      contentType: 'image/gif',
+      content: randomBytes(80),
+      contentId: 'foot.1@posthorn',
+    },
+    { filename: 'empty.txt', contentType: 'text/plain', content: Buffer.alloc(0) },
+    { filename: 'bytes.bin', contentType: 'application/octet-stream', content: randomBytes(3000) },
+    ...Array.from({ length: 96 }, (_, i) => ({
+      filename: `${i}.txt`,
+      contentType: 'text/plain',
+      content: Buffer.from(`file ${i}`),
+    })),
+  ]
+  const body = {
+    to: [{ email: 'someone@far.test' }, { email: inbox.address }],
+    subject: 'Images',
+    text: 'See.',
+    html: '<img src="cid:logo"><img src="cid:foot.1@posthorn">',
+    attachments: files.map(({ content, ...file }) => ({ ...file, content: content.toString('base64') })),
+  }
+  const { message } = await api.want<{ message: Shown }>(`/v1/inboxes/${inbox.id}/messages`, {
+    method: 'POST',
+    status: 202,
+    idempotencyKey: 'with-images',
+    body,
+  })
+  const wanted = files.map(({ contentId = null, content }) => [contentId, content.toString('hex')])
+  const byPlace = (all: (string | null)[][]) => all.map((one) => one.join(' ')).sort()
+  const [copy] = await until('it to go out', () => {
+    const copies = sink.copiesOf(message.internetMessageId)
+    return copies.length > 0 ? copies : null
+  })
+  for (const reader of readers) {
+    const { attachments, html } = await reader.read(copy!.raw)
+    const seen = attachments.map(({ contentId, content }) => [contentId, content.toString('hex')])
+    assert.deepEqual(byPlace(seen), byPlace(wanted), reader.name)
+    assert.match(html, /<img src="cid:logo">/, reader.name)
+  }
+  const scanned = async (of: { id: string }) => {
+    return await until('it to be scanned', async () => {
+      const shown = await api.want<Shown>(`/v1/messages/${of.id}`)
+      return shown.attachments.every(({ scanState }) => scanState === 'clean') ? shown : null
+    })
+  }
+  const received = await until('it to arrive', async () => {
+    return (await api.exported(inbox.id)).find(({ direction }) => direction === 'inbound')
+  })
+  for (const shown of [await scanned(message), await scanned(received)]) {
+    const downloads = []
+    for (const { id, contentId } of shown.attachments)
+      downloads.push([
+        contentId,
+        (await api.bytes(`/v1/messages/${shown.id}/attachments/${id}`)).toString('hex'),
+      ])
+    assert.deepEqual(byPlace(downloads), byPlace(wanted), shown.direction)
+    const inline = shown.attachments.filter(({ disposition }) => disposition === 'inline')
+    assert.deepEqual(inline.map(({ contentId }) => contentId).sort(), ['foot.1@posthorn', 'logo'])
+  }
+})
+
+const seed = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
+const count = 30 * Number(process.env['FUZZ_FACTOR'] ?? 1)
+const known = [
+  { header: 'Subject: =?utf-8?q?hello=0D=0ABcc:_evil@evil.test?=\r\nFrom: a@far.test\r\n', from: '' },
+  { header: 'Subject: no sender at all\r\n', from: '' },
+]
+
+test(`hostile 4: whatever is received, its thread can be answered and the answer leaves (seed ${seed})`, async (t) => {
+  const node = deployment.nodes[0]!
+  const { api } = await node.createCaller()
+  const inbox = await api.createInbox()
+  const mails = [...known, ...fc.sample(hostileMail, { numRuns: count, seed })]
+  for (const { header, from } of mails) {
+    const raw = Buffer.from(`${header}\r\nbody\r\n`, 'latin1')
+    const sent = await sendMail(node.smtp, { from, to: inbox.address, raw })
+    assert.equal(sent.outcome, 'accepted', `${sent.reply} for ${JSON.stringify(header)}`)
+  }
+  const sql =
+    'select id, thread_id as thread, internet_message_id as mid from message where inbox_id = $1 order by seq'
+  const filed = await until('all to be filed', async () => {
+    const rows = await node.foundation.db.query<{ id: string; thread: string; mid: string }>(sql, [inbox.id])
+    return rows.length === mails.length ? rows : null
+  })
+  let answered = 0
+  for (const { id, thread, mid } of filed) {
+    const path = `/v1/threads/${thread}/replies`
+    const body = { targetMessageId: id, text: 'T', replyAll: true }
+    const call = { method: 'POST', idempotencyKey: randomUUID(), body }
+    const answer = await api.call<Acceptance & Refusal & { submission: { recipients: unknown[] } }>(
+      path,
+      call,
+    )
+    if (answer.status !== 202) {
+      assertRefusal(answer)
+      continue
+    }
+    answered++
+    const { message, submission } = answer.body
+    const [row] = await node.foundation.db.query<{ mid: string }>(
+      'select internet_message_id as mid from message where id = $1',
+      [message.id],
+    )
+    const raw = await until('the answer to leave', () => {
+      const copies = sink.copiesOf(row!.mid)
+      return copies.length === submission.recipients.length ? copies[0]!.raw : null
+    })
+    const meant = message as unknown as Parameters<typeof faultOfReading>[2]
+    assert.equal(faultOfHeader(raw, mid, ['received', 'dkim-signature', 'auto-submitted']), null)
+    for (const reader of readers) assert.equal(await faultOfReading(reader, raw, meant), null)
+  }
+  t.diagnostic(`${answered} of ${mails.length} had somebody to answer`)
+  assert.ok(answered > 1 && answered < mails.length)
+})
+
+function assertRefusal({ status, body }: Answer<Refusal>): void {
+  assert.deepEqual([status, body.error], [400, 'invalid_request'])
+  assert.match(body.message, /must be a message that has an address to reply to$/)
+}

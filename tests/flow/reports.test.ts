@@ -3,7 +3,9 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { after, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { newId, newUuid, type SubmissionId } from '../../src/base/ids.ts'
+import { checkOperatorMail } from '../../src/cli/doctor/operator-mail.ts'
 import { dropOldMail, readReports } from '../../src/flow/reports/read-report.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
 import type { MailBytes } from '../../src/mail/parse-worker.ts'
@@ -11,6 +13,7 @@ import { returnPathOf } from '../../src/mail/return-path.ts'
 import { insertReceived } from '../../src/store/mailbox/spool.ts'
 import type { Acceptance, Submission } from '../support/api.ts'
 import { joinAsNode } from '../support/claims.ts'
+import { registerDomain } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { makePlace, send, startNode, type TestCaller, type TestNode, untilStates } from '../support/node.ts'
 import { type Sink, startSink } from '../support/sink.ts'
@@ -30,7 +33,11 @@ interface Stage {
 
 const place = await makePlace({ after })
 const sink = await startSink(place)
-const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+const env = {
+  POSTHORN_DELIVERY: 'relay',
+  POSTHORN_RELAY_URL: sink.url,
+  POSTHORN_MAIL_HOST: 'mx.posthorn.test',
+}
 /** Its node sends everything through one smarthost. */
 const stage: Stage = { sink, node: await startNode(place, { env }) }
 const unreadPlace = await makePlace({ after })
@@ -630,3 +637,54 @@ async function keep(
   const bound = { mails: 1e6, bytes: 1e9, share: 1 }
   await insertReceived(db.writer, rows, { operator: bound, feedback: bound, return_path: bound }, clock.now())
 }
+
+/** RFC 8460. */
+const tlsReport = {
+  'organization-name': 'Far',
+  policies: [{ policy: { 'policy-type': 'sts' }, summary: { 'total-successful-session-count': 1 } }],
+}
+const rawTlsReport = Buffer.from(
+  [
+    ...['From: tls@far.test', 'Subject: Report Domain: life.example', 'TLS-Report-Domain: life.example'],
+    ...[
+      'MIME-Version: 1.0',
+      'Content-Type: application/tlsrpt+gzip',
+      'Content-Transfer-Encoding: base64',
+      '',
+    ],
+    gzipSync(JSON.stringify(tlsReport)).toString('base64'),
+    '',
+  ].join('\r\n'),
+)
+
+test('a report about TLS is taken at the address of the record, and at no other address of a domain', async () => {
+  const { node } = unread
+  await node.foundation.db.query('delete from kept_mail')
+  const { api } = await node.createCaller()
+  const { records } = await registerDomain(api, 'life.example')
+  const { value } = records.find(({ purpose }) => purpose === 'tls_rpt')!
+  assert.equal(value, 'v=TLSRPTv1; rua=mailto:tls-reports@mx.posthorn.test')
+
+  const send = async (to: string) => {
+    const { outcome, reply } = await sendMail(node.smtp, { from: 'tls@far.test', to, raw: rawTlsReport })
+    return `${outcome} ${reply.slice(0, 9)}`
+  }
+  for (const to of [
+    'tls-reports@mx.posthorn.test',
+    'TLS-Reports+life@MX.posthorn.test',
+    'tlsrpt@mx.posthorn.test',
+  ])
+    assert.equal(await send(to), 'accepted 250 2.0.0', to)
+  for (const to of ['tls-reports@inbox.test', 'tls@mx.posthorn.test', 'tls-reports@bounce.inbox.test'])
+    assert.match(await send(to), /^refused 550 5\./, to)
+  const kept = await node.foundation.db.query('select purpose, address from kept_mail order by id')
+  assert.deepEqual(kept, [
+    { purpose: 'operator', address: 'tls-reports@mx.posthorn.test' },
+    { purpose: 'operator', address: 'TLS-Reports+life@mx.posthorn.test' },
+    { purpose: 'operator', address: 'tlsrpt@mx.posthorn.test' },
+  ])
+  // They are no letters that wait for an answer.
+  assert.equal((await checkOperatorMail(node.foundation.db)).detail, 'nothing is unread')
+  assert.equal(await send('postmaster@mx.posthorn.test'), 'accepted 250 2.0.0')
+  assert.equal((await checkOperatorMail(node.foundation.db)).detail, '1 mail to postmaster@ is unread')
+})

@@ -20,6 +20,7 @@ import { gtube, makeRspamd, rspamdMissing } from '../support/rspamd.ts'
 import { sealMail } from '../support/seal-mail.ts'
 import { dmarcZone, joinZones, keyZone, signed, signing } from '../support/sender-cases/case-book.ts'
 import { startSink } from '../support/sink.ts'
+import { Sender } from '../support/transaction.ts'
 import { type Scope, until } from '../support/until.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 
@@ -53,6 +54,7 @@ const zone = joinZones(
   ...['bank.test', 'unsure.test', 'keyless.test'].map(bankZone),
   ...['lists.test', 'mailer.test'].map((domain) => keyZone(domain)),
   dmarcZone('closed.test', 'v=DMARC1; p=none'),
+  dmarcZone('bank.example', 'v=DMARC1; p=reject'),
   { 'closed.test': { TXT: ['v=spf1 -all'] }, [mailHost]: { A: ['127.0.0.1'] } },
 )
 
@@ -97,6 +99,9 @@ async function setStage({ place, node, dns } = shared): Promise<Stage> {
   return { place, node, dns, ...caller, inbox: await caller.api.createInbox() }
 }
 
+const { inbox: forgedTo } = await setStage()
+const forger = new Sender(shared.node.smtp)
+
 const text = (domain: string, body = 'Hello.\r\n', fields = '') =>
   `From: Ann <ann@${domain}>\r\nTo: box@inbox.test\r\nSubject: Hello\r\nDate: Mon, 1 Jan 2024 00:00:00 +0000\r\nMessage-ID: <1@${domain}>\r\n${fields}\r\n${body}`
 
@@ -124,7 +129,7 @@ async function countRows({ node }: Stage, table: string): Promise<number> {
   return row!.count
 }
 
-function blobsIn({ place }: Stage): string[] {
+function blobsIn({ place }: Pick<Stage, 'place'>): string[] {
   const folder = join(place.folder, 'blobs')
   const names = existsSync(folder) ? (readdirSync(folder, { recursive: true }) as string[]) : []
   return names.filter((name) => name.includes('/'))
@@ -394,3 +399,67 @@ test(
     assert.ok(most < median + 1_000, `${most} ms`)
   },
 )
+
+const forged = '550 5.7.2'
+const wish = { TXT: ['v=DMARC1; p=reject'] }
+async function sendForgery(header: string): Promise<string> {
+  const raw = `${header}\r\n\r\nPay me.\r\n`
+  return (await forger.send({ to: [forgedTo.address], from: 'a@evil.example', raw })).at(-1)!
+}
+
+test('check 55: who is shown as the author is whose domain is asked, however the field is written', async () => {
+  const headers = [
+    'From: ceo@bank.example',
+    'From: a@evil.example\r\nFrom: ceo@bank.example',
+    'From: <ceo @ bank . example>',
+    'From: <ceo@bank(x).example>',
+    'From: ceo@bank.example.',
+    'From: <a b@d1.example>, <a b@d2.example>, <a b@d3.example>, CEO <ceo@bank.example>',
+  ]
+  for (const header of headers) assert.equal(await sendForgery(header), forged, header)
+  assert.equal(await sendForgery('From: a@evil.example'), '250 2.0.0')
+})
+
+test('check 55: a header that is too large to be judged is refused, and leaves no file', async () => {
+  const before = blobsIn(shared)
+  const padding = `X: ${'x'.repeat(900)}\r\n`.repeat(300)
+  assert.equal(await sendForgery(`${padding}From: ceo@bank.example`), '552 5.3.4')
+  assert.deepEqual(blobsIn(shared), before)
+})
+
+// The last one, for it uses up the questions of its network.
+test('check 52: who has used up the questions of his network is put off, and gets no forgery in', async () => {
+  const { dns } = shared
+  const names = Array.from({ length: 1_200 }, (_, index) => `s${index}._domainkey.evil.example`)
+  for (const name of names) {
+    dns.set(name, {})
+    dns.fail(name, 'silent')
+  }
+  const signature = (index: number) =>
+    `DKIM-Signature: v=1; a=rsa-sha256; d=evil.example; s=s${index}; h=from; bh=eA==; b=eA==\r\n`
+  const signatures = (first: number) =>
+    Array.from({ length: 8 }, (_, index) => signature(first + index)).join('')
+  const flood = Array.from({ length: 150 }, (_, index) =>
+    sendForgery(`${signatures(8 * index)}From: a@evil.example`),
+  )
+  const asked = () =>
+    new Set(dns.asked.map(({ name }) => name).filter((name) => name.endsWith('_domainkey.evil.example'))).size
+  // A domain that nobody has asked about yet for each try: a policy that is known needs no question.
+  let tries = 0
+  const forge = async () => {
+    const domain = `safe${++tries}.example`
+    dns.set(`_dmarc.${domain}`, wish)
+    const headers = [`From: ceo@${domain}`, `From: ceo@${domain}\r\nFrom: a@evil.example`]
+    const replies = await Promise.all(headers.map(sendForgery))
+    for (const reply of replies) assert.ok(['451 4.7.1', forged].includes(reply), reply)
+    return replies.every((reply) => reply === '451 4.7.1') ? headers : null
+  }
+  const headers = await until('a forger to be put off', forge)
+  // A third of 1,024, but for the forger's own.
+  assert.ok(asked() >= 335, `${asked()}`)
+  await Promise.all(flood)
+  for (const header of headers)
+    assert.equal(await until('the policy', async () => answered(await sendForgery(header))), forged)
+})
+
+const answered = (reply: string) => (reply.startsWith('451') ? null : reply)
