@@ -1,27 +1,177 @@
-// Mail that waits at a node that delivers nothing: what a claim, a deletion and the states in SQL make of it. Also on PostgreSQL 15.
+// Mail that waits at a node that delivers nothing: whose its queue is, what is claimed of it, and how it ends. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import pg from 'pg'
+import type { SubmissionId } from '../../src/base/ids.ts'
 import { recipientMoves, submissionStatusOf } from '../../src/flow/states.ts'
-import { claimDeliveries } from '../../src/store/sending/deliveries.ts'
+import { Db } from '../../src/postgres/db.ts'
+import { joinNodes } from '../../src/store/nodes.ts'
+import { claimDeliveries, type DeliveryResult, recordResults } from '../../src/store/sending/deliveries.ts'
 import { RoundRobin } from '../../src/store/sending/round-robin.ts'
-import { routeLeases } from '../../src/store/sending/routes.ts'
+import {
+  findAmong,
+  findOrphaned,
+  reclaimOrphans,
+  routeLeases,
+  walkQueues,
+} from '../../src/store/sending/routes.ts'
 import type { DeliveryStatus } from '../../src/store/status.ts'
 import type { Submission } from '../support/api.ts'
 import { untilLocked } from '../support/lock-waits.ts'
-import { makePlace, send, startNode } from '../support/node.ts'
+import { makePlace, send, startNode, untilStates } from '../support/node.ts'
+import { startSink } from '../support/sink.ts'
+import { until } from '../support/until.ts'
 
 const place = await makePlace({ after })
-const node = await startNode(place, { roles: ['api'] })
+const sink = await startSink(place)
+const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
+const node = await startNode(place, { env, roles: ['api'] })
 const { db, clock } = node.foundation
 
-// First: the claim finds no other mail.
-test('check 46: what is suppressed while a claim waits for its queue is not attempted', async (t) => {
+/** An organization with an inbox, and a queue that nobody has had, where nothing waits. */
+async function setQueueStage() {
+  await db.query('delete from delivery')
+  await db.query(
+    'update route set owner = null, epoch = 0, lease_until = null, paused = false, not_before = null',
+  )
   const { api } = await node.createCaller()
-  await send(api, await api.createInbox(), ['gone@far.test'])
+  return { api, inbox: await api.createInbox() }
+}
+
+const leaseMs = 15_000
+const nowhere = { smtp: null, capture: null, mark: null, program: null }
+
+/** Takes over what it finds: among the queues named, or in a walk through all of them. */
+async function acquire(nodeId: number, among: string[] | null = null) {
+  const at = new Date()
+  const find = async () => {
+    const { candidates } = await walkQueues(db, nodeId, at, { from: null, max: 100 })
+    return [...candidates, ...(await findOrphaned(db, nodeId))]
+  }
+  const found = among ? await findAmong(db.writer, nodeId, at, among) : await find()
+  const keys = found.map(({ key }) => key)
+  return await routeLeases.acquire(db.writer, { nodeId, leaseMs }, at, keys)
+}
+
+/** Acquires once the server has seen the end of the earlier owner's connection. */
+async function takeOver(nodeId: number) {
+  return await until('the lock to have fallen', async () => (await acquire(nodeId))[0])
+}
+
+function delivered(claim: { submissionId: SubmissionId; position: number }, epoch: number): DeliveryResult {
+  const told = { type: 'delivered', at: new Date(), attempt: 1, remote: null, enhancedStatus: null }
+  return {
+    submissionId: claim.submissionId,
+    position: claim.position,
+    route: '@relay',
+    epoch,
+    status: 'delivered',
+    dueAt: null,
+    response: '250 ok',
+    failureCode: null,
+    outcome: { ...told, classification: null, queuedAt: null, beganAt: null, conversation: null },
+  }
+}
+
+test('check 93: under an epoch that has passed nothing is claimed, recorded, renewed or let go', async (t) => {
+  const { api, inbox } = await setQueueStage()
+  const { submission } = await send(api, inbox, ['a@far.test', 'b@far.test'])
+  const [first, second] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
+  t.after(() => second.leave())
+  const [route] = await acquire(first.id)
+  assert.deepEqual([route!.key, route!.epoch], ['@relay', 1])
+  assert.deepEqual(await acquire(second.id), [])
+  assert.deepEqual(await acquire(second.id, ['@relay']), [])
+  const claim = (epoch: number, wanted: number) =>
+    claimDeliveries(
+      db.writer,
+      { route: '@relay', epoch, wanted, passedOver: [], rounds: new RoundRobin() },
+      new Date(),
+    )
+  const [claimed] = await claim(1, 1)
+  assert.equal(claimed!.attempts, 1)
+
+  // Its lock falls, as at a kill -9: the queue is taken over at once, whatever is left of the lease.
+  await first.leave()
+  const taken = await takeOver(second.id)
+  assert.deepEqual([taken.key, taken.epoch], ['@relay', 2])
+  assert.equal(await reclaimOrphans(db.writer, taken, new Date()), 1)
+  assert.deepEqual(await claim(1, 5), [])
+  assert.deepEqual(await recordResults(db.writer, [delivered(claimed!, 1)], new Date()), [false])
+  assert.deepEqual(await routeLeases.renew(db.writer, first.id, [route!], leaseMs), [])
+  await routeLeases.release(db.writer, first.id, route!)
+  assert.equal((await routeLeases.renew(db.writer, second.id, [taken], leaseMs)).length, 1)
+  await routeLeases.release(db.writer, second.id, { key: '@relay', epoch: 1 })
+  assert.equal((await routeLeases.renew(db.writer, second.id, [taken], leaseMs)).length, 1)
+
+  const again = await claim(2, 5)
+  assert.deepEqual(again.map(({ attempts }) => attempts).sort(), [1, 2])
+  const both = again.map((one) => delivered(one, 2))
+  assert.deepEqual(await recordResults(db.writer, both, new Date()), [true, true])
+  assert.deepEqual(await recordResults(db.writer, both, new Date()), [false, false])
+  await untilStates(api, submission.id, 'delivered', 'delivered')
+  const { events } = await api.want<{ events: { type: string }[] }>(`/v1/submissions/${submission.id}/events`)
+  assert.deepEqual(
+    events.map(({ type }) => type),
+    ['accepted', 'attempted', 'delivered', 'delivered'],
+  )
+})
+
+test('check 93: what a killed owner left on a paused queue is given back, so that it can be cancelled', async (t) => {
+  const { api, inbox } = await setQueueStage()
+  await send(api, inbox, ['a@far.test'])
+  const [first, second] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
+  t.after(() => second.leave())
+  await acquire(first.id)
+  const claim = { route: '@relay', epoch: 1, wanted: 5, passedOver: [], rounds: new RoundRobin() }
+  await claimDeliveries(db.writer, claim, new Date())
+  await db.query('update route set paused = true')
+  await first.leave()
+  const route = await takeOver(second.id)
+  assert.equal(await reclaimOrphans(db.writer, route, new Date()), 1)
+  await routeLeases.release(db.writer, second.id, route)
+  assert.deepEqual(await acquire(second.id), [])
+})
+
+test('check 96: mail accepted by one node goes out at once through another, though older mail there waits for hours', async (t) => {
+  const { api, inbox } = await setQueueStage()
+  const sender = await startNode(place, { env, roles: ['delivery'] })
+  t.after(() => sender.stop())
+  sink.rule = ({ stage }) => (stage === 'rcpt' ? '451 4.7.1 greylisted' : null)
+  const waiting = await send(api, inbox, ['slow@far.test'])
+  await untilStates(api, waiting.submission.id, 'deferred')
+  await db.query(`update delivery set due_at = due_at + interval '6 hours' where status = 'deferred'`)
+  sink.rule = () => null
+  await until('its line to be closed', () => sink.open === 0)
+  const startMs = performance.now()
+  const { submission } = await send(api, inbox, ['quick@far.test'])
+  await untilStates(api, submission.id, 'delivered')
+  assert.ok(performance.now() - startMs < 5_000)
+})
+
+test('what a node does not know: the lock of another database is none of ours', async (t) => {
+  const { api, inbox } = await setQueueStage()
+  await send(api, inbox, ['a@far.test'])
+  const [dead, alive] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
+  t.after(() => alive.leave())
+  const there = await makePlace(t)
+  const foreign = new Db({ connection: there.connection })
+  there.after(() => foreign.close())
+  await foreign.query(`select setval('node_id', $1, false)`, [dead.id])
+  const namesake = await joinNodes(foreign, nowhere, new Date())
+  there.after(() => namesake.leave())
+  assert.equal(namesake.id, dead.id)
+  assert.equal((await acquire(dead.id)).length, 1)
+  await dead.leave()
+  assert.equal((await takeOver(alive.id)).epoch, 2)
+})
+
+test('check 46: what is suppressed while a claim waits for its queue is not attempted', async (t) => {
+  const { api, inbox } = await setQueueStage()
+  await send(api, inbox, ['gone@far.test'])
   const owner = { nodeId: 1, leaseMs: 60_000 }
-  const [route] = await routeLeases.acquire(db.writer, owner, clock.now(), ['@capture'])
+  const [route] = await routeLeases.acquire(db.writer, owner, clock.now(), ['@relay'])
   const holder = new pg.Client(place.connection)
   await holder.connect()
   t.after(() => holder.end())
