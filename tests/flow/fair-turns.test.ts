@@ -1,14 +1,15 @@
-// Turns between organizations: mail that is slow to read, and however much of it, holds up its own and nobody else's. Also on PostgreSQL 15.
+// Claims of what waits, and turns between organizations: mail that is slow, and however much of it, holds up its own alone. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, beforeEach, type TestContext, test } from 'node:test'
 import type { OrganizationId } from '../../src/base/ids.ts'
 import type { TimeLimit } from '../../src/base/thread-pool.ts'
+import { Claims } from '../../src/flow/claims.ts'
 import { fileSlow, fileSpooled } from '../../src/flow/receiving/file.ts'
 import { readReports } from '../../src/flow/reports/read-report.ts'
 import type { ReportAddress } from '../../src/mail/bounce/report.ts'
 import { ParsePool, ParseTimedOut } from '../../src/mail/parse-pool.ts'
 import type { Tx } from '../../src/postgres/db.ts'
-import { claimWork, type WorkClaim, type WorkKind } from '../../src/store/work.ts'
+import { claimWork, putBackWork, type WorkClaim, type WorkKind } from '../../src/store/work.ts'
 import type { Message } from '../support/api.ts'
 import { addWork, joinAsNode } from '../support/claims.ts'
 import { makePlace, startNode } from '../support/node.ts'
@@ -285,4 +286,77 @@ test('hostile 17: scanning takes organizations in turn, and passes over those th
   assert.deepEqual([await claim(null), await claim(order[0]!), await claim(order[1]!)], [...order, order[0]])
   assert.equal(await claim(ours.id, [theirs.id]), ours.id)
   assert.equal(await claim(null, [theirs.id, ours.id]), undefined)
+})
+
+const owner = '00000000-0000-7000-8000-000000000001'
+const wanted = { limit: 64, maxBytes: 1 << 20 }
+
+for (const [kind, table] of [
+  ['mail', 'spool'],
+  ['report', 'kept_mail'],
+  ['scan', 'scan'],
+] as const)
+  test(`${kind}: a claim is its node's until it is given back, its time is over, or the node is gone`, async (t) => {
+    await addWork(foundation, kind, [{ id: 'one', organization: owner }])
+    const failures = async () =>
+      (await db.query<{ failures: number }>(`select failures from ${table}`))[0]!.failures
+    const [first, second] = [await joinAsNode(t, foundation), await joinAsNode(t, foundation)]
+    const [mine, theirs] = [first.claims(kind), second.claims(kind)]
+    const { claim, ids } = (await mine.take(wanted))!
+    assert.deepEqual(ids, ['one'])
+    for (const claims of [mine, theirs]) assert.deepEqual((await claims.take(wanted))!.ids, [])
+    await mine.giveBack(claim, ids)
+    assert.equal(await failures(), 0)
+
+    const late = (await mine.take(wanted))!
+    assert.deepEqual(late.ids, ['one'])
+    await db.query(`update ${table} set claimed_until = now() - interval '1 s'`)
+    const taken = (await theirs.take(wanted))!
+    assert.deepEqual([taken.ids, await failures()], [['one'], 1])
+    assert.deepEqual(await putBackWork(db.writer, late.claim, ['one'], { failures: 1 }), [])
+    assert.equal(await failures(), 1)
+
+    await second.leave()
+    const [again] = (await mine.take(wanted))!.ids
+    assert.deepEqual([again, await failures()], ['one', 2])
+    assert.deepEqual(await putBackWork(db.writer, taken.claim, ['one']), [])
+  })
+
+test('a node without a number claims nothing', async () => {
+  await addWork(foundation, 'mail', [{ id: 'one', organization: owner }])
+  const claims = new Claims({ db, clock, nodeId: () => null }, 'mail')
+  assert.equal(await claims.take(wanted), null)
+})
+
+test('what was claimed and lost is taken alone', async (t) => {
+  await addWork(
+    foundation,
+    'mail',
+    ['one', 'two', 'three'].map((id) => ({ id, organization: owner })),
+  )
+  const lost = await joinAsNode(t, foundation)
+  assert.equal((await lost.claims('mail').take({ ...wanted, limit: 2 }))!.ids.length, 2)
+  await lost.leave()
+  const claims = (await joinAsNode(t, foundation)).claims('mail')
+  const counts: number[] = []
+  for (;;) {
+    const { ids } = (await claims.take(wanted))!
+    if (ids.length === 0) break
+    counts.push(ids.length)
+  }
+  assert.deepEqual(counts, [1, 1, 1])
+})
+
+test('claims at the same time share the work: each has some, and none has the same', async (t) => {
+  const all = Array.from({ length: 300 }, (_, i) => ({ id: `${i}`, organization: owner }))
+  await addWork(foundation, 'mail', all)
+  const { claims } = await joinAsNode(t, foundation)
+  const taken = await Promise.all(
+    Array.from({ length: 6 }, () => claims('mail').take({ ...wanted, limit: 50 })),
+  )
+  assert.deepEqual(
+    taken.map((one) => one!.ids.length),
+    Array(6).fill(50),
+  )
+  assert.equal(new Set(taken.flatMap((one) => one!.ids)).size, 300)
 })

@@ -17,6 +17,7 @@ import {
   startNode,
   type TestCaller,
   type TestNode,
+  untilStates,
 } from '../support/node.ts'
 import { Sender } from '../support/transaction.ts'
 import { until } from '../support/until.ts'
@@ -26,6 +27,12 @@ const taken = ['250 2.1.5', '250 2.0.0']
 
 const env = { POSTHORN_DELIVERY: 'capture', POSTHORN_MAIL_HOST: 'mx.dep.test' }
 const node = await startNode(await makePlace({ after }), { env })
+
+/** It trusts nobody, and reads no reports. */
+const strict = await startNode(await makePlace({ after }), {
+  env: { POSTHORN_DELIVERY: 'capture', POSTHORN_SMTP_TRUSTED: '192.0.2.1' },
+  roles: ['api', 'mx', 'delivery'],
+})
 
 let from = ''
 
@@ -169,14 +176,10 @@ test('hostile 12: what anybody may write to is bounded by bytes, each purpose by
   assert.deepEqual(await mail(node, ['postmaster@inbox.test'], 2_000), taken)
 })
 
-// A node of its own: trusted peers have no share, so it trusts nobody.
-test('hostile 12, 26, 27: no stranger makes unread mail for operators go, or takes the room of other networks', async (t) => {
-  const node = await startNode(await makePlace(t), {
-    env: { POSTHORN_SMTP_TRUSTED: '192.0.2.1' },
-    roles: ['mx'],
-  })
-  const { db, clock } = node.foundation
-  const [reporter, stranger] = ['127.0.1.1', '127.0.0.2'].map((from) => new Sender(node.smtp, from)) as [
+// At the node that trusts nobody: trusted peers have no share.
+test('hostile 12, 26, 27: no stranger makes unread mail for operators go, or takes the room of other networks', async () => {
+  const { db, clock } = strict.foundation
+  const [reporter, stranger] = ['127.0.1.1', '127.0.0.2'].map((from) => new Sender(strict.smtp, from)) as [
     Sender,
     Sender,
   ]
@@ -201,28 +204,60 @@ test('hostile 12, 26, 27: no stranger makes unread mail for operators go, or tak
     select k.id || n, purpose, address, network, raw_id, size_bytes, envelope, received_at
     from (select * from kept_mail order by received_at desc limit 1) k, generate_series(1, 1200) n`,
   )
-  forget(node)
+  forget(strict)
   assert.deepEqual(await stranger.send(report), [tooMuch])
   assert.deepEqual(await reporter.send(report), taken)
-  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), false)
+  assert.equal(await dropOldMail(strict.foundation, 30 * 86_400_000, 500), false)
   assert.equal((await rows()).length, 14 + 1200)
 
   // The commit knows what came since the sender was last counted.
   await db.query(`update kept_mail set read_at = received_at where network = '127.0.0.0/24'`)
-  forget(node)
+  forget(strict)
   const meanwhile = () => db.query(`update kept_mail set read_at = null`) as Promise<unknown>
   assert.deepEqual(await stranger.send({ ...report, beforeDot: async () => void (await meanwhile()) }), [
     ...['250 2.1.5', tooMuch],
   ])
   // What was read goes before its time, down to the newest 1,000.
   await db.query('update kept_mail set read_at = received_at')
-  forget(node)
+  forget(strict)
   assert.deepEqual(await stranger.send(report), taken)
-  assert.equal(await dropOldMail(node.foundation, 30 * 86_400_000, 500), false)
+  assert.equal(await dropOldMail(strict.foundation, 30 * 86_400_000, 500), false)
   assert.equal((await rows()).length, 1_001)
   clock.advance(31 * 86_400_000)
-  while (await dropOldMail(node.foundation, 30 * 86_400_000, 500));
+  while (await dropOldMail(strict.foundation, 30 * 86_400_000, 500));
   assert.equal((await rows()).length, 0)
+})
+
+test('check 26: two inboxes among a thousand names are not found, and our own deliveries go their way', async () => {
+  const { api } = await strict.createCaller()
+  const inboxes = [await api.createInbox(), await api.createInbox()]
+  // From the address that the stranger has too: none of these counts.
+  const nobody = Array.from({ length: 60 }, (_, i) => `nobody${i}@inbox.test`)
+  const { submission } = await send(api, inboxes[0]!, nobody)
+  await untilStates(api, submission.id, ...nobody.map(() => 'bounced'))
+  const stranger = new Sender(strict.smtp)
+  assert.deepEqual(await stranger.send({ to: ['nobody@inbox.test'], raw: '' }), ['550 5.1.1'])
+
+  const names = Array.from({ length: 1_002 }, (_, i) => `name${i}@inbox.test`)
+  for (const [index, { address }] of inboxes.entries()) names[300 + 300 * index] = address
+  const groups = Array.from({ length: 201 }, (_, i) => names.slice(5 * i, 5 * i + 5))
+  const heard = new Map<string, number>()
+  const guess = async () => {
+    for (let to = groups.pop(); to; to = groups.pop())
+      for (const reply of await stranger.send({ to, raw: 'Subject: x\r\n\r\n' }))
+        heard.set(reply, (heard.get(reply) ?? 0) + 1)
+  }
+  await Promise.all(Array.from({ length: 30 }, guess))
+  assert.ok((heard.get('550 5.1.1') ?? 0) <= 50, JSON.stringify([...heard]))
+  assert.equal(heard.get('250 2.1.5'), undefined)
+  assert.match(strict.log(), /too many unknown recipients/)
+
+  assert.deepEqual(
+    await new Sender(strict.smtp, '127.0.1.2').send({ to: [inboxes[0]!.address], raw: 'x\r\n\r\n' }),
+    [...['250 2.1.5', '250 2.0.0']],
+  )
+  const local = await send(api, inboxes[0]!, [inboxes[1]!.address])
+  await untilStates(api, local.submission.id, 'delivered')
 })
 
 test('hostile 12: a mail for operators has 1 MiB at most, and is kept from nobody else by that', async () => {
@@ -366,9 +401,9 @@ test('hostile 11: the service has its addresses on the mail host and on the mana
   await until('the reports to be read', async () => (await db.query(`select from kept_mail`)).length === 9)
 })
 
-// A node of its own: no disk has as much room as it wants. The process has one gauge, so the shared node has ended.
+// A node of its own: no disk has as much room as it wants. The process has one gauge, so the other nodes have ended.
 test('hostile 12: while less is free on disk than is to be kept, no mail is received, and all else goes on', async (t) => {
-  await node.stop()
+  await Promise.all([node.stop(), strict.stop()])
   const short = await startNode(await makePlace(t), {
     env: { POSTHORN_DELIVERY: 'capture', POSTHORN_DISK_RESERVE: String(2 ** 39) },
   })
