@@ -4,7 +4,7 @@ import { after, type TestContext, test } from 'node:test'
 import { cancelQueue, flushQueue, pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'
 import { listQueues } from '../../src/store/sending/routes.ts'
 import type { Acceptance, Api, Inbox, Submission } from '../support/api.ts'
-import { DnsServer } from '../support/dns-server.ts'
+import { makeFarServers } from '../support/far-servers.ts'
 import { makePlace, send, startNode, type TestCaller, untilStates } from '../support/node.ts'
 import { type Rule, type Sink, startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
@@ -12,45 +12,24 @@ import { until } from '../support/until.ts'
 const [minuteMs, hourMs] = [60_000, 3_600_000]
 
 const place = await makePlace({ after })
-const dns = await DnsServer.start()
-place.after(() => dns.close())
-/** It takes no mail: the mail servers listen at its port, each at an address of its own. */
-const { port } = await startSink(place, { host: '127.0.0.40' })
-const env = {
-  POSTHORN_DELIVERY: 'direct',
-  POSTHORN_DNS: dns.address,
-  POSTHORN_MX_PORT: String(port),
-  POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
-  POSTHORN_RETRY_SCHEDULE: '1m,5m,15m,20h',
-}
+const far = await makeFarServers(place)
+const { dns } = far
+const env = { ...far.env, POSTHORN_RETRY_SCHEDULE: '1m,5m,15m,20h' }
 const node = await startNode(place, { env })
 const { db, clock } = node.foundation
 
-interface Far {
+interface Stage {
   domain: string
   sink: Sink
-}
-
-interface Stage extends Far {
   caller: TestCaller
   api: Api
   inbox: Inbox
 }
 
-let servers = 0
-
-/** A domain with a mail server of its own, which answers as the test says. */
-async function startFar(t: TestContext, rule: Rule): Promise<Far> {
-  servers++
-  const [domain, host] = [`far${servers}.test`, `127.0.0.${40 + servers}`]
-  dns.set(domain, { A: [host] })
-  return { domain, sink: await startSink(t, { host, port, rule }) }
-}
-
 /** An organization with an inbox, and the domain that it writes to. */
 async function setStage(t: TestContext, rule: Rule): Promise<Stage> {
-  const [far, caller] = [await startFar(t, rule), await node.createCaller()]
-  return { ...far, caller, api: caller.api, inbox: await caller.api.createInbox() }
+  const [server, caller] = [await far.start(t, { rule }), await node.createCaller()]
+  return { ...server, caller, api: caller.api, inbox: await caller.api.createInbox() }
 }
 
 const goAway: Rule = ({ stage }) => (stage === 'banner' ? '554 5.3.2 go away' : null)
@@ -285,7 +264,7 @@ test('a recipient that waits shows the remote’s words, and ends with them', as
 test('why a recipient waits is told in its place by time, and page by page, until the way is free', async (t) => {
   const later: Rule = ({ stage }) => (stage === 'rcpt' ? '450 4.7.1 later' : null)
   const { domain, sink, api, inbox } = await setStage(t, later)
-  const cutting = await startFar(t, ({ stage }) => (stage === 'rcpt' ? 'cut' : null))
+  const cutting = await far.start(t, { rule: ({ stage }) => (stage === 'rcpt' ? 'cut' : null) })
   dns.fail('lost.test', 'SERVFAIL')
   const to = ['a@lost.test', `b@${domain}`, 'c@lost.test', `d@${cutting.domain}`]
   const { submission } = await send(api, inbox, to)
