@@ -53,7 +53,7 @@ export async function overPostgres<Result>(body: () => Promise<Result>): Promise
   }
 }
 
-/** How many there were, and which files started most. */
+/** Says how many nodes were started, and which files started most. */
 function describeStarts(files: string[]): string {
   const most = [...Map.groupBy(files, (file) => relative(root, file))]
     .map(([file, { length }]) => `${String(length).padStart(4)}  ${file}`)

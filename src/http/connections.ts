@@ -20,12 +20,15 @@ export const connectionLimits = {
   connectionsCheckingInterval: 5_000,
 }
 
+/** How long the first request of a connection may take to come at a stop. */
+const requestComesMs = 2_000
+
 /** The connections that are open at all listeners together. */
 export class OpenConnections {
   readonly #isProxy: (ip: string) => boolean
   readonly #ofNetwork = new Map<string, number>()
-  /** Those on which nothing has been asked, by their two ends. */
-  readonly #spare = new Map<string, Socket>()
+  /** Connections without a request so far, by address and ports. */
+  readonly #unasked = new Map<string, { socket: Socket; sinceMs: number }>()
   #open = 0
 
   /** `trustedProxies` (CIDRs) have the bound of all alone. */
@@ -35,7 +38,7 @@ export class OpenConnections {
 
   /** Watches the connections of a server, and closes what is past the bounds before anything is read of it. */
   bound(server: Server): void {
-    server.on('request', ({ socket }: IncomingMessage) => this.#spare.delete(endsOf(socket)))
+    server.on('request', ({ socket }: IncomingMessage) => this.#unasked.delete(endsOf(socket)))
     server.on('connection', (socket: Socket) => {
       if (this.#open >= maxOpen) {
         socket.destroy()
@@ -43,10 +46,10 @@ export class OpenConnections {
       }
       const ends = endsOf(socket)
       this.#open++
-      this.#spare.set(ends, socket)
+      this.#unasked.set(ends, { socket, sinceMs: performance.now() })
       socket.once('close', () => {
         this.#open--
-        this.#spare.delete(ends)
+        this.#unasked.delete(ends)
       })
       const { remoteAddress } = socket
       // A peer that has gone already has no address.
@@ -55,9 +58,14 @@ export class OpenConnections {
     })
   }
 
-  /** Ends those on which nothing has been asked: browsers open some in reserve, and Node does not take them for idle. */
-  endSpare(): void {
-    for (const socket of this.#spare.values()) socket.destroy()
+  /**
+   * Closes connections without a request so far: browsers open some in reserve, and Node does not count them as idle. On a
+   * younger one a handshake or a header may be under way.
+   */
+  endUnasked(): void {
+    const nowMs = performance.now()
+    for (const { socket, sinceMs } of this.#unasked.values())
+      if (nowMs - sinceMs > requestComesMs) socket.destroy()
   }
 
   #count(socket: Socket, network: string): void {
@@ -77,7 +85,7 @@ export class OpenConnections {
   }
 }
 
-/** The same for a connection and for the TLS within it. */
+/** Returns the same for a TCP connection and for the TLS socket on it. */
 function endsOf({ remoteAddress, remotePort, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localPort}`
 }

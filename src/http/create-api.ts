@@ -1,4 +1,4 @@
-// A Fastify as all routes need it: its limits, how it judges requests, and what it answers to what is no HTTP.
+// Creates the Fastify instance: limits, schema checks, and the reply to malformed HTTP.
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'

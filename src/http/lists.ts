@@ -31,7 +31,7 @@ export const messagePageQuery = {
       maximum: 100,
       default: defaultLimit,
       description:
-        'How many a page holds at most. It ends earlier if its messages are over 2 MiB; `nextCursor` then leads to the others.',
+        'How many a page holds at most. It ends earlier if its messages are over 1 MiB; `nextCursor` then leads to the others.',
     }),
   ),
 }

@@ -169,7 +169,7 @@ async function listenWith(
     endIdle: () => {
       api.server.closeIdleConnections()
       safe?.closeIdleConnections()
-      connections.endSpare()
+      connections.endUnasked()
     },
     close: async () => {
       await Promise.all([api.close(), safe && new Promise((resolve) => safe.close(resolve))])

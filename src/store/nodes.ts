@@ -186,7 +186,7 @@ export async function listDisagreements(db: Queryable, own: AgreedSettings): Pro
 
 export interface NodeRow extends NodeAddresses {
   id: number
-  /** Null if it did not say, as the roles. */
+  /** Null if the node did not report it; the same holds for the roles. */
   version: string | null
   roles: string[] | null
   operator: string | null

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { resolve } from 'node:path'
 import { before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { verification } from '../../dashboard/src/pages/webhooks/verification.ts'
 import { chromiumMissing } from '../support/chromium.ts'
 import { openPages } from '../support/dashboard.ts'
+import { freePort } from '../support/free-port.ts'
 import { makePlace, startNode } from '../support/node.ts'
 import { inherited } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -138,12 +138,3 @@ test('the programs that verify a call run as they stand', async (t) => {
   const forged = await call({ WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 8).toString('base64')}` })
   assert.match(forged.stdout, /^HTTP\/1\.1 400/)
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
-}

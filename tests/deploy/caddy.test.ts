@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { before, type TestContext, test } from 'node:test'
 import { Api } from '../support/api.ts'
 import { openStream } from '../support/event-source.ts'
 import { getExactly } from '../support/exact-get.ts'
+import { freePort } from '../support/free-port.ts'
 import { makePlace, send, startNode } from '../support/node.ts'
 import { until } from '../support/until.ts'
 
@@ -16,15 +16,6 @@ const file = resolve(import.meta.dirname, '../../deploy/caddy/Caddyfile')
 const missing = spawnSync('caddy', ['version']).status === 0 ? false : 'caddy is not installed'
 
 before(() => assert.ok(!process.env['CI'] || !missing, `in CI nothing is skipped: ${missing}`))
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 /** Caddy on a port of this machine, for the service at `upstream`; it ends with the test. */
 async function startCaddy(

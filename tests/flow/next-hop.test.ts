@@ -1,7 +1,7 @@
 // Several hosts take a destination's mail: who does not answer is passed over within the attempt.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { after, type TestContext, test } from 'node:test'
 import { SMTPServer } from 'smtp-server'
 import { checkRelay } from '../../src/cli/doctor/relay.ts'
@@ -12,6 +12,7 @@ import { flushQueue } from '../../src/flow/delivering/end-deliveries.ts'
 import { type NextHopDeps, openRoute } from '../../src/flow/delivering/next-hop.ts'
 import type { Submission } from '../support/api.ts'
 import { DnsServer, type ZoneRecords } from '../support/dns-server.ts'
+import { freePort } from '../support/free-port.ts'
 import { makePlace, send, startNode, untilStates } from '../support/node.ts'
 import { type Rule, startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
@@ -48,14 +49,6 @@ async function startDns(t: TestContext, hosts: Host[]): Promise<DnsServer> {
   const dns = await DnsServer.start(zoneOf('far.test', hosts))
   t.after(() => dns.close())
   return dns
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 const place = await makePlace({ after })

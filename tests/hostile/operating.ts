@@ -2,10 +2,10 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import pg from 'pg'
+import { freePort } from '../support/free-port.ts'
 import { createCaller, type Posthorn, startPosthorn } from '../support/service.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { type Scope, until } from '../support/until.ts'
@@ -208,14 +208,6 @@ async function unsafeDatabase(scope: Scope): Promise<Outcome> {
     now: `without fsync it ${refused ? 'does not start' : 'starts'}; ${left} of 5 there after the kill`,
     held: refused && left === 5,
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
 }
 
 export const operatingAttacks: Attack[] = [

@@ -5,9 +5,10 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wri
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from '../support/free-port.ts'
 import { inherited } from '../support/service.ts'
 import { type Scope, until } from '../support/until.ts'
-import { freePort, type Neighbour, readMaildir } from './neighbour.ts'
+import { type Neighbour, readMaildir } from './neighbour.ts'
 
 /** The folder of Exim's files, or words that say why there is none. */
 export function findExim(): { folder: string } | { missing: string } {

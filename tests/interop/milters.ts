@@ -4,8 +4,8 @@ import { accessSync, chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from '../support/free-port.ts'
 import { type Scope, until } from '../support/until.ts'
-import { freePort } from './neighbour.ts'
 
 export interface Milters {
   /** As `smtpd_milters` of Postfix takes them. */

@@ -5,9 +5,9 @@ import { accessSync, chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Resolver } from '../../src/dns/resolver.ts'
+import { freePort } from '../support/free-port.ts'
 import { inherited } from '../support/service.ts'
 import { type Scope, until } from '../support/until.ts'
-import { freePort } from './neighbour.ts'
 
 const [knotd, unbound] = ['/usr/sbin/knotd', '/usr/sbin/unbound']
 

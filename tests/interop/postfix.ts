@@ -3,9 +3,10 @@ import { accessSync, chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from '../support/command.ts'
+import { freePort } from '../support/free-port.ts'
 import { inherited } from '../support/service.ts'
 import type { Scope } from '../support/until.ts'
-import { freePort, type Neighbour, readMaildir } from './neighbour.ts'
+import { type Neighbour, readMaildir } from './neighbour.ts'
 
 /** Why Postfix cannot be started here, or null. */
 export function postfixMissing(): string | null {

@@ -5,9 +5,10 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
+import { freePort } from '../support/free-port.ts'
 import { makePlace, startNode } from '../support/node.ts'
-import { freePort } from '../support/pebble.ts'
 import { startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -48,40 +49,48 @@ test('/readyz is 503 until the API and SMTP take connections', async (t) => {
   assert.deepEqual([...seen], ['503 starting', '200 ready'])
 })
 
-test('a request under way at a stop is answered, and its connection, kept for more, holds nothing up', async (t) => {
-  const node = await startNode(await makePlace(t), { roles: ['api'] })
-  const { secret } = await node.createCaller()
-  const { host, port } = node.app.listening.http!
-  const socket = connect(port, host)
-  t.after(() => socket.destroy())
-  let answer = ''
-  socket.on('data', (bytes) => (answer += bytes))
-  const ended = once(socket, 'end')
-  const head = `POST /v1/inboxes HTTP/1.1\r\nhost: a.test\r\nx-api-key: ${secret}\r\ncontent-type: application/json\r\n`
-  socket.write(`${head}content-length: 2\r\nexpect: 100-continue\r\n\r\n`)
-  await until('the request to be under way', () => answer.startsWith('HTTP/1.1 100 '))
-  let hasStopped = false
-  const stopped = node.stop().then(() => (hasStopped = true))
-  assert.deepEqual(await readyz(node.app.listening.operator.port), { code: 503, status: 'draining' })
-  socket.write('{}')
-  // It would otherwise be cut after 20 s.
-  await until('the stop', () => hasStopped, { timeoutMs: 10_000 })
-  await Promise.all([stopped, ended])
-  assert.match(answer, /\r\nHTTP\/1\.1 201 /)
-})
+const fixture = (name: string) => join(import.meta.dirname, '../fixtures', name)
+const withHttps = {
+  POSTHORN_HTTPS: '127.0.0.1:0',
+  POSTHORN_SMTP_TLS_CERT: fixture('tls-cert.pem'),
+  POSTHORN_SMTP_TLS_KEY: fixture('tls-key.pem'),
+}
+const ways = {
+  http: (port: number) => connect(port, '127.0.0.1'),
+  https: (port: number) => connectTls({ host: '127.0.0.1', port, rejectUnauthorized: false }),
+}
+
+for (const [scheme, open] of Object.entries(ways))
+  test(`a request under way at a stop is answered, and its connection, kept for more, holds nothing up: ${scheme}`, async (t) => {
+    // A node of its own, for it is stopped.
+    const node = await startNode(await makePlace(t), { env: withHttps, roles: ['api'] })
+    const { secret } = await node.createCaller()
+    const socket = open(node.app.listening[scheme as keyof typeof ways]!.port)
+    t.after(() => socket.destroy())
+    let answer = ''
+    socket.on('data', (bytes) => (answer += bytes))
+    const ended = once(socket, 'end')
+    const head = `POST /v1/inboxes HTTP/1.1\r\nhost: a.test\r\nx-api-key: ${secret}\r\ncontent-type: application/json\r\n`
+    socket.write(`${head}content-length: 2\r\nexpect: 100-continue\r\n\r\n`)
+    await until('the request to be under way', () => answer.startsWith('HTTP/1.1 100 '))
+    let hasStopped = false
+    const stopped = node.stop().then(() => (hasStopped = true))
+    assert.deepEqual(await readyz(node.app.listening.operator.port), { code: 503, status: 'draining' })
+    // By then connections without a request are closed.
+    await sleep(2_500)
+    socket.write('{}')
+    // It would otherwise be cut after 20 s.
+    await until('the stop', () => hasStopped, { timeoutMs: 10_000 })
+    await Promise.all([stopped, ended])
+    assert.match(answer, /\r\nHTTP\/1\.1 201 /)
+  })
 
 test('connections on which nothing has been asked do not hold up a stop', async (t) => {
   // A node of its own, for it is stopped.
-  const fixture = (name: string) => join(import.meta.dirname, '../fixtures', name)
-  const env = {
-    POSTHORN_HTTPS: '127.0.0.1:0',
-    POSTHORN_SMTP_TLS_CERT: fixture('tls-cert.pem'),
-    POSTHORN_SMTP_TLS_KEY: fixture('tls-key.pem'),
-  }
-  const node = await startNode(await makePlace(t), { env, roles: ['api'] })
+  const node = await startNode(await makePlace(t), { env: withHttps, roles: ['api'] })
   const { http, https } = node.app.listening
-  const spare = [connect(http!.port), connect(https!.port)]
-  const encrypted = connectTls({ port: https!.port, rejectUnauthorized: false })
+  const spare = [ways.http(http!.port), ways.http(https!.port)]
+  const encrypted = ways.https(https!.port)
   t.after(() => [...spare, encrypted].forEach((socket) => void socket.destroy()))
   await Promise.all([...spare.map((socket) => once(socket, 'connect')), once(encrypted, 'secureConnect')])
   let hasStopped = false

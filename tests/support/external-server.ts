@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import pg from 'pg'
 import { chooseOwner, type Owner } from '../../src/postgres/embedded/owner.ts'
 import { locateSoftware } from '../../src/postgres/embedded/software.ts'
-import { freePort } from './pebble.ts'
+import { freePort } from './free-port.ts'
 import { type Scope, until } from './until.ts'
 
 const execute = promisify(execFile)

@@ -6,6 +6,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RspamdAddress } from '../../src/scan/rspamd.ts'
+import { freePort } from './free-port.ts'
 import { type Scope, until } from './until.ts'
 
 const program = '/usr/bin/rspamd'
@@ -128,14 +129,6 @@ export async function makeRspamd(scope: Scope): Promise<TestRspamd> {
     )
   }
   return { address, start, kill9, freeze: () => signal('SIGSTOP'), thaw: () => signal('SIGCONT') }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 /** A request as it came in. */

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createTransport } from 'nodemailer'
 import { SMTPServer } from 'smtp-server'
 import { type ConnectOptions, connect, type SmtpConnection } from '../../src/smtp/client/client.ts'
+import { freePort } from '../support/free-port.ts'
 import { until } from '../support/until.ts'
 import { startMx } from './mx.ts'
 
@@ -148,14 +148,6 @@ test('our own server: TLS, CHUNKING, PIPELINING, each recipient told apart, the 
   assert.equal(after.recipients[0]?.outcome, 'delivered')
   await connection.quit()
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 /** Debian's smtp-sink writing each mail to a file of `folder`; null, and the test skipped, where it is not installed. */
 async function smtpSink(context: TestContext, folder: string, ...options: string[]): Promise<number | null> {

@@ -1,4 +1,4 @@
-// Whether a mailbox has room for one more mail, before the mail is sent: what a sender announced, or what their last mail had.
+// Decides at RCPT whether a mailbox has room for one more mail, by the announced size or that of the sender's last refused mail.
 import { BoundedMap } from '../../base/bounded-map.ts'
 import type { OrganizationId } from '../../base/ids.ts'
 import { type Reply, reply } from '../../smtp/reply.ts'
@@ -11,7 +11,7 @@ import type { Mailbox, Mailboxes } from './mailboxes.ts'
 export const full = reply(452, '4.2.2', 'The mailbox is full or has had too much mail today, try again later')
 export const tooLarge = reply(552, '5.3.4', 'A message for this address may have 1 MiB at most')
 
-/** Senders whose mail turned out to be too large, and for whom, are remembered so many at a time. */
+/** Sizes of refused mails that are remembered, by sender and holder. */
 const maxTooLarge = 10_000
 
 /** For whom a mail is taken: an organization, or a kind of mail for the service. */
@@ -20,13 +20,13 @@ type Holder = OrganizationId | KeptRow['purpose']
 interface RoomsDeps {
   mailboxes: Mailboxes
   keptRooms: KeptRooms
-  /** Whose share of the service's own mail it takes; null: a peer that needs no share. */
+  /** The network whose share of the service's own mail this counts against; null: a trusted peer. */
   networkOf(envelope: Envelope): string | null
 }
 
 export class Rooms {
   readonly #deps: RoomsDeps
-  /** The bytes of the last mail that was too large at its end, by `tooLargeKey`. */
+  /** The bytes of the last mail that was too large after DATA, by `tooLargeKey`. */
   readonly #tooLarge = new BoundedMap<string, number>(maxTooLarge)
 
   constructor(deps: RoomsDeps) {
@@ -62,8 +62,8 @@ export class Rooms {
   }
 
   /**
-   * Remembers the size of a mail that had room with some of its holders only. One with a single holder is not remembered: a
-   * smaller mail of the same sender may have room.
+   * Remembers the size of a refused mail that was for several holders. A mail for one holder is not remembered: a smaller one
+   * of the same sender may have room.
    */
   noteTooLarge(envelope: Envelope, { raw, inboxes, kept }: ReceivedMail): void {
     const holders = new Set<Holder>([

@@ -79,7 +79,7 @@ export interface AcceptanceDeps {
 /** What a caller asks for; its draft is made once no earlier result answers it, and throws its refusal. */
 interface SendRequest {
   operation: SendOperation
-  /** Null if the body does not say it. */
+  /** The inbox in the path; null for `POST /v1/send` and for replies. */
   inboxId: string | null
   idempotency: Idempotency
   body: SendBody

@@ -1,4 +1,4 @@
-// Sends that are being accepted, by idempotency key: those with the same one run one after the other.
+// Sends that are being accepted: those with the same idempotency key run one at a time.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
@@ -15,7 +15,7 @@ export class RunningSends<Result> {
 
   /**
    * Runs `accept` once no other send with the key runs. Once one of them was accepted, all that waited run at once: they see its
-   * result. `idempotency_in_progress` after 5 s.
+   * result. After 5 s of waiting it throws `idempotency_in_progress`.
    */
   async run(key: string, accept: () => Promise<Result>): Promise<Result> {
     let hasResult = false

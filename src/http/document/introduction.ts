@@ -24,7 +24,7 @@ again; \`RateLimit\` says how many requests the key has left.
 ## Lists
 
 Lists take \`limit\` (1 to 100, 50 if omitted) and \`cursor\`, and answer one named array and \`nextCursor\`: pass it on
-as \`cursor\` for the next page; null means that there is none. A cursor stays right while rows are added and deleted.
+as \`cursor\` for the next page; only null means that there is none. A cursor stays right while rows are added and deleted.
 
 ## Received mail
 

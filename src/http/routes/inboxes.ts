@@ -174,7 +174,7 @@ function addExport(api: Api, { clock }: HttpDeps, cursors: Cursors): void {
         tags: ['Inboxes'],
         summary: 'Export an inbox',
         description:
-          'The inbox and its messages, oldest first, page by page. What arrives meanwhile is on a later page. Once the inbox is deleted it is 410 for 30 days. 413 `page_too_large` is not answered: a page ends early instead.',
+          'The inbox and its messages, oldest first, page by page. What arrives meanwhile is on a later page. Once the inbox is deleted it is 410 for 30 days. A page may have fewer messages than `limit`. 413 `page_too_large` is kept for the contract; this service ends the page early instead.',
         params: InboxParams,
         querystring: Type.Object(messagePageQuery, { additionalProperties: false }),
         response: { 200: InboxExport.ref },

@@ -1,4 +1,4 @@
-// All routes of the API, behind what says who calls.
+// Adds all routes of the API, behind authentication.
 import type { Api, HttpDeps } from '../api.ts'
 import type { ByteBudget } from '../body/byte-budget.ts'
 import { countAnswers } from '../body/read-json.ts'

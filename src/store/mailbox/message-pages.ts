@@ -1,4 +1,4 @@
-// Pages of messages. One ends before its messages weigh more than is read at once.
+// Pages of messages. A page ends before its messages weigh more than is read whole.
 import type { InboxId, MessageId, ThreadId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import { maxReadBytes } from './message-weight.ts'

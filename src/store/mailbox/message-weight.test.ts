@@ -30,15 +30,17 @@ test('a text weighs what it is as JSON, whatever is in it', async () => {
   )
 })
 
-test('a message has at most six times its weight as JSON, whatever it is long by', async () => {
+test('a message has at most six times its weight as JSON, whichever field is long', async () => {
   const texts = fc.sample(text, 500).map((one) => one.repeat(100))
   const places = texts.map((one) => JSON.stringify([{ email: 'a@far.test', name: one }]))
   const ids = Array.from({ length: 100 }, () => `<${'€'.repeat(998)}>`)
   await db.query(
     `insert into message (id, organization_id, inbox_id, thread_id, seq, direction, internet_message_id, reference_ids,
-      sender, recipients, subject, text, html, metadata, purpose, attachments, created_at, updated_at)
-    select 'msg_' || n, gen_random_uuid(), 'inb', 'thr', n, case when n % 2 = 0 then 'inbound' else 'outbound' end, 'm',
-      case when n % 3 = 0 then $3::text[] else '{}' end, '{}', jsonb_build_object('to', p), t, t, t, '{}', '', p, now(), now()
+      sender, recipients, subject, text, html, metadata, purpose, attachments, security, created_at, updated_at)
+    select 'msg_' || n, gen_random_uuid(), 'inb', 'thr', n, case when n % 2 = 0 then 'inbound' else 'outbound' end, left(t, 300),
+      case when n % 3 = 0 then $3::text[] else '{}' end, case when n % 4 = 0 then p->0 else '{}' end, jsonb_build_object('to', p), t,
+      case when n % 5 > 0 then t else '' end, t, case when n % 4 = 1 then jsonb_build_object('key', t) else '{}' end, '', p,
+      case when n % 4 = 2 then jsonb_build_object('spam', t) end, now(), now()
     from unnest($1::text[], $2::jsonb[]) with ordinality x(t, p, n)`,
     [texts, places, ids],
   )

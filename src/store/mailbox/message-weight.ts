@@ -1,25 +1,27 @@
-// How much of messages is read at once, and how much of one is shown, as SQL over `message m`.
+// How much of messages is read whole, and how much of one is shown, as SQL over `message m`.
 
 /** Bytes of JSON that the texts of one answer may have. */
 export const maxAnswerBytes = 16 << 20
 /**
- * The weight that is read at once: of the messages of a page together, or of one message. A byte becomes at most six of JSON
- * (`\u0001`), so that an answer of whole messages has at most 12 MiB.
+ * The largest weight that is read whole: of a page's messages together, or of one message. A byte becomes at most six of JSON
+ * (`\u0001`), so a page of them has at most 6 MiB.
  */
-export const maxReadBytes = 2 << 20
+export const maxReadBytes = 1 << 20
 /** Characters of each of the three texts of a message that is cut, so that together they fit whatever they hold. */
 export const maxCutLength = Math.floor(maxAnswerBytes / 6 / 3)
 
-const jsonBytes = (column: string) => `octet_length(to_json(${column})::text)`
+/** Received mail has its new text apart, the same or not. */
+const sumOfTexts = (bytesOf: (column: string) => string) =>
+  `(${bytesOf('m.text')}::bigint * case when m.direction = 'inbound' and m.extracted_text is null then 2 else 1 end
+  + coalesce(${bytesOf('m.html')}, 0) + coalesce(${bytesOf('m.extracted_text')}, 0))`
 
 /** The bytes of a message's texts as JSON. The database reads the texts and writes the JSON to find out. */
-export const jsonTextBytes = `(${jsonBytes('m.text')}::bigint
-  * case when m.direction = 'inbound' and m.extracted_text is null then 2 else 1 end
-  + coalesce(${jsonBytes('m.html')}, 0) + coalesce(${jsonBytes('m.extracted_text')}, 0))`
+export const jsonTextBytes = sumOfTexts((column) => `octet_length(to_json(${column})::text)`)
 
 /** Whether the message weighs more than is read at once: its texts are read in pieces. */
 export const isLong = `m.weight_bytes > ${maxReadBytes}`
 
 /** Whether the texts are too much for any answer: only their beginnings are shown. */
-export const isCut = `case when m.weight_bytes <= ${maxReadBytes} then false when m.weight_bytes > ${maxAnswerBytes} then true
+export const isCut = `case when m.weight_bytes <= ${maxReadBytes} then false
+  when ${sumOfTexts((column) => `octet_length(${column})`)} > ${maxAnswerBytes} then true
   else ${jsonTextBytes} > ${maxAnswerBytes} end`

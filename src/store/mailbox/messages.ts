@@ -116,7 +116,7 @@ const extractedText = `coalesce(m.extracted_text, btrim(m.text, E' \\t\\r\\n'))`
 /** The same in bytes, which are trimmed at once, and a long text is not. */
 const extractedBytes = `coalesce(convert_to(m.extracted_text, 'UTF8'), btrim(convert_to(m.text, 'UTF8'), '\\x20090d0a'))`
 
-/** The columns of a `MessageRow` of `message m`: what `text` makes of those of the texts, by their names. */
+/** The columns of a `MessageRow` of `message m`. `text` wraps each column that is a text. */
 const columnsWith = (text: (column: string) => string) =>
   `m.id, m.organization_id as "organizationId", m.inbox_id as "inboxId", m.thread_id as "threadId", m.seq,
   m.direction, m.internet_message_id as "internetMessageId", m.in_reply_to as "inReplyTo",
@@ -128,7 +128,7 @@ const columnsWith = (text: (column: string) => string) =>
   coalesce(s.status, m.settled_as) as "submissionStatus", coalesce(s.failure_code, m.settled_code) as "failureCode",
   m.raw_id as "rawId", m.created_at as "createdAt", greatest(m.updated_at, s.updated_at) as "updatedAt"`
 
-/** The columns of a `MessageRow` of `message m`, and whether its texts are long, which `readMessages` leaves to be read. */
+/** The columns of a `MessageRow` of `message m`, and whether its texts are long: `readMessages` then reads them in pieces. */
 export const messageColumns = `${columnsWith((column) => `case when ${isLong} then left(${column}, 0) else ${column} end`)},
   ${isLong} as "isLong", ${isCut} as "isCut"`
 
