@@ -206,6 +206,24 @@ test('a message is written once however often it is sent; what is deleted can be
   )
 })
 
+test('mail that comes after the list was read and before the live stream begins is shown', {
+  skip,
+}, async (t) => {
+  const { page, api, mailer } = await setStage(t)
+  const inbox = await api.createInbox()
+  const stream = Promise.withResolvers<void>()
+  await page.route('**/v1/events', async (route) => {
+    await stream.promise
+    await route.continue()
+  })
+  await page.goto(`/mail/${inbox.id}`)
+  await page.getByText('Nothing has come yet').waitFor()
+  await mailer.sendMail({ from: 'a@far.test', to: inbox.address, subject: 'Between', text: 'Hello.' })
+  await until('the mail to be filed', async () => (await api.exported(inbox.id)).length === 1)
+  stream.resolve()
+  await page.locator('[data-thread]', { hasText: 'Between' }).waitFor()
+})
+
 test('mail is found by words and filters; on a phone one column is shown at a time', { skip }, async (t) => {
   const { page, api, mailer, complaints, audit } = await setStage(t)
   const inbox = await api.createInbox()

@@ -110,6 +110,8 @@ async function readStream(
         signal: AbortSignal.any([signal, silence.signal]),
       }),
     )
+    // The stream begins now: what pages asked for before may have changed since.
+    if (from === null) announce({ type: 'stream.reset', data: {} })
     const lines = (stream as ReadableStream<Uint8Array<ArrayBuffer>>).pipeThrough(new TextDecoderStream())
     await readEvents(lines, heard, seen)
   } finally {
@@ -140,7 +142,11 @@ function tell(block: string, seen: (id: string) => void): void {
   const id = fields.get('id')
   const body = fields.get('data')
   if (id) seen(id)
-  if (body) for (const listener of listeners) listener(JSON.parse(body) as LiveEvent)
+  if (body) announce(JSON.parse(body) as LiveEvent)
+}
+
+function announce(event: LiveEvent): void {
+  for (const listener of listeners) listener(event)
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
