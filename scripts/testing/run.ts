@@ -60,7 +60,7 @@ function describeStarts(files: string[]): string {
     .sort()
     .reverse()
     .slice(0, mostShown)
-  return [`nodes started: ${files.length}; most of them by`, ...most].join('\n')
+  return [`nodes started: ${files.length}${most.length > 0 ? ', most of them by' : ''}`, ...most].join('\n')
 }
 
 /** A test that was interrupted may still use the server, and would start it again if it stopped now. */

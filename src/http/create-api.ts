@@ -6,7 +6,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyReply } from 'fastify'
 import type { Log } from '../base/log.ts'
 import { isWrittenAsEmail, readEmail } from '../mail/address.ts'
-import { lateCompilers } from '../web/late-compilers.ts'
+import { ajvOptions, lateCompilers } from '../web/late-compilers.ts'
 import type { Api } from './api.ts'
 import { connectionLimits } from './connections.ts'
 import { answerOf, errorAnswer, sendError } from './errors.ts'
@@ -17,7 +17,7 @@ export function createApi(trustedProxies: string[], log: Log): Api {
   const api = Fastify({
     logger: false,
     genReqId: nextRequestId,
-    // Whoever is not behind these proxies could otherwise call from any address it likes.
+    // A client that is not behind these proxies could otherwise claim any address.
     trustProxy: trustedProxies.length > 0 ? trustedProxies : false,
     // RFC 9110 9.3.2: what answers GET answers HEAD.
     exposeHeadRoutes: true,
@@ -31,14 +31,7 @@ export function createApi(trustedProxies: string[], log: Log): Api {
     schemaController: lateCompilers(),
     ajv: {
       customOptions: {
-        removeAdditional: false,
-        coerceTypes: false,
-        useDefaults: false,
-        allErrors: false,
-        // A breach knows the schema that it broke, for the words of its answer.
-        verbose: true,
-        allowUnionTypes: true,
-        strictTypes: false,
+        ...ajvOptions,
         formats: { 'idn-email': (text: string) => readEmail(text) !== null },
       },
       // Fastify's own formats come after those above. An address to validate may be longer than one to send to.

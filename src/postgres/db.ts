@@ -76,8 +76,9 @@ const statementTimeoutMs = 60_000
 const sessionSettings = {
   statement_timeout: statementTimeoutMs,
   lock_timeout: 15_000,
-  // Shorter than the wait for a lock: those that wait behind a node that hangs get theirs.
-  idle_in_transaction_session_timeout: 10_000,
+  // Shorter than the wait for a lock, and than the 10 s within which mail is filed: a node that hangs within a transaction holds
+  // up its inboxes for so long.
+  idle_in_transaction_session_timeout: 8_000,
   // Short statements: compiling plans costs more than it saves, and a parallel plan would give one read several processors.
   jit: 'off',
   max_parallel_workers_per_gather: 0,

@@ -10,6 +10,18 @@ type BuildSerializer = ReturnType<typeof SerializerSelector>
 type Validate = ReturnType<ReturnType<BuildValidator>>
 type Serialize = ReturnType<ReturnType<BuildSerializer>>
 
+/** How every server judges requests: nothing is changed to fit its schema. */
+export const ajvOptions = {
+  removeAdditional: false,
+  coerceTypes: false,
+  useDefaults: false,
+  allErrors: false,
+  // A breach knows the schema that it broke, for the words of its answer.
+  verbose: true,
+  allowUnionTypes: true,
+  strictTypes: false,
+} as const
+
 /**
  * For one server's option `schemaController`. A schema that cannot be compiled fails the requests that need it. Validators
  * stop at the first breach, because strangers may send millions of breaches; a small value is checked once more for all of

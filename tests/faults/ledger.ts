@@ -146,7 +146,9 @@ function judgeCopies({ sends, kills, found }: Book, own: string, counts: Counts,
       counts.extra.excused += excused
       counts.extra.unexcused += copies - 1 - excused
       if (copies - 1 > excused)
-        violations.push(`key ${key}: ${recipient} got ${copies} copies, ${excused} of them excused by a kill`)
+        violations.push(
+          `key ${key}: ${recipient} got ${copies} copies, ${excused} of them excused by a kill${describeTimes(times, kills)}`,
+        )
     }
   }
   for (const key of timesOf.keys()) violations.push(`the sink got what nobody sent: ${key}`)
@@ -166,6 +168,12 @@ function excuses(timesMs: number[], kills: Kill[]): number[] {
     )
     return kill ? [Math.max(0, kill.fromMs - earlierMs)] : []
   })
+}
+
+/** Copies in our own inboxes carry no times. */
+function describeTimes(timesMs: number[], [first]: Kill[]): string {
+  if (!first || timesMs.length === 0) return ''
+  return `; they came ${timesMs.map((ms) => ms - first.fromMs).join(', ')} ms after the first kill`
 }
 
 function figures(

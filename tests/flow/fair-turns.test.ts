@@ -132,7 +132,7 @@ test('hostile 17: a claim costs the same among ten and among five thousand organ
     for (let i = 0; i < 5; i++) {
       const { read, work } = await db.transaction(async (tx) => {
         const wanted = { limit: 64, maxBytes: 1 << 20, behind: last }
-        // What transactions before it have read may be among them.
+        // The statistics may still count reads of transactions before it.
         const before = await readOf(tx, table)
         const work = await claimWork(tx, { kind, owner, at: clock.now() }, wanted)
         return { read: (await readOf(tx, table)) - before, work }

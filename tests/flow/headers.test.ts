@@ -1,5 +1,5 @@
-// What a program writes into names, subjects, addresses and files, as a stranger's mail server receives it and strangers read it;
-// answers to hostile mail among it.
+// Names, subjects, addresses and files that a program writes, also in answers to hostile mail, as a stranger's mail server
+// receives them and strangers read them.
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'

@@ -178,7 +178,7 @@ test('Prometheus: what waits, what was done, and how the database does, in few s
   const before = seriesValue((await readSeries()).lines, 'posthorn_sends_accepted_total')
   const sent = await Promise.all(Array.from({ length: 30 }, (_, i) => send(api, inbox, [`busy@d${i}.test`])))
   for (const { submission } of sent) await untilStates(api, submission.id, 'deferred')
-  // What was gathered is kept for some seconds.
+  // Gathered values are kept for some seconds.
   const { type, lines } = await until('the gauges to be gathered again', async () => {
     const seen = await readSeries()
     const name = 'posthorn_queue_recipients{class="relay",when="later"}'

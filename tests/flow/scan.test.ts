@@ -323,7 +323,7 @@ test('check 64: clamd killed, and a node stopped, in the middle of a scan: it is
   await until('the outage to be met', () => node.log().includes('clamd cannot be reached', log))
   assert.deepEqual(states(await show(api, filed)), ['unscanned'])
 
-  // What was under way when clamd died waits a minute, for it may be what ended it.
+  // A file that was under way when clamd died waits a minute, for it may have ended clamd.
   await clamd.start()
   node.foundation.clock.advance(120_000)
   assert.deepEqual(states(await scanned(api, filed)), ['clean'])

@@ -29,11 +29,10 @@ const changed: [type: RegExp, keys: string[]][] = [
   [/^suppression\./, ['suppressions']],
   [/^domain\./, ['domains', 'domain']],
   [/^attachment\./, ['thread']],
-  [
-    /^stream\.reset$/,
-    ['submissions', 'submission', 'sending', 'suppressions', 'domains', 'domain', 'thread'],
-  ],
 ]
+
+/** Any of them may be old once events were missed. */
+const all = new Set(['found', ...changed.flatMap(([, keys]) => keys)])
 
 /** Follows the events while the page is seen; the answer ends it. Tabs that nobody looks at hold no connection. */
 export function followEvents(queries: QueryClient): () => void {
@@ -62,7 +61,8 @@ export function followEvents(queries: QueryClient): () => void {
 }
 
 function invalidate(queries: QueryClient, { type, data }: LiveEvent): void {
-  const keys = changed.flatMap(([pattern, names]) => (pattern.test(type) ? names : []))
+  const keys =
+    type === 'stream.reset' ? all : changed.flatMap(([pattern, names]) => (pattern.test(type) ? names : []))
   for (const key of keys) void queries.invalidateQueries({ queryKey: [key] })
   const { threadId, inboxId } = data.message ?? {}
   if (threadId) void queries.invalidateQueries({ queryKey: ['thread', threadId] })

@@ -40,6 +40,7 @@ export class Passwords {
   #waiting = 0
   readonly #linksInUse = new Set<string>()
 
+  /** `cost` is for tests, which hash hundreds. */
   constructor(cost = recommendedCost) {
     this.#cost = cost
     this.#nobodys = { ...cost, salt: Buffer.alloc(saltBytes), tag: Buffer.alloc(tagBytes) }

@@ -102,7 +102,7 @@ export class Acceptance {
   readonly #batch: Batch<PendingSend, SendVerdict | DbFault>
   readonly #earlier: Batch<Buffer, EarlierSend | null>
   readonly #results: Batch<SubmissionId, SubmissionRow | undefined>
-  readonly #running: RunningSends<AcceptedSend>
+  readonly #running: RunningSends
   readonly #knownRoutes = new BoundedMap<string, true>(maxKnown)
   readonly #inboxes: KnownFor<string, InboxRow>
 

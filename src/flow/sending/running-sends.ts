@@ -5,9 +5,9 @@ import { ServiceError } from '../../base/errors.ts'
 
 const maxWaitMs = 5_000
 
-export class RunningSends<Result> {
+export class RunningSends {
   readonly #clock: Clock
-  readonly #running = new Map<string, Promise<Result>>()
+  readonly #running = new Map<string, Promise<unknown>>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -17,7 +17,7 @@ export class RunningSends<Result> {
    * Runs `accept` once no other send with the key runs. Once one of them was accepted, all that waited run at once: they see its
    * result. After 5 s of waiting it throws `idempotency_in_progress`.
    */
-  async run(key: string, accept: () => Promise<Result>): Promise<Result> {
+  async run<Result>(key: string, accept: () => Promise<Result>): Promise<Result> {
     let hasResult = false
     let earlier = this.#running.get(key)
     const deadlineMs = earlier ? this.#clock.monotonicMs() + maxWaitMs : 0
@@ -40,7 +40,7 @@ export class RunningSends<Result> {
   }
 
   /** Waits for it to end, until the deadline: whether it was accepted. */
-  #isAccepted(earlier: Promise<Result>, deadlineMs: number): Promise<boolean> {
+  #isAccepted(earlier: Promise<unknown>, deadlineMs: number): Promise<boolean> {
     const waitMs = deadlineMs - this.#clock.monotonicMs()
     if (waitMs <= 0) throw new ServiceError('idempotency_in_progress', undefined, 1)
     const isAccepted = earlier.then(

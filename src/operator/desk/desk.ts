@@ -4,7 +4,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify from 'fastify'
 import { parseJson } from '../../http/body/parse-json.ts'
 import { answerFailures, answerOf, errorAnswer, logBrokenAnswers, sendError } from '../../http/errors.ts'
-import { lateCompilers } from '../../web/late-compilers.ts'
+import { ajvOptions, lateCompilers } from '../../web/late-compilers.ts'
 import { answerHeadAndOptions } from '../../web/methods.ts'
 import { requireDesk, requireKnownHost } from './admission.ts'
 import type { Desk, DeskDeps } from './deps.ts'
@@ -66,17 +66,7 @@ function createFastify(): Desk {
     return503OnClosing: false,
     bodyLimit: largestBody,
     schemaController: lateCompilers(),
-    ajv: {
-      customOptions: {
-        removeAdditional: false,
-        coerceTypes: false,
-        useDefaults: false,
-        // A breach knows the schema that it broke, for the words of its answer.
-        verbose: true,
-        allowUnionTypes: true,
-        strictTypes: false,
-      },
-    },
+    ajv: { customOptions: ajvOptions },
     frameworkErrors: (failure, request, reply) => void sendError(reply, answerOf(failure, request)),
   }).withTypeProvider<TypeBoxTypeProvider>()
 }

@@ -1,4 +1,4 @@
-// What messages and their texts weigh, as the database measures it, against their JSON.
+// Messages and their texts have as much JSON as the database's measure of them allows.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'

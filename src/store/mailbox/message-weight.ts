@@ -2,13 +2,12 @@
 
 /** Bytes of JSON that the texts of one answer may have. */
 export const maxAnswerBytes = 16 << 20
-/**
- * The largest weight that is read whole: of a page's messages together, or of one message. A byte becomes at most six of JSON
- * (`\u0001`), so a page of them has at most 6 MiB.
- */
+/** Bytes of JSON that a byte or a character becomes at most: `\u0001`. */
+const growth = 6
+/** The largest weight that is read whole: of a page's messages together, or of one message. As JSON it has at most 6 MiB. */
 export const maxReadBytes = 1 << 20
 /** Characters of each of the three texts of a message that is cut, so that together they fit whatever they hold. */
-export const maxCutLength = Math.floor(maxAnswerBytes / 6 / 3)
+export const maxCutLength = Math.floor(maxAnswerBytes / growth / 3)
 
 /** Received mail has its new text apart, the same or not. */
 const sumOfTexts = (bytesOf: (column: string) => string) =>

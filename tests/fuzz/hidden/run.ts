@@ -59,7 +59,7 @@ const isLinear = speeds.at(-1)!.microseconds <= mostSlower * speeds[0]!.microsec
 console.log(isLinear ? 'linear' : `✖ not linear: more than ${mostSlower} times as long per KB`)
 process.exitCode = totals.failed === 0 && isLinear ? 0 : 1
 
-/** The median of five readings of one mail of about this size. */
+/** The fastest of five readings of one mail of about this size: whatever else the machine does only adds to it. */
 function timePerKb(kilobytes: number): number {
   const raw = largeMail(kilobytes * 1000)
   const took = Array.from({ length: 5 }, () => {
@@ -68,7 +68,7 @@ function timePerKb(kilobytes: number): number {
     const { user, system } = process.cpuUsage(before)
     return (user + system) / ((256 / kilobytes) * (raw.length / 1000))
   })
-  return took.sort((one, other) => one - other)[2]!
+  return Math.min(...took)
 }
 
 /** Bodies of many mails behind one another, each with its own rules. */
