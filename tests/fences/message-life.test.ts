@@ -34,7 +34,7 @@ function declares(path: string, name: string): boolean {
   const text = textOf(path)
   if (path.endsWith('.sql')) return text.includes(`create or replace function ${name}(`)
   return new RegExp(
-    `^(?:export )?(?:async )?(?:function|class) ${name}\\b|^  (?:async )?#?${name}\\(`,
+    `^(?:export )?(?:async )?(?:function|class) ${name}\\b|^  (?:async )?#?${name}[<(]`,
     'm',
   ).test(text)
 }
