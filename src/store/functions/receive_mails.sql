@@ -26,7 +26,6 @@ begin
     where u.organization_id = any(array(select distinct x.org from jsonb_to_recordset(inboxes) as x(org uuid)))
     order by u.organization_id for no key update;
   again := array(select x.i from jsonb_to_recordset(inboxes || kept) as x(i integer, raw uuid) join raw r on r.id = x.raw);
-  -- Most batches have neither deliveries of our own nor kept mail: asking about none of them took a quarter of the time.
   if deliveries <> '[]' then
     select coalesce(array_agg(d.i) filter (where d.is_kept), '{}'), coalesce(array_agg(d.i) filter (where not d.is_kept), '{}')
     into known, repeated from lock_deliveries(deliveries, again) d;
@@ -37,6 +36,7 @@ begin
     kept := (select coalesce(jsonb_agg(x), '[]') from jsonb_array_elements(kept) x
       where (x->>'i')::integer <> all(again || known || repeated));
   end if;
+  -- In `from` a function becomes part of the query, whose plan is kept; elsewhere PostgreSQL before 18 plans it at each call.
   refused := array(select f from find_over_limits(inboxes, today) f);
   if kept <> '[]' then refused := refused || array(select f from find_over_kept(kept, bounds) f); end if;
 
