@@ -5,7 +5,7 @@ import { flushCompileCache } from 'node:module'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { App, Listening } from '../app.ts'
 import type { OrganizationId } from '../base/ids.ts'
-import { createLog } from '../base/log.ts'
+import { createLog, type Log } from '../base/log.ts'
 import { findExposures } from '../config/exposure.ts'
 import { formatAddress } from '../config/setting-values.ts'
 import { roles as allRoles, parseRoles, type Role } from '../config/settings.ts'
@@ -17,6 +17,7 @@ import { listOrganizations } from '../store/accounts/organizations.ts'
 import { arePagesBuilt, notBuiltWords, pagesFolder } from '../web/pages-folder.ts'
 import { banner, type Development, type Pages } from './banner.ts'
 import { loadSettings, type OutputOptions, print, remark } from './context.ts'
+import { onStopSignal } from './stop-signal.ts'
 
 interface ServeOptions extends OutputOptions {
   roles?: Role[]
@@ -24,8 +25,6 @@ interface ServeOptions extends OutputOptions {
 
 /** Of the 30 s that a stop may take behind the drain delay, whatever hangs. */
 const hardStopMs = 28_000
-/** npm hands on what the terminal has sent to us already: what follows a signal at once is the same one. */
-const echoMs = 500
 
 export function addServeCommands(program: Command): void {
   program
@@ -45,6 +44,8 @@ async function serve(options: ServeOptions): Promise<void> {
   const settings = loadSettings(options)
   const asJson = options.json || settings.logFormat === 'json'
   const log = createLog(settings.logLevel, settings.logFormat)
+  // Before the embedded PostgreSQL starts: a signal that killed this process from then on would leave it running.
+  const stopping = untilStopSignal(log, settings.drainDelayMs + hardStopMs)
   const foundation = await openFoundation(settings, log, (line) => remark(options, line))
   const roles = options.roles ?? settings.roles
   let app: App
@@ -60,12 +61,14 @@ async function serve(options: ServeOptions): Promise<void> {
   const pages = findPages(roles)
   if (pages === 'missing') log.warn(notBuiltWords)
   const development = settings.isDevelopment ? await openDevelopment(foundation) : null
-  const ended = stopOnSignal(app, foundation)
   options.terminal.console.log(
     asJson ? readyLine(app.listening) : banner(foundation, app.listening, { development, pages }),
   )
   flushCompileCache() // now, for a service that is killed never gets to it at its end
-  await ended
+  await stopping
+  await app.stop()
+  await foundation.close()
+  process.exit(0)
 }
 
 function findPages(roles: readonly Role[]): Pages {
@@ -137,22 +140,18 @@ function readyLine({ http, https, operator, smtp }: Listening): string {
   })
 }
 
-/** The first signal drains; a second one, or a drain that hangs, ends it at once. */
-async function stopOnSignal(app: App, foundation: Foundation): Promise<void> {
-  const signal = await new Promise<NodeJS.Signals>((resolve) => {
-    process.once('SIGTERM', resolve)
-    process.once('SIGINT', resolve)
+/**
+ * Resolves at the first signal: the service drains, and a start that is under way is first brought to its end. A second
+ * signal, or an end that takes longer than `limitMs`, ends the process at once.
+ */
+function untilStopSignal(log: Log, limitMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    onStopSignal((signal) => {
+      log.info({ signal }, 'stopping: no new work is taken, what is on the wire ends')
+      setTimeout(() => process.exit(1), limitMs).unref()
+      resolve()
+    })
   })
-  foundation.log.info({ signal }, 'stopping: no new work is taken, what is on the wire ends')
-  const begunMs = performance.now()
-  const again = () => {
-    if (performance.now() - begunMs > echoMs) process.exit(1)
-  }
-  process.on('SIGINT', again).on('SIGTERM', again)
-  setTimeout(() => process.exit(1), foundation.settings.drainDelayMs + hardStopMs).unref()
-  await app.stop()
-  await foundation.close()
-  process.exit(0)
 }
 
 function requireRoles(text: string): Role[] {

@@ -118,3 +118,14 @@ test('a signal that comes twice at once, as from a terminal and from npm, stops 
   process.kill(posthorn.pid, 'SIGINT')
   assert.equal(await posthorn.stop(), 0)
 })
+
+test('a signal during the start ends the service in order, and its PostgreSQL with it', async (t) => {
+  // A service of its own, for its start is interrupted.
+  const posthorn = await startPosthorn(t)
+  await posthorn.stop()
+  const interrupted = posthorn.start().catch(() => {})
+  await until('PostgreSQL to run', () => posthorn.postgresPid() !== null)
+  assert.equal(await posthorn.stop(), 0)
+  await interrupted
+  assert.equal(posthorn.postgresPid(), null)
+})

@@ -41,6 +41,8 @@ export interface Posthorn {
   cli<Answer = Record<string, unknown>>(args: string[]): Promise<Answer>
   /** SIGKILL to the embedded PostgreSQL's postmaster; answers its pid, or null where none runs. */
   killPostgres(): number | null
+  /** The pid of the embedded PostgreSQL's postmaster; null if none runs. */
+  postgresPid(): number | null
   /** How a test reaches its database, to count what it writes; never to change anything. */
   database(): pg.ClientConfig
   /** The last lines of its log. */
@@ -187,6 +189,10 @@ class BlackBox implements Posthorn {
     return endPostgres(this.folder, 'SIGKILL')
   }
 
+  postgresPid(): number | null {
+    return findPostgres(this.folder)
+  }
+
   database(): pg.ClientConfig {
     const url = this.env['POSTHORN_DATABASE_URL']
     if (url) return { connectionString: url }
@@ -213,13 +219,17 @@ export function inherited(): Record<string, string> {
 }
 
 function endPostgres(folder: string, signal: NodeJS.Signals): number | null {
+  const pid = findPostgres(folder)
+  if (pid) process.kill(pid, signal)
+  return pid
+}
+
+function findPostgres(folder: string): number | null {
   for (const file of globSync('**/postmaster.pid', { cwd: folder })) {
     const path = join(folder, file)
     const pid = Number(readFileSync(path, 'utf8').split('\n')[0])
-    // A pid file outlives its postmaster: only one that lives in this very folder is ended.
-    if (!(pid > 1) || folderOf(pid) !== resolve(dirname(path))) continue
-    process.kill(pid, signal)
-    return pid
+    // A pid file outlives its postmaster: only one that lives in this very folder counts.
+    if (pid > 1 && folderOf(pid) === resolve(dirname(path))) return pid
   }
   return null
 }

@@ -1,6 +1,7 @@
 // `posthorn demo`: walks the tour and shows each step as it is done.
 import type { Command } from 'commander'
 import { loadSettings, type OutputOptions, type Paint, paintFor, remark } from '../context.ts'
+import { onStopSignal } from '../stop-signal.ts'
 import { type Step, TourApi, TourFault } from './api.ts'
 import { TourReceiver } from './receiver.ts'
 import { findRunning, startTemporary, type TourSite } from './site.ts'
@@ -40,8 +41,7 @@ async function demo(options: DemoOptions): Promise<void> {
     await receiver?.close()
     await site.leave()
   }
-  const interrupted = () => void end().finally(() => process.exit(1))
-  process.once('SIGINT', interrupted).once('SIGTERM', interrupted)
+  const ignoreSignals = onStopSignal(() => void end().finally(() => process.exit(1)))
   const site = await starting
   const paint = paintFor(terminal)
   const api = new TourApi(site.http, site.secret)
@@ -62,7 +62,7 @@ async function demo(options: DemoOptions): Promise<void> {
     terminal.exitStatus = 1
   } finally {
     await end()
-    process.off('SIGINT', interrupted).off('SIGTERM', interrupted)
+    ignoreSignals()
   }
 }
 
