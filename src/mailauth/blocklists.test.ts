@@ -15,7 +15,7 @@ const google6 = '8.8.8.8.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.6.8.4.0.6.8.4.1.0.0.2
 async function startDns(t: TestContext, zone: Parameters<typeof DnsServer.start>[0]) {
   const server = await DnsServer.start(zone)
   t.after(() => server.close())
-  const resolver = new Resolver({ servers: [server.address], timeoutMs: 100, tries: 1 })
+  const resolver = new Resolver({ servers: [server.address], timeoutMs: 1_000, tries: 1 })
   const lookup: Lookup = (type, name) => resolver.resolve(type, name)
   return { server, lookup }
 }
@@ -73,7 +73,7 @@ test('check 52: block lists: what DNS does not say, of the address or of nobody,
   assert.equal((await checkLists(lookup, '1.2.3.4', ['list.test']))[0]!.outcome, 'listed')
 })
 
-function start(lookup: Lookup, lists: Blocklist[], deadlineMs = 500) {
+function start(lookup: Lookup, lists: Blocklist[], deadlineMs = 5_000) {
   const clock = new Clock()
   const lines: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
@@ -101,12 +101,19 @@ test('lists are asked together; those that refuse and those that tell are kept a
   assert.equal(server.asked.length, askedBefore, 'who is not on the Internet is known to no list')
 })
 
-test('check 52: a list that is silent lists nobody, is waited for five times, logged once, and heard again', async (t) => {
-  const { server, lookup } = await startDns(t, {
-    '4.3.2.1.silent.test': { A: ['127.0.0.2'] },
-    '4.3.2.1.list.test': { A: ['127.0.0.2'] },
-  })
-  server.fail('4.3.2.1.silent.test', 'silent')
+test('check 52: a list that is silent lists nobody, is waited for five times, logged once, and heard again', async () => {
+  // What the other list says is known at once: only the silent one takes time, and that until the deadline.
+  const listing = ['4.3.2.1.silent.test', '4.3.2.1.list.test']
+  let isSilent = true
+  let asked = 0
+  const answer = (name: string) => {
+    if (name === '4.3.2.1.silent.test') asked++
+    if (name.endsWith('silent.test') && isSilent) return new Promise<never>(() => {})
+    return listing.includes(name)
+      ? { status: 'ok', records: [{ address: '127.0.0.2' }] }
+      : { status: 'nxdomain' }
+  }
+  const lookup = ((_type, name) => answer(name)) as Lookup
   const { clock, lines, node } = start(lookup, blocklists('silent.test,list.test')!, 80)
   const check = async () => {
     const startMs = performance.now()
@@ -114,10 +121,9 @@ test('check 52: a list that is silent lists nobody, is waited for five times, lo
     return { listedBy, waited: performance.now() - startMs >= 79 }
   }
   for (let i = 0; i < 5; i++) assert.deepEqual(await check(), { listedBy: ['list.test'], waited: true })
-  const asked = () => server.asked.filter(({ name }) => name === '4.3.2.1.silent.test').length
-  const askedBefore = asked()
+  const askedBefore = asked
   for (let i = 0; i < 20; i++) assert.deepEqual((await check()).listedBy, ['list.test'])
-  assert.equal(asked(), askedBefore)
+  assert.equal(asked, askedBefore)
   assert.equal(lines.length, 1)
   assert.match(lines[0]!, /silent\.test/)
   // One peer a minute asks whether it is there again.
@@ -127,7 +133,7 @@ test('check 52: a list that is silent lists nobody, is waited for five times, lo
     false,
     true,
   ])
-  server.fail('4.3.2.1.silent.test', null)
+  isSilent = false
   clock.advance(60_001)
   assert.deepEqual((await check()).listedBy, ['silent.test', 'list.test'])
   assert.deepEqual((await check()).listedBy, ['silent.test', 'list.test'])
