@@ -13,7 +13,7 @@ import {
   readOperatorMail,
 } from '../flow/reading/operator-mail.ts'
 import { ParsePool } from '../mail/parse-pool.ts'
-import { presentHead, presentWhole } from '../operator/desk/present-mail.ts'
+import { presentHead, presentWhole, writeMailbox } from '../operator/desk/present-mail.ts'
 import {
   addPageOptions,
   type OutputOptions,
@@ -87,8 +87,8 @@ function describeList(kind: MailKind, page: OperatorMail[], nextCursor: string |
     kind === 'kept' ? (mail.isUnread ? 'new' : '') : String(mail.sizeBytes),
     mail.at.toISOString(),
     cut(mail.recipients.join(', ')),
-    cut(mail.from ?? mail.sender),
-    cut(mail.subject ?? ''),
+    cut(mail.from ? writeMailbox(mail.from) : mail.sender),
+    cut(mail.subject),
   ])
   const more = nextCursor ? [`\nThere is more: --cursor ${nextCursor}`] : []
   return [table(head, rows), ...more].join('\n')
@@ -129,8 +129,8 @@ function describe({ mail, header, content }: ReadOperatorMail): string {
     return field ? [[wanted, field.value]] : []
   })
   const facts: [string, string][] = [
-    ['from', from ?? ''],
-    ['subject', subject ?? ''],
+    ['from', from ? writeMailbox(from) : ''],
+    ['subject', subject],
     ['envelope', `${sender || 'nobody (a bounce)'} → ${recipients.join(', ')}`],
     ['came', `${at.toISOString()}, ${sizeBytes} bytes`],
     ...thread,

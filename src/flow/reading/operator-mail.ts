@@ -3,13 +3,17 @@ import type { Readable } from 'node:stream'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
+import type { Mailbox } from '../../mail/address.ts'
 import type { ParsePool } from '../../mail/parse-pool.ts'
-import type { ParsedAttachment } from '../../mail/read/parse.ts'
+import type { ReadMail } from '../../mail/parse-worker.ts'
+import { type ParsedAttachment, readHead } from '../../mail/read/parse.ts'
 import { findFields, readField } from '../../mail/read/raw-fields.ts'
-import type { Db } from '../../postgres/db.ts'
+import type { SafeHtml } from '../../mail/read/safe-html.ts'
+import type { Db, Queryable } from '../../postgres/db.ts'
 import { type CapturedRow, findCaptured, listCaptured } from '../../store/mailbox/captured.ts'
 import { findKept, type KeptMail, listKept, markKeptRead } from '../../store/mailbox/kept-mail.ts'
-import { openStored } from '../stored-bytes.ts'
+import { findStarts, type RawRow } from '../../store/mailbox/raws.ts'
+import { openRaw, openStored } from '../stored-bytes.ts'
 
 /** `kept`: for postmaster@, abuse@ and others of the service's own, and reports that could not be read. */
 export type MailKind = 'captured' | 'kept'
@@ -22,23 +26,26 @@ export interface OperatorMail {
   at: Date
   rawId: string
   sizeBytes: number
-  /** What its header says, decoded; null where it does not. */
-  from: string | null
-  subject: string | null
-  /** Nobody has read it yet; of captured mail nobody keeps that. */
+  /** The author; null if the header names none. */
+  from: Mailbox | null
+  /** Empty if the header has none. */
+  subject: string
+  /** No operator has read it yet; always false for captured mail. */
   isUnread: boolean
 }
 
 interface Deps {
-  db: Db
+  db: Queryable
   blobs: Blobs
 }
 
-interface OpenDeps extends Deps {
+/** What marking it as read takes as well. */
+interface MarkDeps extends Deps {
+  db: Db
   clock: Clock
 }
 
-interface ReadDeps extends OpenDeps {
+interface ParseDeps {
   parsePool: Pick<ParsePool, 'parse'>
 }
 
@@ -61,16 +68,31 @@ export interface MailPage {
 
 /** Newest first. */
 export async function listOperatorMail(
-  deps: Deps,
+  { db, blobs }: Deps,
   kind: MailKind,
   { beforeId, limit, isUnread = false }: MailPage,
 ): Promise<OperatorMail[]> {
-  const { db } = deps
   const mails =
     kind === 'captured'
-      ? (await listCaptured(db, beforeId === null ? null : requireUuid(beforeId), limit, 0)).map(ofCaptured)
+      ? (await listCaptured(db, beforeId === null ? null : requireUuid(beforeId), limit)).map(ofCaptured)
       : (await listKept(db, { beforeId, limit, isUnread })).map(ofKept)
-  return await Promise.all(mails.map((mail) => withStart(deps, mail)))
+  const starts = await findStarts(
+    db,
+    mails.map(({ rawId }) => rawId),
+    startBytes,
+  )
+  return await Promise.all(
+    mails.map(async (mail) => {
+      const start = starts.get(mail.rawId)
+      // A mail that was deleted meanwhile is listed without its author.
+      return start ? { ...mail, ...readHead(await readStart(blobs, start)) } : mail
+    }),
+  )
+}
+
+async function readStart(blobs: Blobs, raw: RawRow): Promise<Buffer> {
+  const stream = await openRaw(blobs, raw, { start: 0, length: Math.min(raw.sizeBytes, startBytes) })
+  return Buffer.concat(stream ? await stream.toArray() : [])
 }
 
 export interface ReadOperatorMail {
@@ -86,54 +108,84 @@ export interface ReadOperatorMail {
   }
 }
 
-/** One mail with its header and what it says, which is read then; `not_found` where it has gone. */
+/** One mail with its header and its text; marks it as read. `not_found` if it is gone. */
 export async function readOperatorMail(
-  deps: ReadDeps,
+  deps: MarkDeps & ParseDeps,
   kind: MailKind,
   id: string,
 ): Promise<ReadOperatorMail> {
-  const mail = await findMail(deps, kind, id)
-  const length = Math.min(mail.sizeBytes, maxReadBytes)
-  const bytes = await readBytes(deps, mail.rawId, length)
-  if (!bytes) throw gone(id)
-  const content = await readContent(deps, bytes)
+  const { mail, start, parsed } = await parseMail(deps, kind, id)
+  const { text, html, attachments, note } = parsed
+  const whole = textOf(text)
   await markRead(deps, mail)
   return {
-    mail: { ...mail, ...authorOf(bytes), isUnread: false },
-    header: readFields(bytes.subarray(0, headerBytes)),
-    content,
+    mail: { ...mail, isUnread: false },
+    header: readFields(start),
+    content: {
+      text: whole.slice(0, maxText),
+      html: html === null ? 'none' : 'beside',
+      attachments,
+      note: whole.length > maxText ? 'only the beginning of its text is shown' : note,
+    },
   }
 }
 
-async function readContent({ parsePool }: ReadDeps, bytes: Buffer): Promise<ReadOperatorMail['content']> {
-  const { text, html, attachments, note } = await parsePool.parse(bytes)
-  const whole = typeof text === 'string' ? text : Buffer.from(text).toString()
-  return {
-    text: whole.slice(0, maxText),
-    html: html === null ? 'none' : 'beside',
-    attachments,
-    note: whole.length > maxText ? 'only the beginning of its text is shown' : note,
-  }
+/** One captured mail as its reader would see it: its text, and its HTML made safe. `not_found` if it is gone. */
+export async function readCaptured(
+  { parsePool, ...deps }: Deps & { parsePool: Pick<ParsePool, 'parse' | 'pageOf'> },
+  id: string,
+): Promise<{ mail: OperatorMail; parsed: ReadMail & { text: string }; page: SafeHtml | null }> {
+  const { mail, parsed } = await parseMail({ ...deps, parsePool }, 'captured', id)
+  const page = parsed.html === null ? null : await parsePool.pageOf(textOf(parsed.html))
+  return { mail, parsed: { ...parsed, text: textOf(parsed.text) }, page }
 }
 
-/** Its bytes, as they came; it is read then. */
+/** Its bytes, as they came. */
+export async function openCaptured(deps: Deps, id: string): Promise<{ sizeBytes: number; stream: Readable }> {
+  return await openMail(deps, await findMail(deps, 'captured', id))
+}
+
+async function parseMail(
+  deps: Deps & ParseDeps,
+  kind: MailKind,
+  id: string,
+): Promise<{ mail: OperatorMail; start: Buffer; parsed: ReadMail }> {
+  const mail = await findMail(deps, kind, id)
+  const { stream } = await openMail(deps, mail, Math.min(mail.sizeBytes, maxReadBytes))
+  const bytes = Buffer.concat(await stream.toArray())
+  const parsed = await deps.parsePool.parse(bytes)
+  const { from, subject } = parsed
+  return { mail: { ...mail, from, subject }, start: bytes.subarray(0, headerBytes), parsed }
+}
+
+/** Its bytes, as they came; marks it as read. */
 export async function openOperatorMail(
-  deps: OpenDeps,
+  deps: MarkDeps,
   kind: MailKind,
   id: string,
 ): Promise<{ sizeBytes: number; stream: Readable }> {
   const mail = await findMail(deps, kind, id)
-  const stored = await openStored(deps, mail.rawId)
-  if (!stored) throw gone(id)
+  const stored = await openMail(deps, mail)
   await markRead(deps, mail)
   return stored
 }
 
-async function markRead({ db, clock }: OpenDeps, { id, isUnread }: OperatorMail): Promise<void> {
+/** Its first `length` bytes, or all of them. */
+async function openMail(
+  deps: Deps,
+  { id, rawId, sizeBytes }: OperatorMail,
+  length = sizeBytes,
+): Promise<{ sizeBytes: number; stream: Readable }> {
+  const stored = await openStored(deps, rawId, { start: 0, length })
+  if (!stored) throw gone(id)
+  return stored
+}
+
+async function markRead({ db, clock }: MarkDeps, { id, isUnread }: OperatorMail): Promise<void> {
   if (isUnread) await markKeptRead(db.writer, id, clock.now())
 }
 
-async function findMail({ db }: Deps, kind: MailKind, id: string): Promise<OperatorMail> {
+async function findMail({ db }: Pick<Deps, 'db'>, kind: MailKind, id: string): Promise<OperatorMail> {
   const mail = kind === 'kept' ? await findKept(db, id) : await findCaptured(db, requireUuid(id))
   if (!mail) throw gone(id)
   return 'capturedAt' in mail ? ofCaptured(mail) : ofKept(mail)
@@ -153,34 +205,14 @@ function requireUuid(given: string): string {
 }
 
 function ofCaptured({ id, sender, recipients, capturedAt, rawId, sizeBytes }: CapturedRow): OperatorMail {
-  const unopened = { from: null, subject: null, isUnread: false }
+  const unopened = { from: null, subject: '', isUnread: false }
   return { id, sender, recipients, at: capturedAt, rawId, sizeBytes, ...unopened }
 }
 
 function ofKept({ id, envelope, rawId, sizeBytes, receivedAt, readAt }: KeptMail): OperatorMail {
   const { from: sender, recipients } = envelope
-  const unopened = { from: null, subject: null, isUnread: readAt === null }
+  const unopened = { from: null, subject: '', isUnread: readAt === null }
   return { id, sender, recipients, at: receivedAt, rawId, sizeBytes, ...unopened }
-}
-
-/** One that has gone meanwhile is listed without its author. */
-async function withStart(deps: Deps, mail: OperatorMail): Promise<OperatorMail> {
-  const start = await readBytes(deps, mail.rawId, Math.min(mail.sizeBytes, startBytes))
-  return start ? { ...mail, ...authorOf(start) } : mail
-}
-
-async function readBytes(deps: Deps, rawId: string, length: number): Promise<Buffer | null> {
-  const stored = await openStored(deps, rawId, { start: 0, length })
-  if (!stored) return null
-  const chunks: Buffer[] = []
-  for await (const chunk of stored.stream as AsyncIterable<Buffer>) chunks.push(chunk)
-  return Buffer.concat(chunks)
-}
-
-function authorOf(start: Buffer): Pick<OperatorMail, 'from' | 'subject'> {
-  const { fields } = readFields(start.subarray(0, startBytes))
-  const valueIn = (wanted: string) => fields.find(({ name }) => name.toLowerCase() === wanted)?.value ?? null
-  return { from: valueIn('from'), subject: valueIn('subject') }
 }
 
 function readFields(start: Buffer): ReadOperatorMail['header'] {
@@ -190,4 +222,9 @@ function readFields(start: Buffer): ReadOperatorMail['header'] {
     return { name, value: value.length > maxValue ? `${value.slice(0, maxValue)}…` : value }
   })
   return { fields, isCut: isCut || spans.length > maxFields }
+}
+
+/** The parser hands over large texts as bytes. */
+function textOf(text: string | Uint8Array): string {
+  return typeof text === 'string' ? text : Buffer.from(text).toString()
 }

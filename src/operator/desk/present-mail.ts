@@ -1,8 +1,14 @@
 // Mail for the operator as the desk and the command line write it in JSON.
 import type { OperatorMail, ReadOperatorMail } from '../../flow/reading/operator-mail.ts'
+import type { Mailbox } from '../../mail/address.ts'
 
-export function presentHead({ at, rawId: _, ...mail }: OperatorMail) {
-  return { ...mail, at: at.toISOString() }
+export function presentHead({ at, rawId: _, from, subject, ...mail }: OperatorMail) {
+  return { ...mail, from: from && writeMailbox(from), subject: subject || null, at: at.toISOString() }
+}
+
+/** `Ann Bee <ann@example.org>`, for people. */
+export function writeMailbox({ email, name }: Mailbox): string {
+  return name ? `${name} <${email}>` : email
 }
 
 export function presentWhole({ mail, header, content }: ReadOperatorMail) {

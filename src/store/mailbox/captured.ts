@@ -48,17 +48,16 @@ export interface CapturedRow {
 
 const columns = `c.id, c.raw_id as "rawId", c.sender, c.recipients, r.size_bytes as "sizeBytes", c.captured_at as "capturedAt"`
 
-/** Newest first, behind the one with the id `before`; of bytes in the row the first `startBytes`. */
+/** Newest first, after the one with the id `before`. */
 export async function listCaptured(
   db: Queryable,
   before: string | null,
   limit: number,
-  startBytes: number,
-): Promise<(CapturedRow & Pick<RawRow, 'bytes' | 'blob'>)[]> {
-  return await db.query<CapturedRow & Pick<RawRow, 'bytes' | 'blob'>>(
-    `select ${columns}, substr(r.bytes, 1, $3) as bytes, r.blob from captured_mail c join raw r on r.id = c.raw_id
+): Promise<CapturedRow[]> {
+  return await db.query<CapturedRow>(
+    `select ${columns} from captured_mail c join raw r on r.id = c.raw_id
     where $1::uuid is null or c.id < $1 order by c.id desc limit $2`,
-    [before, limit, startBytes],
+    [before, limit],
   )
 }
 

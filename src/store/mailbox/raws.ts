@@ -52,6 +52,19 @@ export async function findRaw(db: Queryable, id: string): Promise<RawRow | null>
   return row ?? null
 }
 
+/** Raw rows by id, each with no more than the first `length` bytes of those in its row. */
+export async function findStarts(
+  db: Queryable,
+  ids: readonly string[],
+  length: number,
+): Promise<Map<string, RawRow>> {
+  const rows = await db.query<RawRow>(
+    `select id, size_bytes as "sizeBytes", substr(bytes, 1, $2) as bytes, blob from raw where id = any($1::uuid[])`,
+    [ids, length],
+  )
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
 /** The bytes of raw rows that have them, by id. */
 export async function findBytes(db: Queryable, ids: readonly string[]): Promise<Map<string, Buffer>> {
   if (ids.length === 0) return new Map()

@@ -1,11 +1,11 @@
 // Captured mail as a mailbox: what would have left a development deployment.
 import Type from 'typebox'
 import {
-  type CapturedHead,
+  listOperatorMail,
+  type OperatorMail,
   openCaptured,
   readCaptured,
-  readCapturedPage,
-} from '../../../flow/reading/read-captured.ts'
+} from '../../../flow/reading/operator-mail.ts'
 import { sendStream } from '../../../web/send-stream.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { byId, Cursors, pageQuery, readLimit } from '../../lists.ts'
@@ -42,8 +42,8 @@ function addList(api: Api, { blobs, secretBox }: AppDeps): void {
     },
     async ({ caller, query, db }) => {
       const name = { list: 'captured', organizationId: caller.organizationId }
-      const { page, nextCursor } = await cursors.page(name, query, byId, (before, limit) =>
-        readCapturedPage({ db, blobs }, before, limit),
+      const { page, nextCursor } = await cursors.page(name, query, byId, (beforeId, limit) =>
+        listOperatorMail({ db, blobs }, 'captured', { beforeId, limit }),
       )
       return { captured: page.map(present), nextCursor }
     },
@@ -65,13 +65,13 @@ function addShow(api: Api, { blobs, parsePool }: AppDeps): void {
       },
     },
     async ({ params, db }) => {
-      const { row, mail, page } = await readCaptured({ db, blobs, parsePool }, params.capturedId)
-      const { from, to, cc, subject, text, attachments } = mail
+      const { mail, parsed, page } = await readCaptured({ db, blobs, parsePool }, params.capturedId)
+      const { to, cc, text, attachments } = parsed
       return {
-        ...present({ ...row, from, subject }),
+        ...present(mail),
         to,
         cc,
-        text: String(text),
+        text,
         html: page?.html ?? null,
         remoteImages: page?.remoteImages ?? 0,
         attachments: attachments.map(({ filename, contentType, sizeBytes: size }) => ({
@@ -117,6 +117,6 @@ function addSource(api: Api, { blobs }: AppDeps): void {
   )
 }
 
-function present({ id, sender, recipients, sizeBytes, from, subject, capturedAt }: CapturedHead) {
-  return { id, sender, recipients, from, subject, sizeBytes, capturedAt: capturedAt.toISOString() }
+function present({ id, sender, recipients, sizeBytes, from, subject, at }: OperatorMail) {
+  return { id, sender, recipients, from, subject, sizeBytes, capturedAt: at.toISOString() }
 }
