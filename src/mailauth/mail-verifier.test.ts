@@ -28,7 +28,7 @@ before(async () => {
   const form = { header: 'relaxed', body: 'relaxed' } as const
   plan = { domain: 'a.example', selector: 's', algorithm, privateKey, ...form, names: 'from:to' }
   server = await startDns()
-  resolver = new Resolver({ servers: [server.address], timeoutMs: 100, tries: 1 })
+  resolver = new Resolver({ servers: [server.address], timeoutMs: 1_000, tries: 1 })
 })
 after(() => server.close())
 

@@ -7,7 +7,8 @@ import type { ListenAddress } from '../config/setting-values.ts'
 import type { Role, Settings } from '../config/settings.ts'
 import { HopFinder } from '../dns/mx.ts'
 import { OwnHost } from '../dns/own-host.ts'
-import { Courier } from '../flow/delivering/courier.ts'
+import { type CourierDeps, RouteCourier } from '../flow/delivering/courier.ts'
+import { DeliveryResults } from '../flow/delivering/delivery-results.ts'
 import { SendingIdentities } from '../flow/delivering/sending-identity.ts'
 import { loadSigningKeys } from '../flow/domains/managed-keys.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
@@ -43,14 +44,14 @@ export async function startDelivery(
 ): Promise<{ wake(routes: string[]): void; stop(): Promise<void> }> {
   const { settings, db, clock, log, blobs, secretBox, hold } = foundation
   await requireOutbound(settings)
-  const courier = new Courier({
+  const deps: CourierDeps = {
     db,
     clock,
     log,
     blobs,
     secretBox,
     hostname: settings.mailHost,
-    wake: () => announced.wake(),
+    results: new DeliveryResults({ db, clock, log, wake: () => announced.wake() }),
     atHand,
     identities: await createIdentities(foundation),
     retryScheduleMs: settings.retryScheduleMs,
@@ -65,10 +66,10 @@ export async function startDelivery(
       // This node's own listener needs no other node, and hangs only if this node does.
       listAddresses: (kind) => listNodeAddresses(db, kind, membership.nodeId),
     },
-  })
+  }
   const due = new DueRoutes({
     retryScheduleOf: (route) => retryScheduleOf(route, settings.retryScheduleMs),
-    verbsFor: courier.verbsFor.bind(courier),
+    verbsFor: (route, mayFinish, organizationId) => new RouteCourier(deps, route, mayFinish, organizationId),
     maxConnectionsOf: (route) => (special.includes(route) ? maxConnections.special : maxConnections.domain),
     ownRoutes: special,
     // In a restored copy what waited stays where it is: it is not lost when the copy takes the original's place.

@@ -60,10 +60,10 @@ export class ClaimedJobs<Job> {
     if (this.#waiting.length > 2 * this.#maxConnections) this.giveBackAll()
     const full = [...this.#carryingFor.keys()].filter((id) => !this.#mayCarry(id))
     const passedOver = new Set([...full, ...this.#waiting.map(({ organizationId }) => organizationId)])
-    const { claim, organizationOf } = this.#verbs
-    const jobs = await claim(wanted, [...passedOver])
+    const jobs = await this.#verbs.claim(wanted, [...passedOver])
     if (jobs.length < wanted / 2) this.#claimAtMs = performance.now() + debounceMs
     const claimedMs = performance.now()
+    const organizationOf = (job: Job) => this.#verbs.organizationOf(job)
     this.#waiting.push(...jobs.map((job) => ({ job, organizationId: organizationOf(job), claimedMs })))
     return jobs.length
   }

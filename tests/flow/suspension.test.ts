@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
 import { changeOrganizationStatus } from '../../src/flow/accounts/organization.ts'
-import { Courier, type CourierDeps } from '../../src/flow/delivering/courier.ts'
+import { type CourierDeps, RouteCourier } from '../../src/flow/delivering/courier.ts'
 import type { DeliveryJob } from '../../src/flow/delivering/delivery-job.ts'
+import { DeliveryResults } from '../../src/flow/delivering/delivery-results.ts'
 import { cancelOrganization } from '../../src/flow/delivering/end-deliveries.ts'
 import type { SmtpConnection } from '../../src/smtp/client/client.ts'
 import { listQueues } from '../../src/store/sending/routes.ts'
@@ -108,10 +109,10 @@ test('hostile 10: what was claimed and waits for a connection is held as well', 
 test('what is held, or may not go out, is not tried: it says nothing of the way', async () => {
   const [held, other] = [await addTenant(), await addTenant()]
   await suspend(held)
-  const deps = { ...foundation, retryScheduleMs: [60_000], wake: () => {} }
-  const unproved = { of: async () => 'unproved' }
-  const courier = new Courier({ ...deps, identities: unproved } as unknown as CourierDeps)
-  const verbs = courier.verbsFor({ key: 'far.test', epoch: 1 }, () => true, null)
+  const identities = { of: async () => 'unproved' }
+  const results = new DeliveryResults({ ...foundation, wake: () => {} })
+  const deps = { ...foundation, retryScheduleMs: [60_000], identities, results } as unknown as CourierDeps
+  const courier = new RouteCourier(deps, { key: 'far.test', epoch: 1 }, () => true, null)
   const jobOf = ({ id }: Tenant) => {
     const submissionId = newUuid() as SubmissionId
     const dates = { queuedAt: new Date(), expiresAt: new Date() }
@@ -128,9 +129,9 @@ test('what is held, or may not go out, is not tried: it says nothing of the way'
   }
   const line = { remote: { host: 'mx.far.test', ip: '127.0.0.1', tls: null, cipher: null } } as SmtpConnection
   const untried = { fault: null, decided: false, tried: false }
-  assert.deepEqual(await verbs.carry(line, jobOf(held), 2_000), untried)
-  assert.deepEqual(await verbs.carry(line, jobOf(other), 0), untried)
-  await verbs.recorded()
+  assert.deepEqual(await courier.carry(line, jobOf(held), 2_000), untried)
+  assert.deepEqual(await courier.carry(line, jobOf(other), 0), untried)
+  await courier.recorded()
 })
 
 // Last, for it moves the clock by days.

@@ -15,7 +15,7 @@ test('doctor says which lists do not answer as one', async (t) => {
   })
   t.after(() => server.close())
   server.fail('2.0.0.127.down.test', 'SERVFAIL')
-  const resolver = new Resolver({ servers: [server.address], timeoutMs: 100, tries: 1 })
+  const resolver = new Resolver({ servers: [server.address], timeoutMs: 1_000, tries: 1 })
   const lookup: Lookup = (type, name) => resolver.resolve(type, name)
   const lists = 'good.test,mistyped.test,tell:refusing.test,down.test'
   const checks = await checkBlocklists(readSettings({ POSTHORN_DNSBL: lists }), lookup)

@@ -1,24 +1,20 @@
-// The delivery verbs for one destination queue, bound to its lease; results are recorded in groups.
-import { setTimeout as sleep } from 'node:timers/promises'
-import { Batch } from '../../base/batch.ts'
-import { type OrganizationId, queueIdOf } from '../../base/ids.ts'
+// The delivery of mail over one destination's queue, as the owner of its lease does it.
+import type { OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { classOf, meters } from '../../base/meters.ts'
-import { OutageLog } from '../../base/outage-log.ts'
 import { traced } from '../../base/trace.ts'
-import type { HopAsking } from '../../dns/mx.ts'
-import { commitRows } from '../../postgres/commit.ts'
 import { DbFault } from '../../postgres/db.ts'
 import type { SmtpConnection } from '../../smtp/client/client.ts'
 import type { SendResult } from '../../smtp/client/transaction.ts'
 import { replyLine } from '../../smtp/reply.ts'
 import type { Lease } from '../../store/leases.ts'
-import { type DeliveryResult, isHeld, nextDue, recordResults } from '../../store/sending/deliveries.ts'
+import { type DeliveryResult, isHeld, nextDue } from '../../store/sending/deliveries.ts'
 import { RoundRobin } from '../../store/sending/round-robin.ts'
 import { backOffRoute, clearBackOff, type RouteFault, reclaimOrphans } from '../../store/sending/routes.ts'
 import { isOwnFault } from '../own-fault.ts'
 import { type DeliveryDeps, deliver } from './deliver.ts'
 import { claimJobs, type DeliveryJob, untried } from './delivery-job.ts'
+import type { DeliveryResults } from './delivery-results.ts'
 import { failRoute } from './end-deliveries.ts'
 import { unwritten } from './endings.ts'
 import { type NextHopDeps, openRoute } from './next-hop.ts'
@@ -26,85 +22,108 @@ import { type NextHopDeps, openRoute } from './next-hop.ts'
 export interface CourierDeps extends DeliveryDeps {
   log: Log
   nextHop: NextHopDeps
-  /** Called when results, which customers are told of, have been recorded. */
-  wake(): void
+  results: DeliveryResults
 }
 
-/** A result is worth recording for as long as this: what is forgotten is sent again. */
-const recordForMs = 120_000
-/** The line goes on meanwhile. Measured: 89 us of PostgreSQL's CPU a result in batches of 30, 142 in batches of 8. */
-const minIntervalMs = 25
-/** Of a job that had to wait for so long after its claim it is asked again whether it may go out. */
+/** A job that waited this long after its claim is asked about again before it goes out. */
 const heldAfterMs = 1_000
 
-/** Carries mail for the routes that this node owns. */
-export class Courier {
+/** How one job went, as `worker/route-worker.ts` describes it. */
+interface Carried {
+  fault: RouteFault | null
+  decided: boolean
+  tried: boolean
+}
+
+/** The verbs of one route under one lease. */
+export class RouteCourier {
   readonly #deps: CourierDeps
-  readonly #results: Batch<DeliveryResult, boolean | DbFault>
-  readonly #outage: OutageLog
+  readonly #route: Lease
+  readonly #mayFinish: () => boolean
+  /** The organization whose mail the route was taken over for; empty for our own routes. */
+  readonly #asker: string
+  readonly #rounds = new RoundRobin()
+  readonly #recording = new Set<Promise<void>>()
 
-  constructor(deps: CourierDeps) {
+  constructor(deps: CourierDeps, route: Lease, mayFinish: () => boolean, organizationId: string | null) {
     this.#deps = deps
-    this.#outage = new OutageLog({ log: deps.log, work: 'deliveries' })
-    this.#results = new Batch({
-      name: 'results',
-      minIntervalMs,
-      flush: (results) => this.#commit(results),
-    })
+    this.#route = route
+    this.#mayFinish = mayFinish
+    this.#asker = organizationId ?? ''
   }
 
-  verbsFor(route: Lease, mayFinish: () => boolean, organizationId: string | null) {
-    const { db, clock, log, nextHop } = this.#deps
-    const lease = { route: route.key, epoch: route.epoch }
-    const rounds = new RoundRobin()
-    const recording = new Set<Promise<void>>()
-    const record = (results: DeliveryResult[]) => {
-      for (const result of results) {
-        const recorded = this.#record(result).finally(() => recording.delete(recorded))
-        recording.add(recorded)
-      }
-    }
-    return {
-      reclaim: async () => {
-        const orphans = await reclaimOrphans(db.writer, route, clock.now())
-        if (orphans > 0) log.info({ ...lease, orphans }, 'took back what a lost owner had on the wire')
-      },
-      open: (signal: AbortSignal) =>
-        this.#open(nextHop, lease.route, { asker: organizationId ?? '', signal }),
-      claim: async (wanted: number, passedOver: string[]) =>
-        mayFinish() ? await claimJobs(this.#deps, { ...lease, rounds, wanted, passedOver }, record) : [],
-      organizationOf,
-      carry: async (line: SmtpConnection, job: DeliveryJob, waitedMs: number) => {
-        // Where the database does not say, it is given back as well.
-        const mustWait = waitedMs > heldAfterMs && (await isHeld(db, organizationOf(job)).catch(() => true))
-        if (!mustWait) return await this.#carry(line, job, mayFinish, record)
-        record(untried(job))
-        return { fault: null, decided: false, tried: false }
-      },
-      giveBack: (jobs: DeliveryJob[]) => record(jobs.flatMap(untried)),
-      nextDue: () => nextDue(db.writer, { ...lease, rounds }, clock.now()),
-      noteFault: (failures: number, notBefore: Date, fault: RouteFault) =>
-        backOffRoute(db.writer, route, { failures, notBefore, ...fault }, clock.now()),
-      clearFault: () => clearBackOff(db.writer, route),
-      recorded: async () => {
-        while (recording.size > 0) await Promise.all(recording)
-      },
-    }
+  async reclaim(): Promise<void> {
+    const { db, clock, log } = this.#deps
+    const orphans = await reclaimOrphans(db.writer, this.#route, clock.now())
+    if (orphans > 0) log.info({ ...this.#lease, orphans }, 'took back what a lost owner had on the wire')
   }
 
-  async #open(nextHop: NextHopDeps, route: string, asking: Required<HopAsking>) {
-    const opened = await openRoute(nextHop, route, asking)
+  async open(signal: AbortSignal) {
+    const { key } = this.#route
+    const opened = await openRoute(this.#deps.nextHop, key, { asker: this.#asker, signal })
     if (!('refusal' in opened)) return opened
-    await failRoute(this.#deps, route, opened.refusal)
+    await failRoute(this.#deps, key, opened.refusal)
     return { refused: true as const }
   }
 
-  async #carry(
-    line: SmtpConnection,
-    job: DeliveryJob,
-    mayFinish: () => boolean,
-    record: (results: DeliveryResult[]) => void,
-  ) {
+  async claim(wanted: number, passedOver: string[]): Promise<DeliveryJob[]> {
+    if (!this.#mayFinish()) return []
+    return await claimJobs(this.#deps, { ...this.#claim, wanted, passedOver }, this.#record)
+  }
+
+  organizationOf({ deliveries }: DeliveryJob): OrganizationId {
+    return deliveries[0]!.organizationId
+  }
+
+  async carry(connection: SmtpConnection, job: DeliveryJob, waitedMs: number): Promise<Carried> {
+    if (!(waitedMs > heldAfterMs && (await this.#isHeld(job)))) return await this.#deliver(connection, job)
+    this.giveBack([job])
+    return { fault: null, decided: false, tried: false }
+  }
+
+  giveBack(jobs: DeliveryJob[]): void {
+    this.#record(jobs.flatMap(untried))
+  }
+
+  async nextDue(): Promise<Date | null> {
+    const { db, clock } = this.#deps
+    return await nextDue(db.writer, this.#claim, clock.now())
+  }
+
+  async noteFault(failures: number, notBefore: Date, fault: RouteFault): Promise<void> {
+    const { db, clock } = this.#deps
+    await backOffRoute(db.writer, this.#route, { failures, notBefore, ...fault }, clock.now())
+  }
+
+  async clearFault(): Promise<void> {
+    await clearBackOff(this.#deps.db.writer, this.#route)
+  }
+
+  async recorded(): Promise<void> {
+    while (this.#recording.size > 0) await Promise.all(this.#recording)
+  }
+
+  get #lease(): { route: string; epoch: number } {
+    return { route: this.#route.key, epoch: this.#route.epoch }
+  }
+
+  get #claim() {
+    return { ...this.#lease, rounds: this.#rounds }
+  }
+
+  readonly #record = (results: DeliveryResult[]): void => {
+    for (const result of results) {
+      const recorded = this.#deps.results.record(result).finally(() => this.#recording.delete(recorded))
+      this.#recording.add(recorded)
+    }
+  }
+
+  /** If the database does not say, the job is given back as well. */
+  async #isHeld(job: DeliveryJob): Promise<boolean> {
+    return await isHeld(this.#deps.db, this.organizationOf(job)).catch(() => true)
+  }
+
+  async #deliver(connection: SmtpConnection, job: DeliveryJob): Promise<Carried> {
     const open = new Map(job.deliveries.map((delivery) => [delivery.position, delivery]))
     let decided = false
     let tried = false
@@ -113,19 +132,19 @@ export class Courier {
       decided ||= result.status === 'delivered' || result.status === 'bounced'
       tried ||= result.outcome?.beganAt != null
       this.#count(job, result)
-      record([result])
+      this.#record([result])
     }
     try {
       const describe = () => ({
         'posthorn.submission': job.content.submissionId,
         'posthorn.route': job.route,
         'posthorn.recipients': job.deliveries.length,
-        'server.address': line.remote.host,
+        'server.address': connection.remote.host,
       })
       const sent = await traced('deliver', describe, () =>
-        deliver(this.#deps, line, job, { mayFinish, record: take }),
+        deliver(this.#deps, connection, job, { mayFinish: this.#mayFinish, record: take }),
       )
-      return { fault: this.#routeFault(line, job, sent), decided, tried }
+      return { fault: this.#routeFault(connection, job, sent), decided, tried }
     } catch (error) {
       const results = await this.#setAside({ ...job, deliveries: [...open.values()] }, error)
       for (const result of results) take(result)
@@ -138,7 +157,7 @@ export class Courier {
     const isLost = error instanceof DbFault && isOwnFault(error)
     const { submissionId: submission } = job.content
     if (isLost) {
-      this.#outage.fail(error)
+      this.#deps.results.outage.fail(error)
       return untried(job)
     }
     this.#deps.log.error({ err: error, submission }, 'a message could not be written')
@@ -169,68 +188,10 @@ export class Courier {
     return { text: `${remote.host} [${remote.ip}]: ${text}`, classification: 'network' }
   }
 
-  async #commit(results: DeliveryResult[]): Promise<(boolean | DbFault)[]> {
-    const { db, clock, wake } = this.#deps
-    const outcomes = await commitRows(results, (rows) => recordResults(db.writer, rows, clock.now()))
-    wake()
-    return outcomes
-  }
-
   #count({ route, content }: DeliveryJob, { status }: DeliveryResult): void {
     meters.attempts.inc({ class: classOf(route), outcome: status ?? 'untried' })
     if (status !== 'delivered') return
     const tookMs = this.#deps.clock.nowMs() - content.createdAt.getTime()
     meters.deliverySeconds.observe({ class: classOf(route) }, tookMs / 1000)
   }
-
-  #logResult({
-    submissionId,
-    position,
-    route,
-    status,
-    response,
-    failureCode,
-    outcome,
-  }: DeliveryResult): void {
-    if (!outcome) return
-    const names = { submission: submissionId, queueId: queueIdOf(submissionId), position, route }
-    const { attempt, remote } = outcome
-    const fields = { status, failureCode, attempt, remote: remote?.host, response }
-    this.#deps.log.info({ ...names, ...fields }, 'a recipient was attempted')
-  }
-
-  /** Tries until it is recorded: the epoch makes a late result harmless, and a forgotten one is a message sent twice. */
-  async #record(result: DeliveryResult): Promise<void> {
-    const { log } = this.#deps
-    const { submissionId, position, route, status } = result
-    let fields = result
-    for (const untilMs = performance.now() + recordForMs; performance.now() < untilMs; await sleep(500)) {
-      try {
-        const counted = await this.#results.add(fields)
-        if (counted instanceof DbFault && isOwnFault(counted)) throw counted
-        if (!(counted instanceof DbFault)) {
-          this.#outage.succeed()
-          if (counted) this.#logResult(fields)
-          else log.warn({ submissionId, position, route, status }, 'a result came after the lease was lost')
-          return
-        }
-        log.error({ err: counted, submissionId, position }, 'a result could not be recorded')
-        if (fields !== result) return
-        fields = withoutWords(result)
-      } catch (error) {
-        this.#outage.fail(error)
-      }
-    }
-    log.error({ submissionId, position, status }, 'a result was given up; the message will be sent again')
-  }
-}
-
-function organizationOf({ deliveries }: DeliveryJob): OrganizationId {
-  return deliveries[0]!.organizationId
-}
-
-/** The result without anything that a peer has said: where its words cannot be stored, what became of the message can. */
-function withoutWords(result: DeliveryResult): DeliveryResult {
-  const said = { remote: null, enhancedStatus: null, conversation: null }
-  return { ...result, response: null, outcome: result.outcome && { ...result.outcome, ...said } }
 }
