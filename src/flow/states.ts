@@ -16,14 +16,6 @@ export const recipientMoves: Readonly<Record<DeliveryStatus, readonly DeliverySt
   suppressed: [],
 }
 
-/** What a submission's recipients make of it; `settle_submissions` in the store is this, in SQL, and is tested against it. */
-export function submissionStatusOf(recipients: readonly DeliveryStatus[]): SubmissionStatus {
-  if (recipients.some((status) => status === 'pending' || status === 'deferred')) return 'pending'
-  const delivered = recipients.filter((status) => status === 'delivered').length
-  if (delivered === recipients.length) return 'delivered'
-  return delivered > 0 ? 'partially_delivered' : 'failed'
-}
-
 /** An outbound message's `delivery.status`, from its submission's. */
 export function messageStatusOf(
   status: SubmissionStatus,

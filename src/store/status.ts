@@ -1,5 +1,6 @@
-// The states that rows of submissions and deliveries take; flow/states.ts says what moves between them are legal.
+// The states that rows of submissions and deliveries take; flow/states.ts says which moves of a recipient are legal.
 
+/** `settle_submissions` derives a submission's status from those of its recipients. */
 export const submissionStatuses = ['pending', 'delivered', 'partially_delivered', 'failed'] as const
 export type SubmissionStatus = (typeof submissionStatuses)[number]
 export type DeliveryStatus = 'pending' | 'deferred' | 'delivered' | 'bounced' | 'failed' | 'suppressed'
