@@ -1,5 +1,6 @@
 // Sends on their way into the database: what is known of an idempotency key, and a batch that is accepted at once.
 import { sha256 } from '../../base/digest.ts'
+import type { RefusalCode } from '../../base/errors.ts'
 import type { InboxId, KeyId, OrganizationId, SubmissionId } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import { column, columnOf, lines, pick } from '../../postgres/columns.ts'
@@ -53,44 +54,32 @@ export interface AskedSend {
 export type SendLimit = 'messagesPerMinute' | 'messagesPerDay' | 'recipientsPerDay'
 
 export interface ForeseenRefusal {
-  code: 'not_found' | 'all_recipients_suppressed' | 'send_limit_exceeded'
-  retryAfterSeconds?: number
+  code: RefusalCode
+  retryAfterSeconds: number | null
   /** The limit that is exceeded. */
-  limit?: SendLimit | null
+  limit: SendLimit | null
 }
 
-/** What `decide_sends` would refuse the send with as things stand, without a lock; null where it would take it. */
+/** What `decide_sends` would refuse the send with as things stand, without a lock; null if it would take the send. */
 export async function foreseeRefusal(
   db: Queryable,
   { organizationId, inboxId, recipients }: AskedSend,
   at: Date,
 ): Promise<ForeseenRefusal | null> {
-  const [row] = await db.query<{
-    isGone: boolean
-    isSuppressed: boolean
-    waitSeconds: number | null
-    limit: SendLimit | null
-  }>(
-    `select *, case when "waitSeconds" is not null then exceeded_limit($1, "newRecipients", $4) end as "limit" from (select
-      $2::text is not null and not exists (
-        select from inbox b where b.id = $2 and b.organization_id = $1 and b.status = 'active') as "isGone",
-      hits.count = cardinality($3::text[]) as "isSuppressed",
-      cardinality($3) - hits.count as "newRecipients",
-      send_wait(o.limits, u, 1, cardinality($3) - hits.count, $4) as "waitSeconds"
-    from organization o
-    left join usage u on u.organization_id = o.id
-    cross join lateral (
-      select count(*)::integer from unnest($3::text[]) k(key) cross join lateral (
-        select from suppression s where s.organization_id = $1 and s.address_key = k.key limit 1) found
-    ) hits
-    where o.id = $1) foreseen`,
+  const [refusal] = await db.query<ForeseenRefusal>(
+    `select coalesce(c.verdicts[1], 'send_limit_exceeded') as code, over.seconds as "retryAfterSeconds",
+      case when c.verdicts[1] is null then exceeded_limit($1, c.counts[1], $4) end as "limit"
+    from check_sends(at => $4, orgs => array[$1::uuid], keys => '{null}', digests => '{null}', hashes => '{null}',
+      in_inboxes => array[$2], replied_threads => '{null}', subs => '{null}', recipient_counts => array[cardinality($3::text[])],
+      to_sends => array_fill(1, array[cardinality($3)]), to_keys => $3) c
+    left join lateral (
+      select send_wait(o.limits, u, 1, c.counts[1], $4) as seconds from organization o join usage u on u.organization_id = o.id
+      where o.id = $1 and c.verdicts[1] is null
+    ) over on true
+    where c.verdicts[1] is not null or over.seconds is not null`,
     [organizationId, inboxId, recipients, at],
   )
-  if (!row) return null
-  if (row.isGone) return { code: 'not_found' }
-  if (row.isSuppressed) return { code: 'all_recipients_suppressed' }
-  if (row.waitSeconds === null) return null
-  return { code: 'send_limit_exceeded', retryAfterSeconds: row.waitSeconds, limit: row.limit }
+  return refusal ?? null
 }
 
 /** A recipient's delivery, as it begins. */
