@@ -2,7 +2,6 @@
 import type { DomainId, InboxId, OrganizationId } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
-import { storedBytes } from '../accounts/usage.ts'
 
 export interface InboxRow {
   id: InboxId
@@ -112,18 +111,14 @@ export async function findInboxesByAddress(
   at: Date,
 ): Promise<AddressedInbox[]> {
   return await db.query<AddressedInbox>(
-    `select b.id, b.organization_id as "organizationId", a.address,
-      (o.limits->>'receivedMessagesPerDay')::bigint - case when u.is_today then u.messages else 0 end as "roomMessages",
-      least((o.limits->>'receivedBytesPerDay')::bigint - case when u.is_today then u.bytes else 0 end,
-        (o.limits->>'storedBytes')::bigint - u.stored) as "roomBytes"
+    `select b.id, b.organization_id as "organizationId", a.address, room.messages as "roomMessages",
+      least(room.bytes, room.kept_bytes + room.unfolded_bytes) as "roomBytes"
     from unnest($1::text[]) as a(address)
     cross join lateral (select i.id, i.organization_id from inbox i
       left join domain d on d.id = i.domain_id and d.status = 'verified'
       where i.domain = split_part(a.address, '@', 2) and i.local_part = split_part(a.address, '@', 1)
         and i.status = 'active' order by d.id is null limit 1) b
-    join organization o on o.id = b.organization_id
-    cross join lateral (select day = ($2::timestamptz at time zone 'UTC')::date as is_today, messages, bytes,
-        ${storedBytes} as stored from received_usage u where organization_id = o.id limit 1) u`,
+    cross join lateral received_room(b.organization_id, ($2::timestamptz at time zone 'UTC')::date) room`,
     [addresses, at],
   )
 }
