@@ -100,14 +100,14 @@ test('check 97: a file that takes too long is shown as text, from its start alon
 })
 
 test('check 97: a mail that takes too long comes as plain text, its neighbours unharmed', async (t) => {
-  const pool = openPool(t, 100)
+  const pool = openPool(t, 500)
   const [first, slow, , last] = await Promise.all([
     pool.parse(withAttachment),
     pool.parse(slowMail),
-    assert.rejects(pool.report(slowMail), /it took more than 100 ms/),
+    assert.rejects(pool.report(slowMail), /it took more than 500 ms/),
     pool.parse(withAttachment),
   ])
-  assert.match(slow.note ?? '', /could not be read: it took more than 100 ms/)
+  assert.match(slow.note ?? '', /could not be read: it took more than 500 ms/)
   assert.ok(String(slow.text).startsWith('--bx\n'))
   for (const neighbour of [first, last]) assert.deepEqual(asParsed(neighbour), parseMail(withAttachment))
 })
@@ -159,11 +159,15 @@ test('check 59: the event loop goes on while 25 MB of the worst are read', async
   await pool.parse(withAttachment)
   const delay = monitorEventLoopDelay({ resolution: 5 })
   delay.enable()
+  const startedMs = performance.now()
   const mail = await pool.parse(slowMail)
+  const tookMs = performance.now() - startedMs
   delay.disable()
   assert.match(mail.note ?? '', /a text of more than 4 MiB/)
-  t.diagnostic(`event loop delayed by ${Math.round(delay.max / 1e6)} ms at most`)
-  assert.ok(delay.max / 1e6 < 200)
+  // A loop that read it would be delayed by all of that time.
+  const words = `${Math.round(delay.max / 1e6)} ms at most, while ${Math.round(tookMs)} ms were read`
+  t.diagnostic(`event loop delayed by ${words}`)
+  assert.ok(delay.max / 1e6 < tookMs / 4, words)
 })
 
 test('what cannot be handed to a thread rejects alone, long after it was asked for', async (t) => {

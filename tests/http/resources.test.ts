@@ -191,6 +191,14 @@ test('a conversation: sent, received, threaded, answered, deleted', async (t) =>
   })
 })
 
+test('an inbox that writes to itself is in the thread once', async () => {
+  const { api } = await stage.createCaller()
+  const inbox = await api.createInbox()
+  const { message } = await send(api, inbox, { to: [{ email: inbox.address }, { email: 'a@far.test' }] })
+  const { participants } = await api.want<{ participants: string[] }>(`/v1/threads/${message.threadId}`)
+  assert.deepEqual(participants, [inbox.address, 'a@far.test'])
+})
+
 test('the headers of a source', async () => {
   const { api, secret } = await stage.createCaller()
   const inbox = await api.createInbox('headers')

@@ -102,7 +102,7 @@ function sentMessage({ inReplyTo, references }: SendDraft, { attachments, raw }:
 }
 
 function participantsOf({ sender, to, cc }: SendDraft): string[] {
-  return [sender.mailbox, ...to, ...cc].map(({ email }) => email)
+  return [...new Set([sender.mailbox, ...to, ...cc].map(({ email }) => email))]
 }
 
 function visibleRecipients({ to, cc, bcc, replyTo }: SendDraft): MessageRow['recipients'] {

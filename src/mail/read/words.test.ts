@@ -177,10 +177,11 @@ test('check 60: making words takes linear time', () => {
   }
   for (const [name, unit] of Object.entries(hostile)) {
     const text = unit.repeat(Math.ceil(25_000_000 / unit.length))
-    const startedMs = performance.now()
+    const started = process.cpuUsage()
     writeVector({ fields: [text, text], prefix: 'p_' })
     readQuery(text.slice(0, 200_000))
-    const tookMs = performance.now() - startedMs
-    assert.ok(tookMs < 5_000, `${name} took ${Math.round(tookMs)} ms`)
+    const { user, system } = process.cpuUsage(started)
+    const tookMs = (user + system) / 1_000
+    assert.ok(tookMs < 5_000, `${name} took ${Math.round(tookMs)} ms of processor time`)
   }
 })
