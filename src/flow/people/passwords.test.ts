@@ -41,12 +41,13 @@ test('a password is the same however its letters are composed', async () => {
   assert.equal(await passwords.isRight('n', 'Z\u00fcrich fish', phc), true)
 })
 
-test('where there is no password nothing is right, after as long', async () => {
+test('where there is no password nothing is right, after as much work', async () => {
   const phc = await recommended.hash('n', 'correct horse')
   const timeOf = async (stored: string | null) => {
-    const startedMs = performance.now()
+    const started = process.cpuUsage()
     assert.equal(await recommended.isRight('n', 'wrong', stored), false)
-    return performance.now() - startedMs
+    const { user, system } = process.cpuUsage(started)
+    return (user + system) / 1_000
   }
   const median = async (stored: string | null) => {
     const times: number[] = []
