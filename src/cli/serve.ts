@@ -9,7 +9,7 @@ import { createLog, type Log } from '../base/log.ts'
 import { findExposures } from '../config/exposure.ts'
 import { formatAddress } from '../config/setting-values.ts'
 import { roles as allRoles, parseRoles, type Role } from '../config/settings.ts'
-import { createKey } from '../flow/accounts/key.ts'
+import { createKey, unrestricted } from '../flow/accounts/key.ts'
 import { createOrganization } from '../flow/accounts/organization.ts'
 import { findDevelopment, linkDeveloper } from '../flow/people/sign-in-link.ts'
 import { type Foundation, openFoundation } from '../foundation.ts'
@@ -115,16 +115,9 @@ async function makeDevelopment(
     limits,
   })
   const { secret } = await createKey(foundation, {
+    ...unrestricted,
     organizationId: organization.id,
     name: 'development',
-    kind: 'agent',
-    scopes: ['*'],
-    inboxIds: null,
-    allowedIps: null,
-    sendMode: 'new_and_reply',
-    allowedRecipientDomains: null,
-    expiresInMs: null,
-    requestsPerMinute: null,
   })
   await writeFile(`${dataDir}/development-key`, `${secret}\n`, { mode: 0o600 })
   return { organizationId: organization.id, secret }

@@ -1,9 +1,10 @@
 // A node of the real service, the world around it, and callers: what proofs bring their circumstances about with.
 import { randomUUID } from 'node:crypto'
-import { createKey, type KeyInput } from '../../src/flow/accounts/key.ts'
+import type { KeyInput } from '../../src/flow/accounts/key.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
 import { Db } from '../../src/postgres/db.ts'
 import type { Limits } from '../../src/store/accounts/organizations.ts'
+import { addKey } from '../support/agent-key.ts'
 import { Api, type Inbox, type Message } from '../support/api.ts'
 import { fakeClamd, streamed } from '../support/clamd.ts'
 import { type Domain, proveDomain, type Use } from '../support/customer-domain.ts'
@@ -96,7 +97,7 @@ export async function meetNode(
     organizationId,
     secret,
     api: new Api(() => base, secret),
-    createKey: async (input) => greeted(base, await makeKey(node, organizationId, input)),
+    createKey: async (input) => greeted(base, await addKey(node, { organizationId }, input)),
     ask: (method, path, more = {}) => ask(base, { method, path, secret, ...more }),
   })
   const createCaller = async (options?: CallerOptions) =>
@@ -140,24 +141,7 @@ async function makeOrganization(
     status,
     limits: { ...generous, ...limits },
   })
-  return { organizationId: id, secret: (await makeKey(node, id, key)).secret }
-}
-
-async function makeKey({ foundation }: TestNode, organizationId: string, input: Partial<KeyInput>) {
-  const { key, secret } = await createKey(foundation, {
-    organizationId,
-    name: 'contract',
-    kind: 'agent',
-    scopes: ['*'],
-    inboxIds: null,
-    allowedIps: null,
-    sendMode: 'new_and_reply',
-    allowedRecipientDomains: null,
-    expiresInMs: null,
-    requestsPerMinute: null,
-    ...input,
-  })
-  return { keyId: key.id, secret }
+  return { organizationId: id, secret: (await addKey(node, { organizationId: id }, key)).secret }
 }
 
 let domains = 0

@@ -7,7 +7,7 @@ import { ServiceError } from '../../src/base/errors.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { DiskBlobs } from '../../src/blobs/disk.ts'
 import { KeyRing, RequestRate } from '../../src/flow/accounts/authenticate.ts'
-import { createKey, hashSecret } from '../../src/flow/accounts/key.ts'
+import { createKey, hashSecret, unrestricted } from '../../src/flow/accounts/key.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
 import type { Caller } from '../../src/flow/caller.ts'
 import { requestHash } from '../../src/flow/idempotency.ts'
@@ -114,16 +114,9 @@ async function makeSender(limits: Partial<Limits> = {}, node = one): Promise<Sen
     limits: { ...unlimited, ...limits },
   })
   const { secret } = await createKey(node, {
+    ...unrestricted,
     organizationId: organization.id,
     name: 'test',
-    kind: 'agent',
-    scopes: ['*'],
-    inboxIds: null,
-    allowedIps: null,
-    sendMode: 'new_and_reply',
-    allowedRecipientDomains: null,
-    expiresInMs: null,
-    requestsPerMinute: null,
   })
   const [caller] = await findCallers(node.db, [hashSecret(secret)])
   const inbox = await openInbox({ ...node, managedDomain: 'inbox.test' }, caller!, {}, null)

@@ -4,9 +4,10 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { after, type TestContext, test } from 'node:test'
-import { createKey, endKey, type KeyInput } from '../../src/flow/accounts/key.ts'
+import { endKey, type KeyInput } from '../../src/flow/accounts/key.ts'
 import { changeOrganizationStatus } from '../../src/flow/accounts/organization.ts'
 import { errorTable } from '../../src/http/errors.ts'
+import { addKey } from '../support/agent-key.ts'
 import type { Answer, Refusal } from '../support/api.ts'
 import {
   countStatuses,
@@ -59,21 +60,9 @@ function advance(ms: number): void {
 const deployment: Deployment = { place, dns, nodes, advance }
 
 /** Another key of the sender's organization. */
-async function addKey(sender: Sender, input: Partial<KeyInput>): Promise<Sender> {
-  const { key, secret } = await createKey(node.foundation, {
-    organizationId: sender.organizationId,
-    name: 'restricted',
-    kind: 'agent',
-    scopes: ['*'],
-    inboxIds: null,
-    allowedIps: null,
-    sendMode: 'new_and_reply',
-    allowedRecipientDomains: null,
-    expiresInMs: null,
-    requestsPerMinute: null,
-    ...input,
-  })
-  return { ...sender, keyId: key.id, secret, api: node.meet({ secret }) }
+async function addSender(sender: Sender, input: Partial<KeyInput>): Promise<Sender> {
+  const { keyId, secret } = await addKey(node, sender, input)
+  return { ...sender, keyId, secret, api: node.meet({ secret }) }
 }
 
 const outcome = ({ status, body }: Answer<{ error?: string }>) => [status, body?.error]
@@ -85,7 +74,7 @@ function me(at: TestNode, headers: Record<string, string>): Promise<Response> {
 
 test('check 69: a key that may only reply begins no conversation, by any operation', async () => {
   const sender = await makeSender(deployment)
-  const replier = await addKey(sender, { sendMode: 'reply_only' })
+  const replier = await addSender(sender, { sendMode: 'reply_only' })
   const refused = [403, 'send_mode_reply_only']
   const wanted: Record<Operation, unknown[]> = { message: refused, send: refused, reply: ok }
   for (const operation of operations) {
@@ -101,7 +90,7 @@ test('check 69: a key that may only reply begins no conversation, by any operati
 
 test('check 41, 69: recipient domains cannot be evaded', async (t) => {
   const sender = await makeSender(deployment)
-  const key = await addKey(sender, {
+  const key = await addSender(sender, {
     allowedRecipientDomains: ['Good.Example.', 'bücher.example', 'far.test'],
   })
   const refused = [403, 'recipient_domain_not_allowed']
@@ -162,7 +151,10 @@ test('check 41, 69: recipient domains cannot be evaded', async (t) => {
 test('check 41, 69: replies keep to the recipient domains, wherever the other side asks for them', async (t) => {
   const sender = await makeSender(deployment)
   const { inbox } = sender
-  const { api } = await addKey(sender, { sendMode: 'reply_only', allowedRecipientDomains: ['good.example'] })
+  const { api } = await addSender(sender, {
+    sendMode: 'reply_only',
+    allowedRecipientDomains: ['good.example'],
+  })
   const mails: [name: string, header: string, replyAll: boolean, wanted: unknown[]][] = [
     ['from here', 'From: a@good.example', false, ok],
     ['from a stranger', 'From: a@evil.example', false, [403, 'recipient_domain_not_allowed']],
@@ -306,9 +298,9 @@ test('check 69: revoked, expired, suspended: known on every node once the comman
   }
   const unauthorized = `401 ${JSON.stringify({ error: 'unauthorized', message: errorTable.unauthorized[1] })}`
 
-  const revoked = await addKey(sender, {})
+  const revoked = await addSender(sender, {})
   assert.deepEqual(await everywhere(revoked, () => endKey(node.foundation, revoked.keyId)), [unauthorized])
-  const expiring = await addKey(sender, { expiresInMs: 3_600_000 })
+  const expiring = await addSender(sender, { expiresInMs: 3_600_000 })
   assert.deepEqual(await everywhere(expiring, () => advance(3_600_000)), [unauthorized])
   for (const other of ['', 'ph_0', sender.secret.toLowerCase(), `${sender.secret} `, `x${sender.secret}`]) {
     const answer = await me(node, {

@@ -14,7 +14,7 @@ import { HopFinder } from '../../src/dns/mx.ts'
 import { isPublicUnicast } from '../../src/dns/public-address.ts'
 import { Resolver } from '../../src/dns/resolver.ts'
 import { KeyRing, RequestRate } from '../../src/flow/accounts/authenticate.ts'
-import { createKey, type KeyInput } from '../../src/flow/accounts/key.ts'
+import { createKey, type KeyInput, unrestricted } from '../../src/flow/accounts/key.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
 import type { OidcSettings } from '../../src/flow/people/oidc.ts'
 import { Passwords } from '../../src/flow/people/passwords.ts'
@@ -273,22 +273,15 @@ async function createCaller(
     limits: { ...generous, ...limits },
   })
   const make = async (input: Partial<KeyInput>) => {
-    const made = await createKey(deps, { ...unrestricted, ...input, organizationId: organization.id })
+    const made = await createKey(deps, {
+      ...unrestricted,
+      name: 'test',
+      ...input,
+      organizationId: organization.id,
+    })
     return { keyId: made.key.id, secret: made.secret, api: new Api(() => base, made.secret) }
   }
   return { organizationId: organization.id, ...(await make(key ?? {})), createKey: make }
-}
-
-const unrestricted: Omit<KeyInput, 'organizationId'> = {
-  name: 'test',
-  kind: 'agent',
-  scopes: ['*'],
-  inboxIds: null,
-  allowedIps: null,
-  sendMode: 'new_and_reply',
-  allowedRecipientDomains: null,
-  expiresInMs: null,
-  requestsPerMinute: null,
 }
 
 /** A request that says exactly what is given, for what `fetch` would put right. */

@@ -1,5 +1,5 @@
 // Further keys of an organization that a test has, such as one for an agent.
-import { createKey, type KeyInput } from '../../src/flow/accounts/key.ts'
+import { createKey, type KeyInput, unrestricted } from '../../src/flow/accounts/key.ts'
 
 /** A key that may do everything but what `input` says otherwise. */
 export async function addKey(
@@ -8,16 +8,9 @@ export async function addKey(
   input: Partial<KeyInput>,
 ): Promise<{ keyId: string; secret: string }> {
   const { key, secret } = await createKey(foundation, {
+    ...unrestricted,
     organizationId,
     name: 'another',
-    kind: 'agent',
-    scopes: ['*'],
-    inboxIds: null,
-    allowedIps: null,
-    sendMode: 'new_and_reply',
-    allowedRecipientDomains: null,
-    expiresInMs: null,
-    requestsPerMinute: null,
     ...input,
   })
   return { keyId: key.id, secret }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { type App, startApp } from '../../src/app.ts'
 import { type Role, readSettings } from '../../src/config/settings.ts'
-import { createKey, type KeyInput } from '../../src/flow/accounts/key.ts'
+import { createKey, type KeyInput, unrestricted } from '../../src/flow/accounts/key.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
 import { type Foundation, openFoundation } from '../../src/foundation.ts'
 import type { DbOptions } from '../../src/postgres/db.ts'
@@ -132,16 +132,9 @@ async function makeCaller(deps: Foundation, { key = {}, limits = {} }: CallerOpt
     limits: { ...unlimited, ...limits },
   })
   const made = await createKey(deps, {
+    ...unrestricted,
     organizationId: organization.id,
     name: 'test',
-    kind: 'agent',
-    scopes: ['*'],
-    inboxIds: null,
-    allowedIps: null,
-    sendMode: 'new_and_reply',
-    allowedRecipientDomains: null,
-    expiresInMs: null,
-    requestsPerMinute: null,
     ...key,
   })
   return { organizationId: organization.id, keyId: made.key.id, secret: made.secret }

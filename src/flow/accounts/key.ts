@@ -56,6 +56,18 @@ export interface KeyInput {
   requestsPerMinute: number | null
 }
 
+/** A key that may do everything, as an agent of its organization. */
+export const unrestricted: Omit<KeyInput, 'name'> = {
+  kind: 'agent',
+  scopes: ['*'],
+  inboxIds: null,
+  allowedIps: null,
+  sendMode: 'new_and_reply',
+  allowedRecipientDomains: null,
+  expiresInMs: null,
+  requestsPerMinute: null,
+}
+
 /** The operator makes a key of an existing organization; the secret is in the answer and nowhere else. */
 export async function createKey(
   { db, clock }: { db: Db; clock: Clock },
