@@ -17,7 +17,7 @@ import { ChangedFile } from './read/file-bytes.ts'
 import { parseMail } from './read/parse.ts'
 import { withoutMargins } from './read/quote.ts'
 
-function openPool(t: TestContext, timeoutMs = 10_000): ParsePool {
+function openPool(t: TestContext, timeoutMs = 60_000): ParsePool {
   const pool = new ParsePool({ threads: 1, timeoutMs })
   t.after(() => pool.close())
   return pool
@@ -155,7 +155,7 @@ test('hostile 2, 17: of a file as of what is in memory: patience, the address of
 })
 
 test('check 59: the event loop goes on while 25 MB of the worst are read', async (t) => {
-  const pool = openPool(t, 60_000)
+  const pool = openPool(t)
   await pool.parse(withAttachment)
   const delay = monitorEventLoopDelay({ resolution: 5 })
   delay.enable()
@@ -188,12 +188,12 @@ test('closing rejects what is open, and what comes later: no mail is filed as te
   await assert.rejects(pool.parse(withAttachment), /closed/)
 })
 
-/** Reads a mail that takes about half a second, in a process of its own; says when it begins, and what came of it. */
+/** Reads a mail that takes about a quarter of a second, in a process of its own; says when it begins, and what came of it. */
 const reader = `
 import { ParsePool } from ${JSON.stringify(new URL('./parse-pool.ts', import.meta.url).href)}
 const pool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
 await pool.parse(Buffer.from('Subject: warm\\r\\n\\r\\n'))
-const raw = Buffer.from('Content-Type: multipart/mixed; boundary=bb\\r\\n\\r\\n' + '--bx\\r\\n'.repeat(700_000))
+const raw = Buffer.from('Content-Type: multipart/mixed; boundary=bb\\r\\n\\r\\n' + '--bx\\r\\n'.repeat(350_000))
 const mail = pool.parse(raw)
 console.log('begun')
 console.log(JSON.stringify((await mail).note))

@@ -42,12 +42,17 @@ async function organization() {
   return { id: organizationId as OrganizationId, address: inbox.address, subjects }
 }
 
-/** A reader of mail to which one that says so is slow: it answers when it is let go, or when patience is at its end. */
+/**
+ * A reader of mail to which one that says so is slow: it answers when it is let go, or when patience is at its end. `waits`
+ * counts how often it was waited for; slow mails that are read at once count once.
+ */
 function slowReader(t: TestContext) {
   const pool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   t.after(() => pool.close())
   const released = Promise.withResolvers<void>()
   const begun: string[] = []
+  let waits = 0
+  let waiting = 0
   const wait = async (raw: Uint8Array, timeLimit?: TimeLimit) => {
     const text = Buffer.from(raw).toString()
     const subject = /^Subject: (.*)\r$/m.exec(text)?.[1] ?? ''
@@ -55,11 +60,14 @@ function slowReader(t: TestContext) {
     if (!subject.startsWith('Slow')) return
     const over =
       timeLimit && new Promise<'over'>((resolve) => setTimeout(() => resolve('over'), timeLimit.timeoutMs))
-    if ((await Promise.race([released.promise, over].filter((end) => end !== undefined))) === 'over')
-      throw new ParseTimedOut()
+    if (waiting++ === 0) waits++
+    const end = await Promise.race([released.promise, over].filter((end) => end !== undefined))
+    waiting--
+    if (end === 'over') throw new ParseTimedOut()
   }
   return {
     begun,
+    waits: () => waits,
     release: () => released.resolve(),
     parse: async (raw: Uint8Array, timeLimit?: TimeLimit) => {
       await wait(raw, timeLimit)
@@ -155,10 +163,9 @@ test('hostile 17: mail that is slow to read holds up its own organization alone,
   for (let i = 0; i < 6; i++) await mail(theirs.address, `Slow ${i}`)
   await mail(theirs.address, 'Answer', 'In-Reply-To: <slow@far.test>\r\n')
   await mail(ours.address, 'Plain')
-  const startMs = performance.now()
   while (await workers.first());
   assert.deepEqual(await ours.subjects(), ['Plain'])
-  assert.ok(performance.now() - startMs < 2_000)
+  assert.equal(reader.waits(), 1)
   // What came before the slow one is filed; nothing behind it is.
   assert.deepEqual(await theirs.subjects(), ['First'])
   assert.ok(reader.begun.length <= 9)
@@ -261,9 +268,8 @@ test('hostile 17: slow complaints hold up neither bounces nor mail that is filed
   )
   const batch = await (await makeClaims(t, 'report'))({ limit: 2 })
   assert.ok(batch.of.includes(ours.id))
-  const startMs = performance.now()
   await readReports(reading, 64)
-  assert.ok(performance.now() - startMs < 3_000)
+  assert.equal(reader.waits(), 1)
   const left = await db.query<{ failures: number; organizationId: string | null }>(
     'select failures, organization_id as "organizationId" from kept_mail order by received_at',
   )
