@@ -1,20 +1,22 @@
-// Writes the types of the API that the pages are checked against, out of the document that the server's own code makes.
+// Writes the types that the pages are checked against, from the documents that the server's own code makes.
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { silentLog } from '../src/base/log.ts'
 import { SecretBox } from '../src/base/secret-box.ts'
 import { createHttpServer, type ServerDeps } from '../src/http/server.ts'
+import type { DeskDeps } from '../src/operator/desk/deps.ts'
+import { createDesk } from '../src/operator/desk/desk.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const documentPath = '/app/openapi.json'
-const target = join(root, 'dashboard/src/api/app.gen.ts')
+const types = join(root, 'dashboard/src/api')
 
-/** Routes say what they are before anyone calls them, so that nothing stands behind this server. */
-async function readDocument(): Promise<string> {
+/** The routes describe themselves before anybody calls them, so this server has nothing behind it. */
+async function readAppDocument(): Promise<string> {
   const settings: ServerDeps['settings'] = {
     publicUrl: '',
     managedDomain: 'inbox.test',
@@ -40,16 +42,23 @@ async function readDocument(): Promise<string> {
   return body
 }
 
+async function readDeskDocument(): Promise<string> {
+  const desk = createDesk({ log: silentLog, settings: { pagesFolder: root } } as unknown as DeskDeps)
+  await desk.ready()
+  const document = JSON.stringify(desk.swagger())
+  await desk.close()
+  return document
+}
+
 /** The generator needs a TypeScript that can be called, and stands beside one. */
-function generate(document: string): void {
+function generate(document: string, name: string): void {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-types-'))
   try {
     const from = join(folder, 'openapi.json')
     writeFileSync(from, document)
-    mkdirSync(dirname(target), { recursive: true })
     const stranger = createRequire(join(root, 'tests/stranger/package.json'))
     const program = join(dirname(stranger.resolve('openapi-typescript/package.json')), 'bin/cli.js')
-    const { status, stderr } = spawnSync(process.execPath, [program, from, '-o', target], {
+    const { status, stderr } = spawnSync(process.execPath, [program, from, '-o', join(types, name)], {
       encoding: 'utf8',
     })
     if (status !== 0) throw new Error(`openapi-typescript failed: ${stderr}`)
@@ -58,4 +67,5 @@ function generate(document: string): void {
   }
 }
 
-generate(await readDocument())
+generate(await readAppDocument(), 'app.gen.ts')
+generate(await readDeskDocument(), 'desk.gen.ts')

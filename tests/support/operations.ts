@@ -159,6 +159,7 @@ const ofTheDesk: Record<string, Recorded> = {
 
 /** At the desk, about the service. */
 const ofTheService: Record<string, Recorded> = {
+  'GET /openapi.json': reads,
   'GET /session': reads,
   'POST /session': ['desk.opened'],
   'DELETE /session': { none: 'it closes the desk; a desk closes by itself after a time as well' },

@@ -1,9 +1,11 @@
-// The API as the pages call it: the same operations as everyone's, under /app, with the token that changes need.
+// The clients by which pages call the service: typed by its documents, with the token that changes need.
 import createClient, { type Middleware } from 'openapi-fetch'
 import type { components, paths } from './app.gen.ts'
 
-/** The operations by their paths without the prefix, whichever way the document writes them. */
-type Paths = { [Path in keyof paths as Path extends `/app${infer Rest}` ? Rest : Path]: paths[Path] }
+/** The operations of a document by their paths without this prefix. */
+export type Under<Prefix extends string, Paths> = {
+  [Path in keyof Paths as Path extends `${Prefix}${infer Rest}` ? Rest : Path]: Paths[Path]
+}
 export type Schemas = components['schemas']
 
 /** An answer that is not a success: the API's own code and message. */
@@ -47,8 +49,14 @@ const tokens: Middleware = {
   },
 }
 
-export const api = createClient<Paths>({ baseUrl: '/app', credentials: 'same-origin' })
-api.use(tokens)
+/** A client of the operations under this prefix. Its changes carry the token of the session. */
+export function connect<Paths extends object>(prefix: string) {
+  const client = createClient<Paths>({ baseUrl: prefix, credentials: 'same-origin' })
+  client.use(tokens)
+  return client
+}
+
+export const api = connect<Under<'/app', paths>>('/app')
 
 interface Answer<Body> {
   data?: Body

@@ -2,7 +2,7 @@
 import { Link } from '@tanstack/react-router'
 import { UserCheck } from 'lucide-react'
 import { useState } from 'react'
-import type { OrganizationList } from '../../../src/operator/desk/schemas/organization.ts'
+import { read } from '../api/client.ts'
 import { Card } from '../parts/card.tsx'
 import { Empty } from '../parts/empty.tsx'
 import { ErrorNote } from '../parts/error-note.tsx'
@@ -13,7 +13,7 @@ import { Loaded } from '../parts/loaded.tsx'
 import { Page } from '../parts/page.tsx'
 import { Time } from '../parts/time.tsx'
 import { desk } from '../texts/desk.ts'
-import { ask } from './client.ts'
+import { type Answer, api } from './client.ts'
 import { useDeed } from './deed.ts'
 import { useOrganizations } from './queries.ts'
 
@@ -50,7 +50,7 @@ function Nobody() {
   )
 }
 
-type Row = OrganizationList['organizations'][number]
+type Row = Answer<'/organizations'>['organizations'][number]
 
 function Waiting({ rows, more }: { rows: readonly Row[]; more: React.ReactNode }) {
   return (
@@ -69,7 +69,12 @@ function Waits({ row: { id, name, owner, createdAt } }: { row: Row }) {
   const [serverKeys, setServerKeys] = useState(false)
   const approve = useDeed(
     () =>
-      ask(`/organizations/${id}/approve`, { method: 'POST', ...(serverKeys && { body: { serverKeys } }) }),
+      read(
+        api.POST('/organizations/{organizationId}/approve', {
+          params: { path: { organizationId: id } },
+          body: serverKeys ? { serverKeys } : null,
+        }),
+      ),
     () => words.approved(name),
   )
   return (

@@ -1,7 +1,6 @@
 // The audit log of the whole deployment.
 import { Link } from '@tanstack/react-router'
 import { ScrollText } from 'lucide-react'
-import type { AuditList } from '../../../src/operator/desk/schemas/audit.ts'
 import { Card } from '../parts/card.tsx'
 import { Empty } from '../parts/empty.tsx'
 import { LoadMore } from '../parts/list/load-more.tsx'
@@ -10,9 +9,10 @@ import { Loaded } from '../parts/loaded.tsx'
 import { Page } from '../parts/page.tsx'
 import { Time } from '../parts/time.tsx'
 import { deskLog as words } from '../texts/desk-log.ts'
+import type { Answer } from './client.ts'
 import { useAudit } from './queries.ts'
 
-type Row = AuditList['entries'][number]
+type Row = Answer<'/audit'>['entries'][number]
 
 const columns: readonly Column<Row>[] = [
   { id: 'what', header: words.what, cell: (row) => <What row={row} /> },

@@ -1,37 +1,16 @@
-// The desk's operations as its pages call them; their types are those of the server's own schemas.
-import { ApiError } from '../api/client.ts'
+// The desk's operations as its pages call them.
+import { connect, type Under } from '../api/client.ts'
+import type { paths } from '../api/desk.gen.ts'
 
-let changeToken: string | null = null
-let whenClosed: () => void = () => {}
+type Paths = Under<'/desk/v1', paths>
 
-/** What every change must carry from now on; it belongs to the session. */
-export function setChangeToken(token: string | null): void {
-  changeToken = token
+export const api = connect<Paths>('/desk/v1')
+
+/** The body of the answer to GET at this path. */
+export type Answer<Path extends keyof Paths> = Paths[Path] extends {
+  get: { responses: { 200: { content: { 'application/json': infer Body } } } }
 }
-
-/** Called when an answer says that the session has ended. */
-export function onClosed(run: () => void): void {
-  whenClosed = run
-}
-
-interface Asked {
-  method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
-  body?: object
-}
-
-/** The body of a success; throws ApiError otherwise. `path` is what follows /desk/v1. */
-export async function ask<Body>(path: string, { method = 'GET', body }: Asked = {}): Promise<Body> {
-  const response = await fetch(`/desk/v1${path}`, {
-    method,
-    headers: {
-      ...(body && { 'content-type': 'application/json' }),
-      ...(method !== 'GET' && changeToken !== null && { 'x-posthorn-token': changeToken }),
-    },
-    ...(body && { body: JSON.stringify(body) }),
-  })
-  const answer = response.status === 204 ? undefined : await response.json().catch(() => undefined)
-  if (response.ok) return answer as Body
-  const refusal = new ApiError(response, answer)
-  if (refusal.code === 'session_required') whenClosed()
-  throw refusal
-}
+  ? Body
+  : never
+export type Organization = Answer<'/organizations/{organizationId}'>
+export type Queue = Answer<'/queues/{queue}'>

@@ -1,7 +1,6 @@
 // What /metrics of this node has, for people.
 import { SearchX } from 'lucide-react'
 import { useDeferredValue, useRef, useState } from 'react'
-import type { Numbers as Shown } from '../../../src/operator/desk/schemas/node.ts'
 import { Card } from '../parts/card.tsx'
 import { Empty } from '../parts/empty.tsx'
 import { TextField } from '../parts/form/field.tsx'
@@ -9,11 +8,12 @@ import { Loaded } from '../parts/loaded.tsx'
 import { Page } from '../parts/page.tsx'
 import { useShortcut } from '../parts/shortcut.ts'
 import { desk } from '../texts/desk.ts'
+import type { Answer } from './client.ts'
 import { useNumbers } from './queries.ts'
 import { writtenBytes } from './written.ts'
 
 const { numbers: words } = desk
-type Metric = Shown['numbers'][number]
+type Metric = Answer<'/numbers'>['numbers'][number]
 
 export function Numbers() {
   const [filter, setFilter] = useState('')

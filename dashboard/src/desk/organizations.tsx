@@ -1,7 +1,6 @@
 // All organizations: found by name, id and status, each with what it has and what waits of it.
 import { Building2, SearchX } from 'lucide-react'
 import { useDeferredValue, useRef, useState } from 'react'
-import type { OrganizationList } from '../../../src/operator/desk/schemas/organization.ts'
 import { StateBadge } from '../parts/badge.tsx'
 import { Card } from '../parts/card.tsx'
 import { CodeBlock } from '../parts/code-block.tsx'
@@ -15,10 +14,14 @@ import { useShortcut } from '../parts/shortcut.ts'
 import { Time } from '../parts/time.tsx'
 import { desk } from '../texts/desk.ts'
 import { states } from '../texts/states.ts'
+import type { Answer } from './client.ts'
 import { useOrganizations } from './queries.ts'
 
+type List = Answer<'/organizations'>
+
 const { organizations: words } = desk
-type Row = OrganizationList['organizations'][number]
+type Row = List['organizations'][number]
+type Status = Row['status']
 
 const statuses = ['pending', 'active', 'suspended', 'deleting'] as const
 const count = new Intl.NumberFormat('en')
@@ -67,7 +70,7 @@ function Name({ row: { name, owner } }: { row: Row }) {
 
 export function Organizations() {
   const [search, setSearch] = useState('')
-  const [status, setStatus] = useState('')
+  const [status, setStatus] = useState<Status | ''>('')
   const filter = { search: useDeferredValue(search), status }
   const query = useOrganizations(filter)
   const counts = query.data?.pages[0]?.counts
@@ -99,9 +102,9 @@ export function Organizations() {
 interface FiltersProps {
   search: string
   setSearch: (search: string) => void
-  status: string
-  setStatus: (status: string) => void
-  counts: OrganizationList['counts'] | undefined
+  status: Status | ''
+  setStatus: (status: Status | '') => void
+  counts: List['counts'] | undefined
 }
 
 function Filters({ search, setSearch, status, setStatus, counts }: FiltersProps) {
@@ -133,7 +136,7 @@ function Filters({ search, setSearch, status, setStatus, counts }: FiltersProps)
         labelHidden
         options={options}
         value={status}
-        onChange={(event) => setStatus(event.target.value)}
+        onChange={(event) => setStatus(event.target.value as Status | '')}
       />
     </search>
   )

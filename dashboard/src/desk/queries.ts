@@ -1,29 +1,30 @@
-// What the pages of the desk read, each under its key.
+// The queries of the desk's pages, each under its key.
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
-import type { AuditList } from '../../../src/operator/desk/schemas/audit.ts'
-import type { Health } from '../../../src/operator/desk/schemas/health.ts'
-import type { Mail, MailList } from '../../../src/operator/desk/schemas/mail.ts'
-import type { NodeList, Numbers } from '../../../src/operator/desk/schemas/node.ts'
-import type {
-  Deletion,
-  Organization,
-  OrganizationCounts,
-  OrganizationList,
-} from '../../../src/operator/desk/schemas/organization.ts'
-import type { Queue, QueueList } from '../../../src/operator/desk/schemas/queue.ts'
-import { ask } from './client.ts'
+import { read } from '../api/client.ts'
+import { type Answer, api } from './client.ts'
 
-/** What changes by itself is read again as often. */
+/** Numbers that change by themselves are read again after this time. */
 const liveMs = 5_000
 const runningMs = 700
 
-export function useOrganizations(filter: { search?: string; status?: string }) {
+/** The next page of a list begins at the cursor of the page before it. */
+const paged = {
+  initialPageParam: undefined as string | undefined,
+  getNextPageParam: ({ nextCursor }: { nextCursor: string | null }) => nextCursor,
+}
+
+type Status = Answer<'/organizations'>['organizations'][number]['status']
+
+export function useOrganizations({ search, status }: { search?: string; status: Status | '' }) {
   return useInfiniteQuery({
-    queryKey: ['organizations', filter],
-    queryFn: ({ pageParam }) =>
-      ask<OrganizationList>(`/organizations${written({ ...filter, cursor: pageParam })}`),
-    initialPageParam: '',
-    getNextPageParam: ({ nextCursor }) => nextCursor,
+    queryKey: ['organizations', search, status],
+    queryFn: ({ pageParam: cursor }) =>
+      read(
+        api.GET('/organizations', {
+          params: { query: { search: search || undefined, status: status || undefined, cursor } },
+        }),
+      ),
+    ...paged,
     placeholderData: keepPreviousData,
     refetchInterval: liveMs * 3,
   })
@@ -33,7 +34,7 @@ export function useOrganizations(filter: { search?: string; status?: string }) {
 export function useCounts() {
   return useQuery({
     queryKey: ['counts'],
-    queryFn: async () => (await ask<OrganizationCounts>('/organizations/counts')).counts,
+    queryFn: async () => (await read(api.GET('/organizations/counts'))).counts,
     refetchInterval: liveMs * 3,
   })
 }
@@ -41,15 +42,17 @@ export function useCounts() {
 export function useOrganization(id: string) {
   return useQuery({
     queryKey: ['organization', id],
-    queryFn: () => ask<Organization>(`/organizations/${id}`),
+    queryFn: () =>
+      read(api.GET('/organizations/{organizationId}', { params: { path: { organizationId: id } } })),
     refetchInterval: liveMs * 3,
   })
 }
 
 export function useDeletion(id: string) {
+  const params = { path: { organizationId: id } }
   return useQuery({
     queryKey: ['deletion', id],
-    queryFn: () => ask<Deletion>(`/organizations/${id}/deletion`),
+    queryFn: () => read(api.GET('/organizations/{organizationId}/deletion', { params })),
     refetchInterval: ({ state }) => (state.data?.work?.state === 'running' ? runningMs : false),
   })
 }
@@ -57,48 +60,51 @@ export function useDeletion(id: string) {
 export function useQueues() {
   return useQuery({
     queryKey: ['queues'],
-    queryFn: () => ask<QueueList>('/queues'),
+    queryFn: () => read(api.GET('/queues')),
     refetchInterval: liveMs,
   })
 }
 
-export function useQueue(key: string, offset: number) {
+export function useQueue(queue: string, offset: number) {
+  const params = { path: { queue }, query: { offset: String(offset) } }
   return useQuery({
-    queryKey: ['queue', key, offset],
-    queryFn: () => ask<Queue>(`/queues/${encodeURIComponent(key)}?offset=${offset}`),
+    queryKey: ['queue', queue, offset],
+    queryFn: () => read(api.GET('/queues/{queue}', { params })),
     refetchInterval: liveMs,
     placeholderData: keepPreviousData,
   })
 }
 
 export function useNodes() {
-  return useQuery({ queryKey: ['nodes'], queryFn: () => ask<NodeList>('/nodes'), refetchInterval: liveMs })
+  return useQuery({ queryKey: ['nodes'], queryFn: () => read(api.GET('/nodes')), refetchInterval: liveMs })
 }
 
 export function useHealth() {
   return useQuery({
     queryKey: ['health'],
-    queryFn: () => ask<Health>('/health'),
+    queryFn: () => read(api.GET('/health')),
     refetchInterval: ({ state }) => (state.data?.state === 'running' ? runningMs : false),
   })
 }
 
-export function useMails(kind: string) {
+export type MailKind = 'kept' | 'captured'
+
+export function useMails(kind: MailKind) {
   return useInfiniteQuery({
     queryKey: ['mails', kind],
-    queryFn: ({ pageParam }) => ask<MailList>(`/mail/${kind}${written({ cursor: pageParam })}`),
-    initialPageParam: '',
-    getNextPageParam: ({ nextCursor }) => nextCursor,
+    queryFn: ({ pageParam: cursor }) =>
+      read(api.GET('/mail/{kind}', { params: { path: { kind }, query: { cursor } } })),
+    ...paged,
   })
 }
 
-export function useMail(kind: string, id: string) {
+export function useMail(kind: MailKind, mailId: string) {
   const queries = useQueryClient()
   return useQuery({
-    queryKey: ['mail', kind, id],
+    queryKey: ['mail', kind, mailId],
     queryFn: async () => {
-      const mail = await ask<Mail>(`/mail/${kind}/${id}`)
-      // It is read now, and the list says so.
+      const mail = await read(api.GET('/mail/{kind}/{mailId}', { params: { path: { kind, mailId } } }))
+      // The list marks it as read.
       void queries.invalidateQueries({ queryKey: ['mails', kind] })
       return mail
     },
@@ -108,18 +114,15 @@ export function useMail(kind: string, id: string) {
 export function useAudit() {
   return useInfiniteQuery({
     queryKey: ['audit'],
-    queryFn: ({ pageParam }) => ask<AuditList>(`/audit${written({ cursor: pageParam })}`),
-    initialPageParam: '',
-    getNextPageParam: ({ nextCursor }) => nextCursor,
+    queryFn: ({ pageParam: cursor }) => read(api.GET('/audit', { params: { query: { cursor } } })),
+    ...paged,
   })
 }
 
 export function useNumbers() {
-  return useQuery({ queryKey: ['numbers'], queryFn: () => ask<Numbers>('/numbers'), refetchInterval: liveMs })
-}
-
-/** A query string of what is not empty. */
-function written(parameters: Record<string, string | undefined>): string {
-  const given = Object.entries(parameters).filter((pair): pair is [string, string] => Boolean(pair[1]))
-  return given.length > 0 ? `?${new URLSearchParams(given)}` : ''
+  return useQuery({
+    queryKey: ['numbers'],
+    queryFn: () => read(api.GET('/numbers')),
+    refetchInterval: liveMs,
+  })
 }

@@ -1,9 +1,10 @@
 // The session of the desk: opened by the link that the browser came with, or found.
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import type { Session } from '../../../src/operator/desk/schemas/session.ts'
-import { ApiError } from '../api/client.ts'
-import { ask, onClosed, setChangeToken } from './client.ts'
+import { ApiError, onSignedOut, read, setChangeToken } from '../api/client.ts'
+import { type Answer, api } from './client.ts'
+
+type Session = Answer<'/session'>
 
 const linkToken = /^#([A-Za-z0-9_-]{43})$/
 
@@ -12,7 +13,7 @@ const given = linkToken.exec(location.hash)?.[1] ?? null
 if (given !== null) history.replaceState(null, '', '#/')
 
 let opening: Promise<Session> | null =
-  given === null ? null : ask<Session>('/session', { method: 'POST', body: { token: given } })
+  given === null ? null : read(api.POST('/session', { body: { token: given } }))
 
 // A link that is opened where the desk is open already changes nothing but what stands behind the #.
 addEventListener('hashchange', () => linkToken.test(location.hash) && location.reload())
@@ -21,16 +22,10 @@ const key = ['session']
 
 /** Null: the desk is closed. */
 async function findSession(): Promise<Session | null> {
-  const opened = opening
+  const [opened] = opening ? await Promise.allSettled([opening]) : []
   opening = null
-  const refusal =
-    opened &&
-    (await opened.then(
-      () => null,
-      (error: unknown) => error,
-    ))
-  const session = opened && !refusal ? await opened : await findOpen()
-  if (!session && refusal) throw refusal
+  const session = opened?.status === 'fulfilled' ? opened.value : await findOpen()
+  if (!session && opened?.status === 'rejected') throw opened.reason
   setChangeToken(session?.csrfToken ?? null)
   return session
 }
@@ -38,7 +33,7 @@ async function findSession(): Promise<Session | null> {
 /** A link that opens nothing any more closes nothing either. */
 async function findOpen(): Promise<Session | null> {
   try {
-    return await ask<Session>('/session')
+    return await read(api.GET('/session'))
   } catch (error) {
     if (error instanceof ApiError && error.code === 'session_required') return null
     throw error
@@ -47,14 +42,14 @@ async function findOpen(): Promise<Session | null> {
 
 export function useSession() {
   const queries = useQueryClient()
-  useEffect(() => onClosed(() => queries.setQueryData(key, null)), [queries])
+  useEffect(() => onSignedOut(async () => void queries.setQueryData(key, null)), [queries])
   return useQuery({ queryKey: key, queryFn: findSession, staleTime: Number.POSITIVE_INFINITY, retry: false })
 }
 
 export function useCloseDesk(): () => Promise<void> {
   const queries = useQueryClient()
   return async () => {
-    await ask('/session', { method: 'DELETE' })
+    await read(api.DELETE('/session'))
     setChangeToken(null)
     queries.setQueryData(key, null)
     // What was read stays in no browser that nobody sits at.

@@ -1,7 +1,9 @@
 // The operator's desk: its pages, and the operations behind them, for whoever has opened it by a link.
 import cookie from '@fastify/cookie'
+import swagger from '@fastify/swagger'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify from 'fastify'
+import packageJson from '../../../package.json' with { type: 'json' }
 import { parseJson } from '../../http/body/parse-json.ts'
 import { answerFailures, answerOf, errorAnswer, logBrokenAnswers, sendError } from '../../http/errors.ts'
 import { ajvOptions, lateCompilers } from '../../web/late-compilers.ts'
@@ -19,6 +21,7 @@ import { queueRoutes } from './routes/queues.ts'
 import { linkRoutes, sessionRoutes } from './routes/session.ts'
 
 const largestBody = 64 * 1024
+const about = { title: 'Posthorn, as the operator’s desk calls it', version: packageJson.version }
 
 /** The desk, ready to take requests by its `routing`. Whoever has no session gets the page that says how to open one. */
 export function createDesk(deps: DeskDeps): Desk {
@@ -43,10 +46,12 @@ export function createDesk(deps: DeskDeps): Desk {
     async (_request: unknown, body: Buffer) => parseJson(body),
   )
   desk.register(cookie)
+  desk.register(swagger, { openapi: { openapi: '3.1.0', info: about } })
   serveDeskPages(desk, deps)
   desk.register(async (scope: Desk) => linkRoutes(scope, deps))
   desk.register(async (scope: Desk) => {
     requireDesk(scope, deps)
+    scope.get('/desk/v1/openapi.json', { schema: { hide: true } }, async () => desk.swagger())
     sessionRoutes(scope, deps)
     organizationRoutes(scope, deps)
     organizationChangeRoutes(scope, deps)

@@ -10,9 +10,11 @@ const notBuilt =
 /** Views have no addresses of their own: what comes behind the # is the page's. */
 export function serveDeskPages(desk: Desk, { settings: { pagesFolder } }: Pick<DeskDeps, 'settings'>): void {
   const pages = new BuiltPages(pagesFolder)
-  desk.get('/assets/:name', async (request, reply) => {
+  desk.get('/assets/:name', { schema: { hide: true } }, async (request, reply) => {
     const { name } = request.params as { name: string }
     return (await pages.sendFile(request, reply, name)) ?? sendError(reply, errorAnswer('route_not_found'))
   })
-  desk.get('/', (_request, reply) => pages.sendPage(reply, 'desk.html', { directives, notBuilt }))
+  desk.get('/', { schema: { hide: true } }, (_request, reply) =>
+    pages.sendPage(reply, 'desk.html', { directives, notBuilt }),
+  )
 }

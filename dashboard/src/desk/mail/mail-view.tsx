@@ -3,21 +3,23 @@
 import { useParams } from '@tanstack/react-router'
 import { Download } from 'lucide-react'
 import type { ReactNode } from 'react'
-import type { Mail } from '../../../../src/operator/desk/schemas/mail.ts'
 import { Card } from '../../parts/card.tsx'
 import { DefinitionList } from '../../parts/definition-list.tsx'
 import { Page } from '../../parts/page.tsx'
 import { exactTime } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
+import type { Answer } from '../client.ts'
 import { LoadedPage } from '../loaded-page.tsx'
-import { useMail } from '../queries.ts'
+import { type MailKind, useMail } from '../queries.ts'
 import { writtenBytes } from '../written.ts'
+
+type Mail = Answer<'/mail/{kind}/{mailId}'>
 
 const { mail: words } = desk
 const crumbs = [{ label: desk.pages.mail, to: '/mail' }]
 
 export function MailView() {
-  const { kind = '', mailId = '' } = useParams({ strict: false }) as { kind?: string; mailId?: string }
+  const { kind, mailId } = useParams({ strict: false }) as { kind: MailKind; mailId: string }
   return (
     <LoadedPage query={useMail(kind, mailId)} title={words.title} crumbs={crumbs}>
       {(mail) => (

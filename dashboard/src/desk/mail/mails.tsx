@@ -1,7 +1,6 @@
 // Mail for nobody but the operator: for the service's own addresses, and captured.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { MailQuestion, PackageOpen } from 'lucide-react'
-import type { MailList } from '../../../../src/operator/desk/schemas/mail.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
 import { classes } from '../../parts/classes.ts'
@@ -13,12 +12,12 @@ import { Page } from '../../parts/page.tsx'
 import { Tabs } from '../../parts/tabs.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
-import { useMails } from '../queries.ts'
+import type { Answer } from '../client.ts'
+import { type MailKind, useMails } from '../queries.ts'
 import { writtenBytes } from '../written.ts'
 
 const { mail: words } = desk
-type Row = MailList['mails'][number]
-export type Kind = 'kept' | 'captured'
+type Row = Answer<'/mail/{kind}'>['mails'][number]
 
 const columns: readonly Column<Row>[] = [
   {
@@ -59,7 +58,7 @@ const columns: readonly Column<Row>[] = [
 ]
 
 export function Mails() {
-  const { kind = 'kept' } = useSearch({ strict: false }) as { kind?: Kind }
+  const { kind = 'kept' } = useSearch({ strict: false }) as { kind?: MailKind }
   const navigate = useNavigate()
   const choose = (id: string) => void navigate({ to: '/mail', search: { kind: id } as never, replace: true })
   return (
@@ -77,7 +76,7 @@ export function Mails() {
   )
 }
 
-function List({ kind }: { kind: Kind }) {
+function List({ kind }: { kind: MailKind }) {
   const query = useMails(kind)
   return (
     <>
@@ -107,7 +106,7 @@ function List({ kind }: { kind: Kind }) {
   )
 }
 
-function None({ kind, isFilled }: { kind: Kind; isFilled: boolean }) {
+function None({ kind, isFilled }: { kind: MailKind; isFilled: boolean }) {
   if (kind === 'kept')
     return (
       <Empty icon={MailQuestion} title={words.keptNone}>

@@ -1,8 +1,10 @@
 // What waits in each part of the service, and for how long.
-import type { NodeList } from '../../../../src/operator/desk/schemas/node.ts'
 import { Card } from '../../parts/card.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
+import type { Answer } from '../client.ts'
+
+type NodeList = Answer<'/nodes'>
 
 const { nodes: words } = desk
 

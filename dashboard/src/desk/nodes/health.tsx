@@ -1,15 +1,17 @@
 // What the doctor finds, line by line as it comes, each with what to do about it.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Check, Minus, Stethoscope, TriangleAlert, X } from 'lucide-react'
-import type { Health } from '../../../../src/operator/desk/schemas/health.ts'
+import { read } from '../../api/client.ts'
 import { Card } from '../../parts/card.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
 import { Button } from '../../parts/form/button.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
-import { ask } from '../client.ts'
+import { type Answer, api } from '../client.ts'
 import { useHealth } from '../queries.ts'
+
+type Health = Answer<'/health'>
 
 const { nodes: words } = desk
 type Line = Health['checks'][number]
@@ -18,7 +20,7 @@ export function HealthCard() {
   const query = useHealth()
   const queries = useQueryClient()
   const examine = useMutation({
-    mutationFn: () => ask<Health>('/health', { method: 'POST' }),
+    mutationFn: () => read(api.POST('/health')),
     onSuccess: (health) => queries.setQueryData(['health'], health),
   })
   const state = query.data?.state

@@ -1,5 +1,4 @@
 // The nodes, what waits for all of them, and the health of this one.
-import type { NodeList } from '../../../../src/operator/desk/schemas/node.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
 import { type Column, Table } from '../../parts/list/table.tsx'
@@ -7,12 +6,13 @@ import { Loaded } from '../../parts/loaded.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
+import type { Answer } from '../client.ts'
 import { useNodes } from '../queries.ts'
 import { BacklogCard } from './backlog.tsx'
 import { HealthCard } from './health.tsx'
 
 const { nodes: words } = desk
-type Row = NodeList['nodes'][number]
+type Row = Answer<'/nodes'>['nodes'][number]
 
 const columns: readonly Column<Row>[] = [
   {

@@ -1,7 +1,7 @@
 // What the operator can do to an organization.
 import { Ellipsis, Pencil, Trash2, XOctagon } from 'lucide-react'
 import { useState } from 'react'
-import type { Organization } from '../../../../src/operator/desk/schemas/organization.ts'
+import { read } from '../../api/client.ts'
 import { ErrorNote, wordsOf } from '../../parts/error-note.tsx'
 import { Button, IconButton } from '../../parts/form/button.tsx'
 import { Confirm } from '../../parts/form/confirm.tsx'
@@ -11,7 +11,7 @@ import { Menu } from '../../parts/form/menu.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { desk } from '../../texts/desk.ts'
 import { CancelWaiting } from '../cancel-waiting.tsx'
-import { ask } from '../client.ts'
+import { api, type Organization } from '../client.ts'
 import { useDeed } from '../deed.ts'
 import { Delete } from './delete.tsx'
 
@@ -25,6 +25,7 @@ interface DeedProps {
 
 export function Deeds({ organization }: { organization: Organization }) {
   const { id, name } = organization
+  const params = { path: { organizationId: id } }
   const [open, setOpen] = useState<Open>(null)
   const deed = { organization, onClose: () => setOpen(null) }
   return (
@@ -55,7 +56,9 @@ export function Deeds({ organization }: { organization: Organization }) {
           waiting={organization.waiting}
           words={words}
           onCancel={() =>
-            ask(`/organizations/${id}/cancel-queue`, { method: 'POST', body: { confirm: name } })
+            read(
+              api.POST('/organizations/{organizationId}/cancel-queue', { params, body: { confirm: name } }),
+            )
           }
           onClose={deed.onClose}
         />
@@ -73,7 +76,13 @@ function MainDeed({
   onSuspend: () => void
 }) {
   const approve = useDeed(
-    () => ask(`/organizations/${id}/approve`, { method: 'POST' }),
+    () =>
+      read(
+        api.POST('/organizations/{organizationId}/approve', {
+          params: { path: { organizationId: id } },
+          body: null,
+        }),
+      ),
     () => words.approved(name),
   )
   if (status === 'deleting') return null
@@ -91,7 +100,8 @@ function MainDeed({
 
 function Suspend({ organization: { id, name }, onClose }: DeedProps) {
   const suspend = useDeed(
-    () => ask(`/organizations/${id}/suspend`, { method: 'POST' }),
+    () =>
+      read(api.POST('/organizations/{organizationId}/suspend', { params: { path: { organizationId: id } } })),
     () => words.suspended(name),
     onClose,
   )
@@ -113,7 +123,13 @@ function Suspend({ organization: { id, name }, onClose }: DeedProps) {
 function Rename({ organization, onClose }: DeedProps) {
   const [name, setName] = useState(organization.name)
   const rename = useDeed(
-    () => ask(`/organizations/${organization.id}`, { method: 'PATCH', body: { name: name.trim() } }),
+    () =>
+      read(
+        api.PATCH('/organizations/{organizationId}', {
+          params: { path: { organizationId: organization.id } },
+          body: { name: name.trim() },
+        }),
+      ),
     () => words.renamed,
     onClose,
   )

@@ -3,7 +3,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Check, LoaderCircle } from 'lucide-react'
 import { useEffect } from 'react'
-import type { Deletion, Organization } from '../../../../src/operator/desk/schemas/organization.ts'
+import { read } from '../../api/client.ts'
 import { ErrorNote } from '../../parts/error-note.tsx'
 import { Button } from '../../parts/form/button.tsx'
 import { Confirm } from '../../parts/form/confirm.tsx'
@@ -11,9 +11,11 @@ import { Dialog } from '../../parts/form/dialog.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { desk } from '../../texts/desk.ts'
 import { parts } from '../../texts/parts.ts'
-import { ask } from '../client.ts'
+import { type Answer, api, type Organization } from '../client.ts'
 import { useDeed } from '../deed.ts'
 import { useDeletion } from '../queries.ts'
+
+type Deletion = Answer<'/organizations/{organizationId}/deletion'>
 
 const { organization: words } = desk
 
@@ -26,7 +28,13 @@ export function Delete({ organization, onClose }: DeleteProps) {
   const { id, name } = organization
   const query = useDeletion(id)
   const begin = useDeed(
-    () => ask<Deletion>(`/organizations/${id}/deletion`, { method: 'POST', body: { confirm: name } }),
+    () =>
+      read(
+        api.POST('/organizations/{organizationId}/deletion', {
+          params: { path: { organizationId: id } },
+          body: { confirm: name },
+        }),
+      ),
     () => words.removing,
   )
   const { work, isGone, holdings } = query.data ?? {}

@@ -1,11 +1,11 @@
 // Who belongs to an organization, and its domains and keys.
 import type { ReactNode } from 'react'
-import type { Organization } from '../../../../src/operator/desk/schemas/organization.ts'
 import { StateBadge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
 import { type Column, Table } from '../../parts/list/table.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
+import type { Organization } from '../client.ts'
 
 const { organization: words } = desk
 type Member = Organization['members'][number]

@@ -1,7 +1,7 @@
 // What an organization sent and received in the last 24 hours, and what became of it.
-import type { Organization } from '../../../../src/operator/desk/schemas/organization.ts'
 import { Card } from '../../parts/card.tsx'
 import { desk } from '../../texts/desk.ts'
+import type { Organization } from '../client.ts'
 
 const { organization: words } = desk
 type LastDayNumbers = Organization['lastDay']

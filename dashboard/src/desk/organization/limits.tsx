@@ -1,7 +1,7 @@
 // The limits of an organization with what is used of them, and their change.
 import { Pencil } from 'lucide-react'
 import { useState } from 'react'
-import type { Organization } from '../../../../src/operator/desk/schemas/organization.ts'
+import { read } from '../../api/client.ts'
 import { Card } from '../../parts/card.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
 import { Button } from '../../parts/form/button.tsx'
@@ -9,7 +9,7 @@ import { Dialog } from '../../parts/form/dialog.tsx'
 import { Checkbox, TextField } from '../../parts/form/field.tsx'
 import { Progress } from '../../parts/progress.tsx'
 import { desk } from '../../texts/desk.ts'
-import { ask } from '../client.ts'
+import { api, type Organization } from '../client.ts'
 import { useDeed } from '../deed.ts'
 import { writtenBytes } from '../written.ts'
 
@@ -77,7 +77,12 @@ function ChangeLimits({ organization: { id, limits, serverKeys }, onClose }: Cha
     () => {
       const named = Object.fromEntries(changed.map(({ name }) => [name, Number(texts.get(name))]))
       const body = { limits: named, ...(isGranted === serverKeys ? {} : { serverKeys: isGranted }) }
-      return ask(`/organizations/${id}/limits`, { method: 'PATCH', body })
+      return read(
+        api.PATCH('/organizations/{organizationId}/limits', {
+          params: { path: { organizationId: id } },
+          body,
+        }),
+      )
     },
     () => words.limitsSaved,
     onClose,

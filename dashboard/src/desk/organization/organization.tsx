@@ -1,7 +1,6 @@
 // One organization: its state, its day, its limits, and who and what belongs to it.
 
 import { useParams } from '@tanstack/react-router'
-import type { Organization as Shown } from '../../../../src/operator/desk/schemas/organization.ts'
 import { StateBadge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
 import { DefinitionList } from '../../parts/definition-list.tsx'
@@ -9,6 +8,7 @@ import { CopyButton } from '../../parts/form/copy-button.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
+import type { Organization as Shown } from '../client.ts'
 import { LoadedPage } from '../loaded-page.tsx'
 import { useOrganization } from '../queries.ts'
 import { Deeds } from './deeds.tsx'

@@ -1,6 +1,5 @@
 // What waits in a queue, recipient by recipient.
 import { Link } from '@tanstack/react-router'
-import type { Queue } from '../../../../src/operator/desk/schemas/queue.ts'
 import { Badge, StateBadge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
 import { Button } from '../../parts/form/button.tsx'
@@ -8,6 +7,7 @@ import { type Column, Table } from '../../parts/list/table.tsx'
 import { Conversation } from '../../parts/mail/conversation.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
+import type { Queue } from '../client.ts'
 
 const { queue: words } = desk
 type Row = Queue['deliveries'][number]

@@ -1,7 +1,7 @@
 // What the operator can do about a queue.
 import { CirclePause, CirclePlay, Ellipsis, FastForward, XOctagon } from 'lucide-react'
 import { useState } from 'react'
-import type { Queue } from '../../../../src/operator/desk/schemas/queue.ts'
+import { read } from '../../api/client.ts'
 import { wordsOf } from '../../parts/error-note.tsx'
 import { Button, IconButton } from '../../parts/form/button.tsx'
 import { Confirm } from '../../parts/form/confirm.tsx'
@@ -9,13 +9,14 @@ import { Menu } from '../../parts/form/menu.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { desk } from '../../texts/desk.ts'
 import { CancelWaiting } from '../cancel-waiting.tsx'
-import { ask } from '../client.ts'
+import { api, type Queue } from '../client.ts'
 import { useDeed } from '../deed.ts'
 
 const { queue: words } = desk
 
 export function QueueDeeds({ queue }: { queue: Queue }) {
   const { key } = queue
+  const params = { path: { queue: key } }
   const [open, setOpen] = useState<'flush' | 'cancel' | null>(null)
   const close = () => setOpen(null)
   return (
@@ -34,9 +35,7 @@ export function QueueDeeds({ queue }: { queue: Queue }) {
           name={key}
           waiting={queue.waiting}
           words={words}
-          onCancel={() =>
-            ask(`/queues/${encodeURIComponent(key)}/cancel`, { method: 'POST', body: { confirm: key } })
-          }
+          onCancel={() => read(api.POST('/queues/{queue}/cancel', { params, body: { confirm: key } }))}
           onClose={close}
         />
       )}
@@ -46,12 +45,14 @@ export function QueueDeeds({ queue }: { queue: Queue }) {
 
 function PauseOrResume({ queue: { key, state } }: { queue: Queue }) {
   const isPaused = state === 'paused'
-  const id = encodeURIComponent(key)
+  const params = { path: { queue: key } }
   const deed = useDeed(
     () =>
-      isPaused
-        ? ask(`/queues/${id}/resume`, { method: 'POST' })
-        : ask(`/queues/${id}/pause`, { method: 'POST' }),
+      read(
+        isPaused
+          ? api.POST('/queues/{queue}/resume', { params })
+          : api.POST('/queues/{queue}/pause', { params }),
+      ),
     () => (isPaused ? words.resumed(key) : words.paused(key)),
   )
   const press = () => deed.mutate(undefined, { onError: (error) => toast(wordsOf(error).title, 'bad') })
@@ -74,7 +75,7 @@ interface DeedProps {
 
 function Flush({ queue: { key }, onClose }: DeedProps) {
   const flush = useDeed(
-    () => ask<{ moved: number }>(`/queues/${encodeURIComponent(key)}/flush`, { method: 'POST' }),
+    () => read(api.POST('/queues/{queue}/flush', { params: { path: { queue: key } } })),
     ({ moved }) => words.flushed(moved),
     onClose,
   )

@@ -1,9 +1,9 @@
 // The state of a queue in one word and colour.
-import type { QueueList } from '../../../../src/operator/desk/schemas/queue.ts'
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { desk } from '../../texts/desk.ts'
+import type { Answer } from '../client.ts'
 
-type Shown = Pick<QueueList['queues'][number], 'state' | 'failures'>
+type Shown = Pick<Answer<'/queues'>['queues'][number], 'state' | 'failures'>
 
 const tones: Record<Shown['state'], Tone> = { running: 'good', paused: 'bad', blocked: 'wait' }
 

@@ -2,12 +2,12 @@
 
 import { useParams } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { Queue as Shown } from '../../../../src/operator/desk/schemas/queue.ts'
 import { Card } from '../../parts/card.tsx'
 import { DefinitionList } from '../../parts/definition-list.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
+import type { Queue as Shown } from '../client.ts'
 import { LoadedPage } from '../loaded-page.tsx'
 import { useQueue } from '../queries.ts'
 import { Deliveries } from './deliveries.tsx'

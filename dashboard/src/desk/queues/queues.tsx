@@ -1,6 +1,5 @@
 // All destination queues with mail, a pause or a fault.
 import { Inbox } from 'lucide-react'
-import type { QueueList } from '../../../../src/operator/desk/schemas/queue.ts'
 import { Card } from '../../parts/card.tsx'
 import { Empty } from '../../parts/empty.tsx'
 import { type Column, Table } from '../../parts/list/table.tsx'
@@ -8,11 +7,12 @@ import { Loaded } from '../../parts/loaded.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
+import type { Answer } from '../client.ts'
 import { useQueues } from '../queries.ts'
 import { QueueState } from './queue-state.tsx'
 
 const { queues: words } = desk
-type Row = QueueList['queues'][number]
+type Row = Answer<'/queues'>['queues'][number]
 
 const columns: readonly Column<Row>[] = [
   { id: 'queue', header: words.queue, className: 'min-w-36', cell: ({ key }) => <Name of={key} /> },
