@@ -84,15 +84,6 @@ export function addPageOptions(command: Command): Command {
     .option('--json', 'print JSON')
 }
 
-/** The page out of one row more than it may have, and where the list goes on. */
-export function pageOf<Row extends { id: string }>(
-  rows: Row[],
-  limit: number,
-): { page: Row[]; nextCursor: string | null } {
-  const page = rows.slice(0, limit)
-  return { page, nextCursor: rows.length > limit ? page.at(-1)!.id : null }
-}
-
 function parseLimit(text: string): number {
   const count = /^[1-9]\d{0,4}$/.test(text) ? Number(text) : 0
   if (count < 1 || count > maxPage)

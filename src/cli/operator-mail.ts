@@ -1,9 +1,11 @@
 // `posthorn mail …` and `posthorn captured …`: the operator's mail, and the mail that would have left.
+
 import { isUtf8 } from 'node:buffer'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { StringDecoder } from 'node:string_decoder'
 import { type Command, InvalidArgumentError } from 'commander'
+import { pageOf } from '../base/page-of.ts'
 import {
   listOperatorMail,
   type MailKind,
@@ -18,7 +20,6 @@ import {
   addPageOptions,
   type OutputOptions,
   type PageOptions,
-  pageOf,
   print,
   table,
   withFoundation,

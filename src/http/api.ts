@@ -1,8 +1,5 @@
 // What the routes are given: the typed Fastify instance, the parts of the service, and the caller on each request.
-
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import type { FastifyBaseLogger, FastifyInstance, FastifyRequest, RawServerDefault } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import type { TSchema } from 'typebox'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
@@ -25,6 +22,7 @@ import type { Acceptance } from '../flow/sending/accept-send.ts'
 import type { Validation } from '../flow/validation/validate.ts'
 import type { Db, Queryable } from '../postgres/db.ts'
 import type { Limits } from '../store/accounts/organizations.ts'
+import type { HttpServer } from '../web/server.ts'
 import type { Holding } from './body/byte-budget.ts'
 import type { LargeBody } from './body/large-bodies.ts'
 import type { OperationNotes } from './document/document.ts'
@@ -32,13 +30,7 @@ import type { ErrorCode } from './errors.ts'
 import type { EventStreams } from './stream/event-streams.ts'
 import type { MessageWaits } from './stream/message-waits.ts'
 
-export type Api = FastifyInstance<
-  RawServerDefault,
-  IncomingMessage,
-  ServerResponse,
-  FastifyBaseLogger,
-  TypeBoxTypeProvider
->
+export type Api = HttpServer
 
 /** Who calls; refuses whom it does not know. */
 export type Authenticate = (request: FastifyRequest) => Promise<Caller>

@@ -2,11 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import Fastify, { type FastifyReply } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import type { Log } from '../base/log.ts'
 import { isWrittenAsEmail, readEmail } from '../mail/address.ts'
-import { ajvOptions, lateCompilers } from '../web/late-compilers.ts'
+import { createServer } from '../web/server.ts'
 import type { Api } from './api.ts'
 import { connectionLimits } from './connections.ts'
 import { answerOf, errorAnswer, sendError } from './errors.ts'
@@ -14,29 +13,18 @@ import { logUnread } from './request-log.ts'
 
 export function createApi(trustedProxies: string[], log: Log): Api {
   const { timeoutMs, keepAliveMs, requestTimeout, ...checked } = connectionLimits
-  const api = Fastify({
-    logger: false,
+  return createServer({
     genReqId: nextRequestId,
     // A client that is not behind these proxies could otherwise claim any address.
     trustProxy: trustedProxies.length > 0 ? trustedProxies : false,
-    // RFC 9110 9.3.2: what answers GET answers HEAD.
-    exposeHeadRoutes: true,
-    return503OnClosing: false,
     requestTimeout,
     connectionTimeout: timeoutMs,
     keepAliveTimeout: keepAliveMs,
     http: checked,
     // Longer than any path that Node lets through, so that the schemas judge ids.
     routerOptions: { maxParamLength: 16_384 },
-    schemaController: lateCompilers(),
-    ajv: {
-      customOptions: {
-        ...ajvOptions,
-        formats: { 'idn-email': (text: string) => readEmail(text) !== null },
-      },
-      // Fastify's own formats come after those above. An address to validate may be longer than one to send to.
-      onCreate: (ajv) => void ajv.addFormat('email', isWrittenAsEmail),
-    },
+    // An address to validate may be longer than one to send to.
+    formats: { 'idn-email': (text) => readEmail(text) !== null, email: isWrittenAsEmail },
     frameworkErrors: (failure, request, reply) => {
       setCommonHeaders(reply)
       const answer = answerOf(failure, request)
@@ -44,8 +32,7 @@ export function createApi(trustedProxies: string[], log: Log): Api {
       sendError(reply, answer)
     },
     clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket, log),
-  }).withTypeProvider<TypeBoxTypeProvider>()
-  return api
+  })
 }
 
 const requestIdPrefix = randomBytes(9).toString('base64url')

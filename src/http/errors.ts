@@ -161,13 +161,20 @@ const outageQuietMs = 2_000
 
 /**
  * Answers every failure by the table. Our own faults are logged here, once, and nowhere else; while requests are answered 503,
- * only the first one and the end.
+ * only the first one and the end. An answer that breaks off after its head is logged, unless its reader left.
  */
 export function answerFailures(api: Pick<FastifyInstance, 'addHook' | 'setErrorHandler'>, log: Log): void {
   const outage = new OutageLog({ log, work: 'requests', quietMs: outageQuietMs })
   api.addHook('onResponse', (request, reply, done) => {
     // Routes without a schema give out files.
     if (reply.statusCode < 300 && request.routeOptions.schema !== undefined) outage.succeed()
+    done()
+  })
+  api.addHook('onSend', ({ id }, { raw }, answer, done) => {
+    if (answer instanceof Readable)
+      answer.once('error', (err) => {
+        if (raw.headersSent) log.warn({ err, requestId: id }, 'an answer broke off')
+      })
     done()
   })
   api.setErrorHandler((failure: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
@@ -181,17 +188,6 @@ export function answerFailures(api: Pick<FastifyInstance, 'addHook' | 'setErrorH
     if (answer.status === 503 && !reply.raw.destroyed) outage.fail(failure)
     return sendError(reply, answer)
   })
-}
-
-/** Logs an answer that breaks off once its head is out, for its reader is told nothing. One that its reader leaves is not. */
-export function logBrokenAnswers(log: Log) {
-  return ({ id }: FastifyRequest, { raw }: FastifyReply, answer: unknown, done: () => void): void => {
-    if (answer instanceof Readable)
-      answer.once('error', (err) => {
-        if (raw.headersSent) log.warn({ err, requestId: id }, 'an answer broke off')
-      })
-    done()
-  }
 }
 
 /** The path of a request, without its query: that may hold what people put there by mistake. */

@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { OrganizationId } from '../base/ids.ts'
 import type { Db, Queryable } from '../postgres/db.ts'
-import { isChange } from '../web/methods.ts'
+import { isChange } from '../web/page-changes.ts'
 
 /**
  * GET and HEAD read within the organization's share. Their statement ends with the answer: a client that left, or got 503

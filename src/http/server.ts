@@ -1,7 +1,6 @@
 // The public HTTP server: what holds for every request, and the routes behind it.
 import { meters } from '../base/meters.ts'
 import type { KeyRing } from '../flow/accounts/authenticate.ts'
-import { answerHeadAndOptions } from '../web/methods.ts'
 import type { Api, AppDeps, HttpDeps } from './api.ts'
 import { serveApp } from './app/app.ts'
 import { ByteBudget } from './body/byte-budget.ts'
@@ -10,7 +9,7 @@ import { byKey } from './caller.ts'
 import { createApi, setCommonHeaders } from './create-api.ts'
 import { serveDocs } from './document/docs.ts'
 import { addOpenApi, serveOpenApi } from './document/openapi.ts'
-import { answerFailures, errorAnswer, logBrokenAnswers, sendError } from './errors.ts'
+import { answerFailures, errorAnswer, sendError } from './errors.ts'
 import { refusePlain, requireHttpsLater } from './https.ts'
 import { logRequests } from './request-log.ts'
 import { addRoutes } from './routes/routes.ts'
@@ -34,8 +33,6 @@ export function createHttpServer(deps: ServerDeps): Api {
   const api = createApi(trustedProxies, deps.log)
   answerFailures(api, deps.log)
   api.addHook('onResponse', logRequests(deps.log))
-  api.addHook('onSend', logBrokenAnswers(deps.log))
-  answerHeadAndOptions(api)
   if (!deps.dashboard)
     api.setNotFoundHandler((_request, reply) => sendError(reply, errorAnswer('route_not_found')))
   const refuse = isHttpsOn ? refusePlain(trustedProxies) : () => null

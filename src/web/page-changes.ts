@@ -19,3 +19,8 @@ export function requirePageToken({ headers }: Asking, token: string): void {
   if (given.length !== expected.length || !timingSafeEqual(given, expected))
     throw new ServiceError('wrong_origin')
 }
+
+// RFC 9110 9.2.1: these are safe.
+export function isChange({ method }: { method: string }): boolean {
+  return method !== 'GET' && method !== 'HEAD'
+}

@@ -1,23 +1,16 @@
 // What the desk is given, and what it hands to its routes.
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import type { FastifyBaseLogger, FastifyInstance, FastifyRequest, RawServerDefault } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { deleteOrganization } from '../../flow/accounts/delete-organization.ts'
 import { type Actor, operator } from '../../flow/audit.ts'
 import type { readOperatorMail } from '../../flow/reading/operator-mail.ts'
 import type { Db } from '../../postgres/db.ts'
+import type { HttpServer } from '../../web/server.ts'
 import type { OperatorMetrics } from '../metrics.ts'
 import type { Check } from './schemas/health.ts'
 
-export type Desk = FastifyInstance<
-  RawServerDefault,
-  IncomingMessage,
-  ServerResponse,
-  FastifyBaseLogger,
-  TypeBoxTypeProvider
->
+export type Desk = HttpServer
 
 export interface DeskDeps {
   db: Db

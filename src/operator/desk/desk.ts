@@ -1,13 +1,10 @@
 // The operator's desk: its pages, and the operations behind them, for whoever has opened it by a link.
 import cookie from '@fastify/cookie'
 import swagger from '@fastify/swagger'
-import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import Fastify from 'fastify'
 import packageJson from '../../../package.json' with { type: 'json' }
 import { parseJson } from '../../http/body/parse-json.ts'
-import { answerFailures, answerOf, errorAnswer, logBrokenAnswers, sendError } from '../../http/errors.ts'
-import { ajvOptions, lateCompilers } from '../../web/late-compilers.ts'
-import { answerHeadAndOptions } from '../../web/methods.ts'
+import { answerFailures, answerOf, errorAnswer, sendError } from '../../http/errors.ts'
+import { createServer } from '../../web/server.ts'
 import { requireDesk, requireKnownHost } from './admission.ts'
 import type { Desk, DeskDeps } from './deps.ts'
 import { serveDeskPages } from './pages.ts'
@@ -25,10 +22,11 @@ const about = { title: 'Posthorn, as the operator’s desk calls it', version: p
 
 /** The desk, ready to take requests by its `routing`. Whoever has no session gets the page that says how to open one. */
 export function createDesk(deps: DeskDeps): Desk {
-  const desk = createFastify()
+  const desk = createServer({
+    bodyLimit: largestBody,
+    frameworkErrors: (failure, request, reply) => void sendError(reply, answerOf(failure, request)),
+  })
   answerFailures(desk, deps.log)
-  desk.addHook('onSend', logBrokenAnswers(deps.log))
-  answerHeadAndOptions(desk)
   desk.setNotFoundHandler((_request, reply) => sendError(reply, errorAnswer('route_not_found')))
   desk.addHook('onRequest', (request, reply, done) => {
     reply.headers({
@@ -62,16 +60,4 @@ export function createDesk(deps: DeskDeps): Desk {
     auditRoutes(scope, deps)
   })
   return desk
-}
-
-function createFastify(): Desk {
-  return Fastify({
-    logger: false,
-    exposeHeadRoutes: true,
-    return503OnClosing: false,
-    bodyLimit: largestBody,
-    schemaController: lateCompilers(),
-    ajv: { customOptions: ajvOptions },
-    frameworkErrors: (failure, request, reply) => void sendError(reply, answerOf(failure, request)),
-  }).withTypeProvider<TypeBoxTypeProvider>()
 }

@@ -2,8 +2,8 @@
 import type { OperatorMail, ReadOperatorMail } from '../../flow/reading/operator-mail.ts'
 import type { Mailbox } from '../../mail/address.ts'
 
-export function presentHead({ at, rawId: _, from, subject, ...mail }: OperatorMail) {
-  return { ...mail, from: from && writeMailbox(from), subject: subject || null, at: at.toISOString() }
+export function presentHead({ rawId: _, from, subject, ...mail }: OperatorMail) {
+  return { ...mail, from: from && writeMailbox(from), subject: subject || null }
 }
 
 /** `Ann Bee <ann@example.org>`, for people. */

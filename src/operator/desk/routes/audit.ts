@@ -1,4 +1,5 @@
 // The audit log at the desk: what was done in all organizations, and to the deployment.
+import { pageOf } from '../../../base/page-of.ts'
 import { listAllAuditEntries } from '../../../store/accounts/audit.ts'
 import type { Desk, DeskDeps } from '../deps.ts'
 import { AuditList, AuditQuery } from '../schemas/audit.ts'
@@ -11,15 +12,8 @@ export function auditRoutes(desk: Desk, { db }: DeskDeps): void {
     { schema: { querystring: AuditQuery, response: { 200: AuditList } } },
     async ({ query: { cursor } }) => {
       const rows = await listAllAuditEntries(db, cursor ?? null, pageLength + 1)
-      const page = rows.slice(0, pageLength)
-      return {
-        entries: page.map(({ detail, at, ...entry }) => ({
-          ...entry,
-          detail: JSON.stringify(detail),
-          at: at.toISOString(),
-        })),
-        nextCursor: rows.length > pageLength ? page.at(-1)!.id : null,
-      }
+      const { page, nextCursor } = pageOf(rows, pageLength)
+      return { entries: page.map((row) => ({ ...row, detail: JSON.stringify(row.detail) })), nextCursor }
     },
   )
 }

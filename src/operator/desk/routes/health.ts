@@ -2,7 +2,6 @@
 import type { Desk, DeskDeps } from '../deps.ts'
 import { LongWork, type WorkState } from '../long-work.ts'
 import { type Check, Health } from '../schemas/health.ts'
-import { isoOrNull } from '../times.ts'
 
 export function healthRoutes(desk: Desk, { log, examine }: DeskDeps): void {
   const work = new LongWork<Check, void>(log)
@@ -13,11 +12,5 @@ export function healthRoutes(desk: Desk, { log, examine }: DeskDeps): void {
 
 function present(work: WorkState<Check, void> | null): Health {
   if (!work) return { state: 'none', checks: [], fault: null, startedAt: null, endedAt: null }
-  return {
-    state: work.state,
-    checks: work.steps,
-    fault: work.fault,
-    startedAt: work.startedAt.toISOString(),
-    endedAt: isoOrNull(work.endedAt),
-  }
+  return { ...work, checks: work.steps }
 }

@@ -1,4 +1,6 @@
 // Mail at the desk: what was captured, and what came for the service's own addresses.
+
+import { pageOf } from '../../../base/page-of.ts'
 import { listOperatorMail, openOperatorMail, readOperatorMail } from '../../../flow/reading/operator-mail.ts'
 import { attachmentDisposition } from '../../../web/download-name.ts'
 import { sendStream } from '../../../web/send-stream.ts'
@@ -20,10 +22,10 @@ function addList(desk: Desk, deps: DeskDeps): void {
     { schema: { params: MailKindParams, querystring: MailQuery, response: { 200: MailList } } },
     async ({ params: { kind }, query: { cursor } }) => {
       const rows = await listOperatorMail(deps, kind, { beforeId: cursor ?? null, limit: pageLength + 1 })
-      const page = rows.slice(0, pageLength)
+      const { page, nextCursor } = pageOf(rows, pageLength)
       return {
         mails: page.map(presentHead),
-        nextCursor: rows.length > pageLength ? page.at(-1)!.id : null,
+        nextCursor,
         isFilled: kind === 'kept' || deps.settings.delivery === 'capture',
       }
     },

@@ -4,7 +4,6 @@ import { listNodes } from '../../../store/nodes.ts'
 import { countScans, readBacklog, readConnections } from '../../../store/sending/backlog.ts'
 import type { Desk, DeskDeps } from '../deps.ts'
 import { NodeList, Numbers } from '../schemas/node.ts'
-import { isoOrNull } from '../times.ts'
 
 /** Beyond it a count says no more than that it is large. */
 const maxCounted = 1_000_000
@@ -24,26 +23,9 @@ async function present({ db, clock }: DeskDeps): Promise<NodeList> {
     readConnections(db),
   ])
   const sum = (name: 'due' | 'later') => backlog.waiting.reduce((total, queue) => total + queue[name], 0)
-  const { onWire, spooled, webhookCalls, unfolded } = backlog
   return {
-    nodes: nodes.map(({ startedAt, roles, ...node }) => ({
-      ...node,
-      roles: roles ?? [],
-      startedAt: startedAt.toISOString(),
-    })),
-    backlog: {
-      due: sum('due'),
-      later: sum('later'),
-      onWire,
-      spooled,
-      scans,
-      webhookCalls,
-      unfolded,
-      oldestAcceptedAt: isoOrNull(backlog.oldestAcceptedAt),
-      oldestReceivedAt: isoOrNull(backlog.oldestReceivedAt),
-      oldestWebhookCallAt: isoOrNull(backlog.oldestWebhookCallAt),
-      oldestUnindexedAt: isoOrNull(backlog.oldestUnindexedAt),
-    },
+    nodes: nodes.map((node) => ({ ...node, roles: node.roles ?? [] })),
+    backlog: { ...backlog, scans, due: sum('due'), later: sum('later') },
     connections: {
       open: connections.states.reduce((total, { count }) => total + count, 0),
       max: connections.max,

@@ -22,7 +22,6 @@ import {
 } from '../schemas/organization.ts'
 import { Cancelled } from '../schemas/queue.ts'
 import { Confirmation } from '../schemas/scalars.ts'
-import { isoOrNull } from '../times.ts'
 
 const path = '/desk/v1/organizations/:organizationId'
 
@@ -44,9 +43,7 @@ function addStatus(desk: Desk, deps: DeskDeps): void {
     async (request) => {
       const { organizationId } = request.params
       const changes = request.body ?? {}
-      return present(
-        await changeOrganizationStatus(deps, organizationId, 'active', operatorOf(request), changes),
-      )
+      return await changeOrganizationStatus(deps, organizationId, 'active', operatorOf(request), changes)
     },
   )
   desk.post(
@@ -54,7 +51,7 @@ function addStatus(desk: Desk, deps: DeskDeps): void {
     { schema: { params, response: { 200: OrganizationState } } },
     async (request) => {
       const { organizationId } = request.params
-      return present(await changeOrganizationStatus(deps, organizationId, 'suspended', operatorOf(request)))
+      return await changeOrganizationStatus(deps, organizationId, 'suspended', operatorOf(request))
     },
   )
 }
@@ -65,7 +62,7 @@ function addName(desk: Desk, deps: DeskDeps): void {
     { schema: { params, body: NewName, response: { 200: OrganizationState } } },
     async (request) => {
       const { params, body } = request
-      return present(await nameOrganization(deps, params.organizationId, body.name, operatorOf(request)))
+      return await nameOrganization(deps, params.organizationId, body.name, operatorOf(request))
     },
   )
 }
@@ -79,14 +76,8 @@ function addLimits(desk: Desk, deps: DeskDeps): void {
       for (const [name, value] of Object.entries(limits))
         if (!isLimit(name, value))
           throw new ServiceError('invalid_request', `/limits/${name} must be a limit, and a whole number`)
-      return present(
-        await changeLimits(
-          deps,
-          request.params.organizationId,
-          { ...limits, ...grants },
-          operatorOf(request),
-        ),
-      )
+      const changes = { ...limits, ...grants }
+      return await changeLimits(deps, request.params.organizationId, changes, operatorOf(request))
     },
   )
 }
@@ -140,20 +131,11 @@ const nothing = {
 /** Of one that is gone what is remembered of its deletion, where that was asked for here. */
 async function presentDeletion(deps: DeskDeps, given: string, deletions: Deletions): Promise<Deletion> {
   // Taken before the database is asked: work that is shown as done has its organization shown as gone.
-  const work = presentWork(deletions.find(given.toLowerCase()))
+  const found = deletions.find(given.toLowerCase())
+  const work = found && { ...found, steps: [...found.steps] }
   const holdings = await previewDeletion(deps, given).catch((error) => {
     if (work && error instanceof ServiceError && error.code === 'not_found') return null
     throw error
   })
   return { holdings: holdings ?? nothing, work, isGone: holdings === null }
-}
-
-function presentWork(work: ReturnType<Deletions['find']>): Deletion['work'] {
-  if (!work) return null
-  const { state, steps, fault, startedAt, endedAt } = work
-  return { state, steps: [...steps], fault, startedAt: startedAt.toISOString(), endedAt: isoOrNull(endedAt) }
-}
-
-function present({ id, name, status }: OrganizationRow) {
-  return { id, name, status }
 }

@@ -1,5 +1,6 @@
 // Organizations at the desk: looked through, and one as a whole.
 import { ServiceError } from '../../../base/errors.ts'
+import { pageOf } from '../../../base/page-of.ts'
 import { defaultLimits } from '../../../flow/accounts/organization.ts'
 import { readMetrics } from '../../../flow/metrics/read-metrics.ts'
 import { ownOrganizationId } from '../../../flow/own-organization.ts'
@@ -22,7 +23,6 @@ import {
   OrganizationParams,
   OrganizationQuery,
 } from '../schemas/organization.ts'
-import { isoOrNull } from '../times.ts'
 
 const pageLength = 50
 /** No organization has more domains unless its limit was raised to it. */
@@ -51,12 +51,8 @@ function addList(desk: Desk, { db, clock }: DeskDeps): void {
     async ({ query: { search, status, cursor } }) => {
       const filter = { search: search?.trim() || null, status: status ?? null, at: clock.now() }
       const rows = await listOverviews(db, filter, cursor ?? null, pageLength + 1)
-      const page = rows.slice(0, pageLength)
-      return {
-        organizations: page.map((row) => ({ ...row, createdAt: row.createdAt.toISOString() })),
-        counts: await countByStatus(db),
-        nextCursor: rows.length > pageLength ? page.at(-1)!.id : null,
-      }
+      const { page, nextCursor } = pageOf(rows, pageLength)
+      return { organizations: page, counts: await countByStatus(db), nextCursor }
     },
   )
 }
@@ -84,37 +80,13 @@ async function present(deps: DeskDeps, row: OrganizationRow): Promise<Organizati
     countWaiting(db, row.id),
   ])
   return {
-    id: row.id,
-    name: row.name,
-    status: row.status,
-    waiting,
+    ...row,
     limits,
-    serverKeys: row.serverKeys,
+    waiting,
+    members,
+    domains,
+    keys,
     isOwn: row.id === ownOrganizationId,
-    createdAt: row.createdAt.toISOString(),
-    updatedAt: row.updatedAt.toISOString(),
-    members: members.map(({ createdAt, lastSeenAt, ...member }) => ({
-      ...member,
-      createdAt: createdAt.toISOString(),
-      lastSeenAt: isoOrNull(lastSeenAt),
-    })),
-    domains: domains.map(({ id, name, status, inbound, outbound, createdAt }) => ({
-      id,
-      name,
-      status,
-      inbound,
-      outbound,
-      createdAt: createdAt.toISOString(),
-    })),
-    keys: keys.map(({ id, name, kind, scopes, createdAt, expiresAt, revokedAt }) => ({
-      id,
-      name,
-      kind,
-      scopes,
-      createdAt: createdAt.toISOString(),
-      expiresAt: isoOrNull(expiresAt),
-      revokedAt: isoOrNull(revokedAt),
-    })),
     lastDay: { ...metrics.totals, rates: metrics.rates },
   }
 }

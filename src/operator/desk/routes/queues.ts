@@ -15,7 +15,6 @@ import {
   QueueState,
 } from '../schemas/queue.ts'
 import { Confirmation } from '../schemas/scalars.ts'
-import { isoOrNull } from '../times.ts'
 
 const pageLength = 100
 const path = '/desk/v1/queues/:queue'
@@ -83,28 +82,10 @@ function addCancel(desk: Desk, deps: DeskDeps): void {
   )
 }
 
-function present(row: QueueRow): QueueList['queues'][number] {
-  const { key, waiting, onWire, failures, lastFault, owner } = row
-  return {
-    key,
-    waiting,
-    onWire,
-    failures,
-    lastFault,
-    owner,
-    state: row.paused ? 'paused' : failures > 0 ? 'blocked' : 'running',
-    notBefore: isoOrNull(row.notBefore),
-    oldestDueAt: isoOrNull(row.oldestDueAt),
-    lastFaultAt: isoOrNull(row.lastFaultAt),
-  }
+function present(row: QueueRow) {
+  return { ...row, state: row.paused ? 'paused' : row.failures > 0 ? 'blocked' : 'running' } as const
 }
 
-function presentWaiting({ acceptedAt, dueAt, expiresAt, conversation, ...row }: WaitingRow) {
-  return {
-    ...row,
-    acceptedAt: acceptedAt.toISOString(),
-    dueAt: dueAt.toISOString(),
-    expiresAt: expiresAt.toISOString(),
-    conversation: readConversation(conversation),
-  }
+function presentWaiting(row: WaitingRow) {
+  return { ...row, conversation: readConversation(row.conversation) }
 }

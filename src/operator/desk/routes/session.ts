@@ -38,15 +38,6 @@ function forget(reply: FastifyReply): FastifyReply {
   return reply.setCookie(cookieName, '', { ...attributes, maxAge: 0 })
 }
 
-function present(
-  { csrfToken, createdAt, endsAt }: DeskSession,
-  { settings: { managedDomain, delivery } }: DeskDeps,
-): Session {
-  return {
-    csrfToken,
-    managedDomain,
-    delivery,
-    createdAt: createdAt.toISOString(),
-    endsAt: endsAt.toISOString(),
-  }
+function present(session: DeskSession, { settings: { managedDomain, delivery } }: DeskDeps): Session {
+  return { ...session, managedDomain, delivery }
 }

@@ -1,5 +1,5 @@
 // What the desk says of what was done, by whom and from where.
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
 import { exactly, orNull, Time, Uuid } from './scalars.ts'
 
 export const AuditQuery = exactly({ cursor: Type.Optional(Uuid) })
@@ -21,4 +21,3 @@ export const AuditList = Type.Object({
   ),
   nextCursor: orNull(Type.String()),
 })
-export type AuditList = Static<typeof AuditList>

@@ -1,5 +1,5 @@
 // What the desk says of mail that belongs to nobody but the operator: captured, and kept for the service's own addresses.
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
 import { exactly, oneOf, orNull, Time } from './scalars.ts'
 
 const kind = oneOf(['captured', 'kept'])
@@ -27,7 +27,6 @@ export const MailList = Type.Object({
   /** Whether mail can come here at all: nothing is captured where mail is delivered. */
   isFilled: Type.Boolean(),
 })
-export type MailList = Static<typeof MailList>
 
 export const Mail = Type.Object({
   ...entry,
@@ -42,4 +41,3 @@ export const Mail = Type.Object({
   ),
   note: orNull(Type.String()),
 })
-export type Mail = Static<typeof Mail>

@@ -50,4 +50,3 @@ export const Numbers = Type.Object({
     }),
   ),
 })
-export type Numbers = Static<typeof Numbers>

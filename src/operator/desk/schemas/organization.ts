@@ -17,7 +17,6 @@ const Counts = Type.Object({ pending: Count, active: Count, suspended: Count, de
 
 /** How many organizations there are of each status. */
 export const OrganizationCounts = Type.Object({ counts: Counts })
-export type OrganizationCounts = Static<typeof OrganizationCounts>
 
 export const OrganizationList = Type.Object({
   organizations: Type.Array(
@@ -36,7 +35,6 @@ export const OrganizationList = Type.Object({
   counts: Counts,
   nextCursor: orNull(Type.String()),
 })
-export type OrganizationList = Static<typeof OrganizationList>
 
 const Member = Type.Object({
   email: Type.String(),

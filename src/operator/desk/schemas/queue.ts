@@ -1,5 +1,5 @@
 // What the desk says of destination queues.
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
 import { exactly, oneOf, orNull, Time, Uuid } from './scalars.ts'
 
 const Count = Type.Integer()
@@ -25,7 +25,6 @@ const queue = {
 }
 
 export const QueueList = Type.Object({ queues: Type.Array(Type.Object(queue)) })
-export type QueueList = Static<typeof QueueList>
 
 /** What was said in an attempt: of each step the command, when its reply came (ms since the attempt began), and the reply. */
 const Conversation = Type.Object({
@@ -65,7 +64,6 @@ export const Queue = Type.Object({
   ),
   nextOffset: orNull(Type.Integer()),
 })
-export type Queue = Static<typeof Queue>
 
 export const QueueState = Type.Object({ key: Type.String(), state: oneOf(['running', 'paused']) })
 export const Moved = Type.Object({ moved: Count })

@@ -2,11 +2,11 @@
 import Type, { type Static, type TSchema } from 'typebox'
 
 export const Uuid = Type.String({ pattern: '^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' })
-/** ISO 8601, UTC. */
-export const Time = Type.String()
+/** A `Date` here, ISO 8601 in UTC in the answer. */
+export const Time = Type.Unsafe<Date>({ type: 'string', format: 'date-time' })
 
 /** A value, or null, as one type of two names. */
-export function orNull<Schema extends TSchema & { type: string }>(schema: Schema) {
+export function orNull<Schema extends TSchema & { type?: string }>(schema: Schema) {
   return Type.Unsafe<Static<Schema> | null>({ ...schema, type: [schema.type, 'null'] })
 }
 

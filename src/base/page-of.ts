@@ -1,0 +1,10 @@
+// One page of a list out of the rows that were read for it.
+
+/** The first `limit` rows, and the id behind which the list goes on: null unless more rows were read. */
+export function pageOf<Row extends { id: string }>(
+  rows: readonly Row[],
+  limit: number,
+): { page: Row[]; nextCursor: string | null } {
+  const page = rows.slice(0, limit)
+  return { page, nextCursor: rows.length > limit ? page.at(-1)!.id : null }
+}
