@@ -10,7 +10,7 @@ const folder = import.meta.dirname
 /** What nearly every page needs goes into one file, for each of its own costs a slow machine more than its bytes; the rest goes with its pages. */
 const common = {
   name: 'common',
-  test: /src\/(?:queries|api\/client|parts\/(?:badge|button|card|classes|copy-button|empty|error-note|field|kbd|loaded|menu|nonce|page|shortcut|skeleton|table|theme|time|toaster|toasts|use-title)\.|shell\/(?!found|live|palette|\w+-sheet)|texts\/(?:lists|parts|shell|states|may)\.)/,
+  test: /src\/(?:queries|api\/client|parts\/(?:badge|button|card|classes|copy-button|empty|error-note|field|kbd|loaded|menu|nonce|page|shortcut|skeleton|table|theme|time|toaster|toasts|use-title)\.|shell\/(?!found|live|mount|palette|\w+-sheet)|texts\/(?:lists|parts|shell|states|may)\.)/,
 }
 
 export default defineConfig({

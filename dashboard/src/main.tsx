@@ -1,19 +1,11 @@
 // The entry of the dashboard.
-import { QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
-import { StrictMode } from 'react'
-import { createRoot } from 'react-dom/client'
 import { onSignedOut, setChangeToken } from './api/client.ts'
-import { passNonceOn } from './parts/nonce.ts'
-import { listenForShortcuts } from './parts/shortcut.ts'
-import { Toaster } from './parts/toaster.tsx'
 import { queries } from './queries.ts'
 import { router } from './router.tsx'
+import { mount } from './shell/mount.tsx'
 import { sessionQuery } from './shell/session.ts'
-import './theme.css'
 
-passNonceOn()
-listenForShortcuts()
 onSignedOut(async () => {
   // Once for the many answers that say so together: without a token nobody is signed out again.
   setChangeToken(null)
@@ -22,11 +14,4 @@ onSignedOut(async () => {
   queries.setQueryData(sessionQuery.queryKey, null)
 })
 
-createRoot(document.getElementById('root')!).render(
-  <StrictMode>
-    <QueryClientProvider client={queries}>
-      <RouterProvider router={router} />
-      <Toaster />
-    </QueryClientProvider>
-  </StrictMode>,
-)
+mount(<RouterProvider router={router} />)

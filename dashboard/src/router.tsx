@@ -1,15 +1,8 @@
 // All addresses, each with its page, which is fetched when it is opened.
-import {
-  createRootRoute,
-  createRoute,
-  createRouter,
-  lazyRouteComponent,
-  Outlet,
-  type RouteComponent,
-  redirect,
-} from '@tanstack/react-router'
+import { createRootRoute, createRoute, createRouter, Outlet, redirect } from '@tanstack/react-router'
 import { queries } from './queries.ts'
 import { Broken, BrokenAlone, NotFound } from './shell/failures.tsx'
+import { type LoadPage, lazyPage } from './shell/lazy-page.ts'
 import { sessionQuery } from './shell/session.ts'
 
 /** What stands behind the `?` of an address: texts, for the page to judge. */
@@ -21,14 +14,14 @@ const root = createRootRoute({
   validateSearch: (search): Search => search as Search,
 })
 
-const page = <Path extends string>(path: Path, component: RouteComponent) =>
-  createRoute({ getParentRoute: () => frame, path, component })
+const page = <Path extends string, Name extends string>(path: Path, name: Name, load: LoadPage<Name>) =>
+  createRoute({ getParentRoute: () => frame, path, component: lazyPage(name, load) })
 
 /** The pages behind the sign-in, for members of an organization that may act. */
 const frame = createRoute({
   getParentRoute: () => root,
   id: 'frame',
-  component: lazyRouteComponent(() => import('./shell/frame.tsx'), 'Frame'),
+  component: lazyPage('Frame', () => import('./shell/frame.tsx')),
   errorComponent: BrokenAlone,
   beforeLoad: async ({ location }) => {
     const session = await queries.ensureQueryData({ ...sessionQuery, revalidateIfStale: true })
@@ -38,41 +31,20 @@ const frame = createRoute({
   },
 })
 
-const open = <Path extends string>(path: Path, component: RouteComponent) =>
-  createRoute({ getParentRoute: () => root, path, component })
+const open = <Path extends string, Name extends string>(path: Path, name: Name, load: LoadPage<Name>) =>
+  createRoute({ getParentRoute: () => root, path, component: lazyPage(name, load) })
 
 const access = [
-  open(
-    '/sign-in',
-    lazyRouteComponent(() => import('./pages/access/sign-in.tsx'), 'SignIn'),
-  ),
-  open(
-    '/sign-up',
-    lazyRouteComponent(() => import('./pages/access/sign-up.tsx'), 'SignUp'),
-  ),
-  open(
-    '/confirm',
-    lazyRouteComponent(() => import('./pages/access/confirm.tsx'), 'Confirmation'),
-  ),
-  open(
-    '/reset',
-    lazyRouteComponent(() => import('./pages/access/reset.tsx'), 'Reset'),
-  ),
-  open(
-    '/invitation',
-    lazyRouteComponent(() => import('./pages/access/invitation.tsx'), 'Invitation'),
-  ),
-  open(
-    '/pending',
-    lazyRouteComponent(() => import('./pages/access/pending.tsx'), 'Pending'),
-  ),
+  open('/sign-in', 'SignIn', () => import('./pages/access/sign-in.tsx')),
+  open('/sign-up', 'SignUp', () => import('./pages/access/sign-up.tsx')),
+  open('/confirm', 'Confirmation', () => import('./pages/access/confirm.tsx')),
+  open('/reset', 'Reset', () => import('./pages/access/reset.tsx')),
+  open('/invitation', 'Invitation', () => import('./pages/access/invitation.tsx')),
+  open('/pending', 'Pending', () => import('./pages/access/pending.tsx')),
 ]
 
 /** Three columns that stay while what they show changes: the page reads the ids of the address itself. */
-const mailRoot = page(
-  '/mail',
-  lazyRouteComponent(() => import('./pages/mail/mail.tsx'), 'Mail'),
-)
+const mailRoot = page('/mail', 'Mail', () => import('./pages/mail/mail.tsx'))
 const mail = mailRoot.addChildren([
   createRoute({ getParentRoute: () => mailRoot, path: '/' }),
   createRoute({ getParentRoute: () => mailRoot, path: '/$inboxId' }),
@@ -80,10 +52,7 @@ const mail = mailRoot.addChildren([
 ])
 
 /** The list stays while the mail beside it changes. */
-const capturedRoot = page(
-  '/captured',
-  lazyRouteComponent(() => import('./pages/captured/captured.tsx'), 'Captured'),
-)
+const capturedRoot = page('/captured', 'Captured', () => import('./pages/captured/captured.tsx'))
 const captured = capturedRoot.addChildren([
   createRoute({ getParentRoute: () => capturedRoot, path: '/' }),
   createRoute({ getParentRoute: () => capturedRoot, path: '/$capturedId' }),
@@ -91,73 +60,25 @@ const captured = capturedRoot.addChildren([
 
 const pages = [
   // An address that leads nowhere.
-  page('$', NotFound),
-  page(
-    '/',
-    lazyRouteComponent(() => import('./pages/overview/overview.tsx'), 'Overview'),
-  ),
+  page('$', 'NotFound', async () => ({ NotFound })),
+  page('/', 'Overview', () => import('./pages/overview/overview.tsx')),
   mail,
-  page(
-    '/messages/$messageId',
-    lazyRouteComponent(() => import('./pages/mail/open-message.tsx'), 'OpenMessage'),
-  ),
-  page(
-    '/sending',
-    lazyRouteComponent(() => import('./pages/sending/submissions.tsx'), 'Submissions'),
-  ),
-  page(
-    '/sending/$submissionId',
-    lazyRouteComponent(() => import('./pages/sending/submission.tsx'), 'SubmissionLife'),
-  ),
-  page(
-    '/domains',
-    lazyRouteComponent(() => import('./pages/domains/domains.tsx'), 'Domains'),
-  ),
-  page(
-    '/domains/$domainId',
-    lazyRouteComponent(() => import('./pages/domains/domain.tsx'), 'DomainPage'),
-  ),
-  page(
-    '/suppressions',
-    lazyRouteComponent(() => import('./pages/suppressions/suppressions.tsx'), 'Suppressions'),
-  ),
-  page(
-    '/complaints',
-    lazyRouteComponent(() => import('./pages/suppressions/complaints.tsx'), 'Complaints'),
-  ),
-  page(
-    '/validation',
-    lazyRouteComponent(() => import('./pages/validation/validation.tsx'), 'Validation'),
-  ),
-  page(
-    '/webhooks',
-    lazyRouteComponent(() => import('./pages/webhooks/webhooks.tsx'), 'Webhooks'),
-  ),
-  page(
-    '/webhooks/$webhookId',
-    lazyRouteComponent(() => import('./pages/webhooks/webhook.tsx'), 'WebhookPage'),
-  ),
-  page(
-    '/numbers',
-    lazyRouteComponent(() => import('./pages/numbers/numbers.tsx'), 'Numbers'),
-  ),
+  page('/messages/$messageId', 'OpenMessage', () => import('./pages/mail/open-message.tsx')),
+  page('/sending', 'Submissions', () => import('./pages/sending/submissions.tsx')),
+  page('/sending/$submissionId', 'SubmissionLife', () => import('./pages/sending/submission.tsx')),
+  page('/domains', 'Domains', () => import('./pages/domains/domains.tsx')),
+  page('/domains/$domainId', 'DomainPage', () => import('./pages/domains/domain.tsx')),
+  page('/suppressions', 'Suppressions', () => import('./pages/suppressions/suppressions.tsx')),
+  page('/complaints', 'Complaints', () => import('./pages/suppressions/complaints.tsx')),
+  page('/validation', 'Validation', () => import('./pages/validation/validation.tsx')),
+  page('/webhooks', 'Webhooks', () => import('./pages/webhooks/webhooks.tsx')),
+  page('/webhooks/$webhookId', 'WebhookPage', () => import('./pages/webhooks/webhook.tsx')),
+  page('/numbers', 'Numbers', () => import('./pages/numbers/numbers.tsx')),
   captured,
-  page(
-    '/keys',
-    lazyRouteComponent(() => import('./pages/keys/keys.tsx'), 'Keys'),
-  ),
-  page(
-    '/members',
-    lazyRouteComponent(() => import('./pages/members/members.tsx'), 'Members'),
-  ),
-  page(
-    '/audit',
-    lazyRouteComponent(() => import('./pages/audit/audit.tsx'), 'Audit'),
-  ),
-  page(
-    '/settings',
-    lazyRouteComponent(() => import('./pages/settings/settings.tsx'), 'Settings'),
-  ),
+  page('/keys', 'Keys', () => import('./pages/keys/keys.tsx')),
+  page('/members', 'Members', () => import('./pages/members/members.tsx')),
+  page('/audit', 'Audit', () => import('./pages/audit/audit.tsx')),
+  page('/settings', 'Settings', () => import('./pages/settings/settings.tsx')),
 ]
 
 /** Texts stay texts: `?q=123` is no number. */

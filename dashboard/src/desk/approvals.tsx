@@ -92,7 +92,7 @@ function Waits({ row: { id, name, owner, createdAt } }: { row: Row }) {
           variant="primary"
           aria-label={`${words.approve}: ${name}`}
           busy={approve.isPending}
-          onClick={() => approve.mutate(undefined)}
+          onClick={() => approve.mutate()}
         >
           {words.approve}
         </Button>

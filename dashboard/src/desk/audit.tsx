@@ -1,11 +1,10 @@
 // The audit log of the whole deployment.
 import { Link } from '@tanstack/react-router'
 import { ScrollText } from 'lucide-react'
-import { Card } from '../parts/card.tsx'
 import { Empty } from '../parts/empty.tsx'
-import { LoadMore } from '../parts/list/load-more.tsx'
-import { type Column, Table } from '../parts/list/table.tsx'
-import { Loaded } from '../parts/loaded.tsx'
+import { PagedTable } from '../parts/list/paged-table.tsx'
+import type { Column } from '../parts/list/table.tsx'
+import { TwoLines } from '../parts/list/two-lines.tsx'
 import { Page } from '../parts/page.tsx'
 import { Time } from '../parts/time.tsx'
 import { deskLog as words } from '../texts/desk-log.ts'
@@ -29,23 +28,11 @@ const columns: readonly Column<Row>[] = [
 
 function What({ row: { action, subject, detail } }: { row: Row }) {
   const about = detail === '{}' ? subject : `${subject} · ${detail}`
-  return (
-    <span className="block min-w-0">
-      <span className="block font-medium">{words.actions[action] ?? action}</span>
-      <span className="line-clamp-2 text-xs wrap-anywhere text-faint" title={about}>
-        {about}
-      </span>
-    </span>
-  )
+  return <TwoLines first={words.actions[action] ?? action} second={about} title={about} />
 }
 
 function Who({ row: { actor, ip } }: { row: Row }) {
-  return (
-    <span className="block min-w-0">
-      <span className="block wrap-anywhere">{actor}</span>
-      <span className="block text-xs wrap-anywhere text-faint">{ip ?? words.shell}</span>
-    </span>
-  )
+  return <TwoLines first={<span className="font-normal">{actor}</span>} second={ip ?? words.shell} />
 }
 
 function Where({ row: { organizationId, organizationName } }: { row: Row }) {
@@ -58,26 +45,21 @@ function Where({ row: { organizationId, organizationName } }: { row: Row }) {
 }
 
 export function Audit() {
-  const query = useAudit()
+  const none = (
+    <Empty icon={ScrollText} title={words.none}>
+      {words.noneWhat}
+    </Empty>
+  )
   return (
     <Page title={words.title} lead={words.lead}>
-      <Loaded query={query}>
-        {({ pages }) => {
-          const rows = pages.flatMap(({ entries }) => entries)
-          if (rows.length === 0)
-            return (
-              <Empty icon={ScrollText} title={words.none}>
-                {words.noneWhat}
-              </Empty>
-            )
-          return (
-            <Card flush>
-              <Table label={words.title} columns={columns} rows={rows} keyOf={({ id }) => id} />
-              <LoadMore query={query} />
-            </Card>
-          )
-        }}
-      </Loaded>
+      <PagedTable
+        query={useAudit()}
+        rowsOf={({ entries }) => entries}
+        label={words.title}
+        columns={columns}
+        keyOf={({ id }) => id}
+        empty={none}
+      />
     </Page>
   )
 }

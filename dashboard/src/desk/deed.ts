@@ -1,20 +1,22 @@
-// Something that the operator does: sent once, told when it is done, and everything on the page read anew.
+// Changes by the operator: a short message says that one is done, and everything on the page is read again.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { toast } from '../parts/toasts.ts'
 
-/** `said` is told when it is done. Its error stands on the page that shows it. */
-export function useDeed<Input, Answer>(
-  run: (input: Input) => Promise<Answer>,
-  said: (answer: Answer, input: Input) => string,
-  done: () => void = () => {},
-) {
+/** Follows a change: `said` is the message, `done` comes last. */
+export function useDone<Answer>(said: (answer: Answer) => string, done: () => void = () => {}) {
   const queries = useQueryClient()
-  return useMutation({
-    mutationFn: run,
-    onSuccess: async (answer, input) => {
-      toast(said(answer, input))
-      await queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
-      done()
-    },
-  })
+  return async (answer: Answer) => {
+    toast(said(answer))
+    await queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
+    done()
+  }
+}
+
+/** A change that nobody confirms. The page shows its error. */
+export function useDeed<Answer>(
+  run: () => Promise<Answer>,
+  said: (answer: Answer) => string,
+  done?: () => void,
+) {
+  return useMutation({ mutationFn: run, onSuccess: useDone(said, done) })
 }

@@ -1,16 +1,17 @@
 // What /metrics of this node has, for people.
 import { SearchX } from 'lucide-react'
-import { useDeferredValue, useRef, useState } from 'react'
+import { useDeferredValue, useState } from 'react'
+import { binaryBytes } from '../parts/bytes.ts'
 import { Card } from '../parts/card.tsx'
 import { Empty } from '../parts/empty.tsx'
-import { TextField } from '../parts/form/field.tsx'
+import { type Figure, Figures } from '../parts/figures.tsx'
+import { SearchField } from '../parts/form/search-field.tsx'
 import { Loaded } from '../parts/loaded.tsx'
+import { count } from '../parts/numbers.ts'
 import { Page } from '../parts/page.tsx'
-import { useShortcut } from '../parts/shortcut.ts'
 import { desk } from '../texts/desk.ts'
 import type { Answer } from './client.ts'
 import { useNumbers } from './queries.ts'
-import { writtenBytes } from './written.ts'
 
 const { numbers: words } = desk
 type Metric = Answer<'/numbers'>['numbers'][number]
@@ -18,23 +19,13 @@ type Metric = Answer<'/numbers'>['numbers'][number]
 export function Numbers() {
   const [filter, setFilter] = useState('')
   const wanted = useDeferredValue(filter.trim().toLowerCase())
-  const field = useRef<HTMLInputElement>(null)
-  useShortcut({ keys: '/', label: words.filter, group: words.title }, () => field.current?.focus())
   return (
     <Page title={words.title} lead={words.lead}>
       <Loaded query={useNumbers()}>
         {({ numbers }) => (
           <div className="grid gap-5">
             <Now numbers={numbers} />
-            <TextField
-              ref={field}
-              type="search"
-              label={words.filter}
-              labelHidden
-              placeholder={words.filter}
-              value={filter}
-              onChange={(event) => setFilter(event.target.value)}
-            />
+            <SearchField label={words.filter} group={words.title} value={filter} onChange={setFilter} />
             <All
               metrics={numbers.filter(({ name, help }) => `${name} ${help}`.toLowerCase().includes(wanted))}
             />
@@ -52,29 +43,22 @@ const seconds = (amount: number) => `${amount.toLocaleString('en', { maximumFrac
 /** The few that say how this node does. */
 const chosen: readonly [label: string, name: string, format: (value: number) => string, labels?: string][] = [
   [words.lag, 'nodejs_eventloop_lag_p99_seconds', milliseconds],
-  [words.memory, 'process_resident_memory_bytes', writtenBytes],
-  [words.heap, 'nodejs_heap_size_used_bytes', writtenBytes],
+  [words.memory, 'process_resident_memory_bytes', binaryBytes],
+  [words.heap, 'nodejs_heap_size_used_bytes', binaryBytes],
   [words.cpu, 'process_cpu_seconds_total', seconds],
   [words.roundTrip, 'posthorn_database_round_trip_seconds', milliseconds],
-  [words.pool, 'posthorn_database_pool_connections', (value) => value.toLocaleString('en'), 'waiting'],
+  [words.pool, 'posthorn_database_pool_connections', count, 'waiting'],
 ]
 
 function Now({ numbers }: { numbers: readonly Metric[] }) {
-  const figures = chosen.flatMap(([label, name, format, state]) => {
+  const figures = chosen.flatMap(([label, name, format, state]): Figure[] => {
     const values = numbers.find((metric) => metric.name === name)?.values ?? []
     const found = values.find(({ labels }) => state === undefined || labels['state'] === state)
-    return found ? [{ label, text: format(found.value) }] : []
+    return found ? [[label, format(found.value)]] : []
   })
   return (
     <Card title={words.key}>
-      <dl className="grid grid-cols-2 gap-x-6 gap-y-4 sm:grid-cols-3 lg:grid-cols-6">
-        {figures.map(({ label, text }) => (
-          <div key={label}>
-            <dt className="text-sm text-faint">{label}</dt>
-            <dd className="numbers text-lg font-semibold">{text}</dd>
-          </div>
-        ))}
-      </dl>
+      <Figures columns="sm:grid-cols-3 lg:grid-cols-6" figures={figures} />
     </Card>
   )
 }
@@ -131,11 +115,11 @@ function linesOf({ name, values }: Metric): { label: string; text: string }[] {
   )
   return values.flatMap(({ labels, value }) => {
     const label = labelOf(labels)
-    const count = counts.get(label) ?? 0
+    const samples = counts.get(label) ?? 0
     if (labels['of'] === 'count') return []
     if (labels['of'] !== 'sum') return [{ label, text: amount(value) }]
-    if (count === 0) return []
-    const mean = name.endsWith('_seconds') ? milliseconds(value / count) : amount(value / count)
-    return [{ label, text: words.mean(amount(count), mean) }]
+    if (samples === 0) return []
+    const mean = name.endsWith('_seconds') ? milliseconds(value / samples) : amount(value / samples)
+    return [{ label, text: words.mean(amount(samples), mean) }]
   })
 }

@@ -1,16 +1,16 @@
 // All organizations: found by name, id and status, each with what it has and what waits of it.
 import { Building2, SearchX } from 'lucide-react'
-import { useDeferredValue, useRef, useState } from 'react'
+import { useDeferredValue, useState } from 'react'
 import { StateBadge } from '../parts/badge.tsx'
-import { Card } from '../parts/card.tsx'
 import { CodeBlock } from '../parts/code-block.tsx'
 import { Empty } from '../parts/empty.tsx'
-import { Select, TextField } from '../parts/form/field.tsx'
-import { LoadMore } from '../parts/list/load-more.tsx'
-import { type Column, Table } from '../parts/list/table.tsx'
-import { Loaded } from '../parts/loaded.tsx'
+import { Select } from '../parts/form/field.tsx'
+import { SearchField } from '../parts/form/search-field.tsx'
+import { PagedTable } from '../parts/list/paged-table.tsx'
+import type { Column } from '../parts/list/table.tsx'
+import { TwoLines } from '../parts/list/two-lines.tsx'
+import { count } from '../parts/numbers.ts'
 import { Page } from '../parts/page.tsx'
-import { useShortcut } from '../parts/shortcut.ts'
 import { Time } from '../parts/time.tsx'
 import { desk } from '../texts/desk.ts'
 import { states } from '../texts/states.ts'
@@ -24,10 +24,9 @@ type Row = List['organizations'][number]
 type Status = Row['status']
 
 const statuses = ['pending', 'active', 'suspended', 'deleting'] as const
-const count = new Intl.NumberFormat('en')
 
 const columns: readonly Column<Row>[] = [
-  { id: 'name', header: words.name, cell: (row) => <Name row={row} /> },
+  { id: 'name', header: words.name, cell: ({ name, owner }) => <TwoLines first={name} second={owner} /> },
   {
     id: 'status',
     header: words.status,
@@ -55,17 +54,8 @@ function number(id: 'inboxes' | 'domains' | 'keys' | 'waiting', header: string):
     align: 'right',
     wideOnly: true,
     className: 'w-20',
-    cell: (row) => <span className={row[id] === 0 ? 'text-faint' : ''}>{count.format(row[id])}</span>,
+    cell: (row) => <span className={row[id] === 0 ? 'text-faint' : ''}>{count(row[id])}</span>,
   }
-}
-
-function Name({ row: { name, owner } }: { row: Row }) {
-  return (
-    <span className="block min-w-0">
-      <span className="block font-medium wrap-anywhere">{name}</span>
-      {owner && <span className="line-clamp-2 text-xs wrap-anywhere text-faint">{owner}</span>}
-    </span>
-  )
 }
 
 export function Organizations() {
@@ -77,24 +67,15 @@ export function Organizations() {
   return (
     <Page title={words.title}>
       <Filters search={search} setSearch={setSearch} status={status} setStatus={setStatus} counts={counts} />
-      <Loaded query={query}>
-        {() => {
-          const rows = query.data?.pages.flatMap(({ organizations }) => organizations) ?? []
-          if (rows.length === 0) return <None isFiltered={filter.search !== '' || status !== ''} />
-          return (
-            <Card flush>
-              <Table
-                label={words.title}
-                columns={columns}
-                rows={rows}
-                keyOf={({ id }) => id}
-                linkOf={({ id }) => `/organizations/${id}`}
-              />
-              <LoadMore query={query} />
-            </Card>
-          )
-        }}
-      </Loaded>
+      <PagedTable
+        query={query}
+        rowsOf={({ organizations }) => organizations}
+        label={words.title}
+        columns={columns}
+        keyOf={({ id }) => id}
+        linkOf={({ id }) => `/organizations/${id}`}
+        empty={<None isFiltered={filter.search !== '' || status !== ''} />}
+      />
     </Page>
   )
 }
@@ -108,11 +89,9 @@ interface FiltersProps {
 }
 
 function Filters({ search, setSearch, status, setStatus, counts }: FiltersProps) {
-  const field = useRef<HTMLInputElement>(null)
-  useShortcut({ keys: '/', label: words.search, group: words.title }, () => field.current?.focus())
   const total = counts && Object.values(counts).reduce((sum, one) => sum + one, 0)
   const counted = (label: string, of: number | undefined) =>
-    of === undefined ? label : `${label} (${count.format(of)})`
+    of === undefined ? label : `${label} (${count(of)})`
   const options = [
     { value: '', label: counted(words.every, total) },
     ...statuses.map((value) => ({
@@ -122,15 +101,7 @@ function Filters({ search, setSearch, status, setStatus, counts }: FiltersProps)
   ]
   return (
     <search className="mb-4 grid gap-3 sm:grid-cols-[minmax(0,1fr)_220px]">
-      <TextField
-        ref={field}
-        type="search"
-        label={words.search}
-        labelHidden
-        placeholder={words.search}
-        value={search}
-        onChange={(event) => setSearch(event.target.value)}
-      />
+      <SearchField label={words.search} group={words.title} value={search} onChange={setSearch} />
       <Select
         label={words.status}
         labelHidden

@@ -1,24 +1,13 @@
 // The pages of the desk by what stands behind the # of its address.
-import {
-  createHashHistory,
-  createRootRoute,
-  createRoute,
-  createRouter,
-  lazyRouteComponent,
-} from '@tanstack/react-router'
+import { createHashHistory, createRootRoute, createRoute, createRouter } from '@tanstack/react-router'
+import { Broken, BrokenAlone, NotFound } from '../shell/failures.tsx'
+import { type LoadPage, lazyPage } from '../shell/lazy-page.ts'
 import { Frame } from './frame.tsx'
-import { Broken, NotFound } from './not-found.tsx'
 
-const root = createRootRoute({ component: Frame, notFoundComponent: NotFound, errorComponent: Broken })
+const root = createRootRoute({ component: Frame, errorComponent: BrokenAlone })
 
-function page<Name extends string>(
-  path: string,
-  name: Name,
-  load: () => Promise<Record<Name, () => unknown>>,
-) {
-  const component = lazyRouteComponent(load as () => Promise<Record<Name, () => never>>, name)
-  return createRoute({ getParentRoute: () => root, path, component })
-}
+const page = <Name extends string>(path: string, name: Name, load: LoadPage<Name>) =>
+  createRoute({ getParentRoute: () => root, path, component: lazyPage(name, load) })
 
 const routes = [
   page('/', 'Home', () => import('./home.tsx')),
@@ -38,5 +27,7 @@ export const router = createRouter({
   routeTree: root.addChildren(routes),
   history: createHashHistory(),
   defaultPreload: 'intent',
+  defaultErrorComponent: Broken,
+  defaultNotFoundComponent: NotFound,
   scrollRestoration: true,
 })

@@ -1,7 +1,7 @@
 // The session of the desk: opened by the link that the browser came with, or found.
-import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useEffect } from 'react'
+import { useQuery } from '@tanstack/react-query'
 import { ApiError, onSignedOut, read, setChangeToken } from '../api/client.ts'
+import { queries } from '../queries.ts'
 import { type Answer, api } from './client.ts'
 
 type Session = Answer<'/session'>
@@ -40,19 +40,16 @@ async function findOpen(): Promise<Session | null> {
   }
 }
 
+onSignedOut(async () => void queries.setQueryData(key, null))
+
 export function useSession() {
-  const queries = useQueryClient()
-  useEffect(() => onSignedOut(async () => void queries.setQueryData(key, null)), [queries])
   return useQuery({ queryKey: key, queryFn: findSession, staleTime: Number.POSITIVE_INFINITY, retry: false })
 }
 
-export function useCloseDesk(): () => Promise<void> {
-  const queries = useQueryClient()
-  return async () => {
-    await read(api.DELETE('/session'))
-    setChangeToken(null)
-    queries.setQueryData(key, null)
-    // What was read stays in no browser that nobody sits at.
-    queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== key[0] })
-  }
+export async function closeDesk(): Promise<void> {
+  await read(api.DELETE('/session'))
+  setChangeToken(null)
+  queries.setQueryData(key, null)
+  // A browser keeps none of the answers after the desk is closed.
+  queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== key[0] })
 }

@@ -1,6 +1,8 @@
 // A chart of numbers over time in the colours of the theme; the moment that is pointed at in numbers, and all of them as a table.
+
 import { useEffect, useRef, useState } from 'react'
 import uPlot from 'uplot'
+import { Scrolled } from './scrolled.tsx'
 import 'uplot/dist/uPlot.min.css'
 import { parts } from '../texts/parts.ts'
 import type { Tone } from './badge.tsx'
@@ -213,12 +215,7 @@ function ChartTable({ label, times, series, format }: Numbers & { label: string 
   return (
     <details className="mt-1 text-sm">
       <summary className="w-fit rounded-sm text-xs text-faint hover:text-ink">{parts.asTable}</summary>
-      <section
-        aria-label={parts.chartTable(label)}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-        tabIndex={0}
-        className="mt-2 max-h-72 overflow-auto rounded-md border"
-      >
+      <Scrolled label={parts.chartTable(label)} className="mt-2 max-h-72 overflow-auto rounded-md border">
         <table className="w-full text-left">
           <caption className="sr-only">{parts.chartTable(label)}</caption>
           <thead className="sticky top-0 bg-surface text-faint">
@@ -248,7 +245,7 @@ function ChartTable({ label, times, series, format }: Numbers & { label: string 
             ))}
           </tbody>
         </table>
-      </section>
+      </Scrolled>
     </details>
   )
 }

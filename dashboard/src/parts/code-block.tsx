@@ -1,6 +1,8 @@
 // Text of a machine, as it is: commands, records, headers; with a button that copies it.
+
 import { classes } from './classes.ts'
 import { CopyButton } from './form/copy-button.tsx'
+import { Scrolled } from './scrolled.tsx'
 
 interface CodeBlockProps {
   code: string
@@ -13,16 +15,11 @@ interface CodeBlockProps {
 export function CodeBlock({ code, label, wrap }: CodeBlockProps) {
   return (
     <div className="flex min-w-0 items-start rounded-md border bg-sunken">
-      <section
-        aria-label={label}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-        tabIndex={0}
-        className="min-w-0 flex-1 overflow-x-auto rounded-md py-3 pl-4 text-sm"
-      >
+      <Scrolled label={label} className="min-w-0 flex-1 overflow-x-auto rounded-md py-3 pl-4 text-sm">
         <pre className={classes(wrap ? 'break-all whitespace-pre-wrap' : 'w-fit pr-4')}>
           <code>{code}</code>
         </pre>
-      </section>
+      </Scrolled>
       <div className="p-1.5">
         <CopyButton text={code} what={label} />
       </div>

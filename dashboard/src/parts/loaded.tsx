@@ -2,6 +2,7 @@
 import type { ReactNode } from 'react'
 import { ErrorNote } from './error-note.tsx'
 import { SkeletonRows } from './list/skeleton.tsx'
+import { type Crumb, Page } from './page.tsx'
 
 interface LoadedProps<Value> {
   /** Of one thing, or of a list's pages. */
@@ -15,4 +16,20 @@ export function Loaded<Value>({ query, waiting = <SkeletonRows />, children }: L
   if (query.data !== undefined) return children(query.data)
   if (query.error) return <ErrorNote error={query.error} onRetry={() => void query.refetch()} />
   return waiting
+}
+
+interface LoadedPageProps<Value> extends Omit<LoadedProps<Value>, 'waiting'> {
+  /** The title until then. */
+  title: string
+  crumbs: readonly Crumb[]
+}
+
+/** A page about one thing, whose name is known once that is loaded. */
+export function LoadedPage<Value>({ query, title, crumbs, children }: LoadedPageProps<Value>) {
+  if (query.data !== undefined) return children(query.data)
+  return (
+    <Page title={title} crumbs={crumbs}>
+      <Loaded query={query}>{() => null}</Loaded>
+    </Page>
+  )
 }

@@ -15,7 +15,7 @@ export function NotFound() {
       icon={Compass}
       heading="h1"
       title={shell.notFound}
-      action={<ButtonLink to="/">{shell.toOverview}</ButtonLink>}
+      action={<ButtonLink to="/">{shell.toStart}</ButtonLink>}
     >
       {shell.notFoundWhat}
     </Empty>

@@ -35,7 +35,7 @@ export function useFound(text: string): { found: Found[]; isSearching: boolean }
   })
   const pages = pageGroups(session)
     .flat()
-    .map(({ id, to }) => ({ id, to, label: shell.pages[id], group: shell.findPages }))
+    .map(({ to, label }) => ({ id: to, to, label, group: shell.findPages }))
     .filter(({ label }) => label.toLowerCase().includes(wanted))
   const found = isId ? (named.data ?? []) : [...pages, ...(inboxes.data ?? [])]
   return { found, isSearching: (isId ? named : inboxes).isFetching }

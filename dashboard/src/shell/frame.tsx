@@ -1,8 +1,8 @@
 // What stands around every page behind the sign-in: side bar, bottom bar on a phone, overlays, and the keys that work everywhere.
 
 import { useQueryClient } from '@tanstack/react-query'
-import { Outlet, useNavigate } from '@tanstack/react-router'
-import { Search } from 'lucide-react'
+import { Link, Outlet } from '@tanstack/react-router'
+import { Ellipsis, Search } from 'lucide-react'
 import { lazy, Suspense, useEffect } from 'react'
 import { Badge } from '../parts/badge.tsx'
 import { Kbd } from '../parts/kbd.tsx'
@@ -10,7 +10,7 @@ import { useShortcut } from '../parts/shortcut.ts'
 import { shell } from '../texts/shell.ts'
 import { states } from '../texts/states.ts'
 import { AccountMenu } from './account-menu.tsx'
-import { BottomBar, SideLinks } from './navigation.tsx'
+import { BottomBar, FrameKeys, SideLinks, SkipLink } from './navigation.tsx'
 import { OrganizationMenu } from './organization-menu.tsx'
 import { openOverlay, useOverlay } from './overlays.ts'
 import { type PageLink, pageGroups } from './pages.ts'
@@ -21,11 +21,13 @@ const ShortcutsSheet = lazy(async () => ({ default: (await import('./shortcuts-s
 const PagesSheet = lazy(async () => ({ default: (await import('./pages-sheet.tsx')).PagesSheet }))
 
 export function Frame() {
-  const { organization } = useSession()
+  const session = useSession()
+  const groups = pageGroups(session)
   return (
     <div className="md:grid md:grid-cols-[228px_minmax(0,1fr)]">
       <SkipLink />
-      <FrameKeys />
+      <FindKeys />
+      <FrameKeys pages={groups.flat()} />
       <Live />
       <SideBar />
       <TopBar />
@@ -35,9 +37,9 @@ export function Frame() {
         // What only who hears the page gets stands somewhere in it, not below the window, which would scroll as well.
         className="relative min-w-0 pb-[calc(56px+env(safe-area-inset-bottom))] md:h-dvh md:overflow-y-auto md:pb-0 md:not-has-[[data-fills-window]]:[scrollbar-gutter:stable]"
       >
-        <Outlet key={organization?.id} />
+        <Outlet key={session.organization?.id} />
       </main>
-      <BottomBar onMore={() => openOverlay('pages')} />
+      <DailyBar pages={groups[0] ?? []} />
       <Overlays />
     </div>
   )
@@ -60,24 +62,14 @@ function Live() {
   return null
 }
 
-function SkipLink() {
-  return (
-    <a
-      href="#main"
-      className="sr-only focus:not-sr-only focus:fixed focus:top-2 focus:left-2 focus:z-60 focus:rounded-md focus:bg-accent focus:px-3 focus:py-2 focus:text-on-accent"
-    >
-      {shell.skip}
-    </a>
-  )
-}
-
 function SideBar() {
-  const { development, organization } = useSession()
+  const session = useSession()
+  const { development, organization } = session
   return (
     <aside className="sticky top-0 hidden h-dvh flex-col gap-3 overflow-y-auto border-r bg-page px-3 py-3 md:flex">
       <OrganizationMenu />
       <FindButton />
-      <SideLinks />
+      <SideLinks groups={pageGroups(session)} />
       <div className="mt-auto grid gap-2 pt-4">
         <div className="flex flex-wrap gap-1.5 px-2.5 empty:hidden">
           {development && (
@@ -129,18 +121,31 @@ function TopBar() {
   )
 }
 
-function FrameKeys() {
-  const pages = pageGroups(useSession()).flat()
+/** The keys that find something. */
+function FindKeys() {
   useShortcut({ keys: 'Mod k', label: shell.findHint, group: shell.general }, () => openOverlay('palette'))
   useShortcut({ keys: '/', label: shell.find, group: shell.general }, () => openOverlay('palette'))
-  useShortcut({ keys: '?', label: shell.shortcuts, group: shell.general }, () => openOverlay('shortcuts'))
-  return pages.map((page) => <PageKey key={page.id} page={page} />)
+  return null
 }
 
-function PageKey({ page: { id, to, key } }: { page: PageLink }) {
-  const navigate = useNavigate()
-  useShortcut({ keys: `g ${key}`, label: shell.pages[id], group: shell.goTo }, () => void navigate({ to }))
-  return null
+/** The daily pages, and all others behind the last one. */
+function DailyBar({ pages }: { pages: readonly PageLink[] }) {
+  const style =
+    'grid h-14 flex-1 content-center justify-items-center gap-0.5 text-xs text-muted data-[status=active]:text-accent -outline-offset-2'
+  return (
+    <BottomBar>
+      {pages.map(({ label, to, icon: Icon }) => (
+        <Link key={to} to={to} activeOptions={{ exact: to === '/' }} className={style}>
+          <Icon size={19} strokeWidth={1.75} aria-hidden />
+          {label}
+        </Link>
+      ))}
+      <button type="button" onClick={() => openOverlay('pages')} className={style}>
+        <Ellipsis size={19} strokeWidth={1.75} aria-hidden />
+        {shell.more}
+      </button>
+    </BottomBar>
+  )
 }
 
 function Overlays() {

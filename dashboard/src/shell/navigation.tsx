@@ -1,18 +1,23 @@
-// The pages to choose from: the side bar, and the bar at the bottom of a phone.
-import { Link } from '@tanstack/react-router'
-import { Ellipsis } from 'lucide-react'
+// The pages to choose from: the side bar, the bar at the bottom of a phone, and the keys that lead to them.
+import { Link, useNavigate } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { useShortcut } from '../parts/shortcut.ts'
 import { shell } from '../texts/shell.ts'
-import { type PageLink, pageGroups } from './pages.ts'
-import { useSession } from './session.ts'
+import { openOverlay } from './overlays.ts'
+import type { PageLink } from './pages.ts'
 
-export function SideLinks({ onFollow }: { onFollow?: () => void }) {
-  const session = useSession()
+interface SideLinksProps {
+  groups: readonly (readonly PageLink[])[]
+  onFollow?: () => void
+}
+
+export function SideLinks({ groups, onFollow }: SideLinksProps) {
   return (
     <nav aria-label={shell.navigation} className="grid gap-4">
-      {pageGroups(session).map((group) => (
-        <ul key={group[0]!.id} className="grid gap-px">
+      {groups.map((group) => (
+        <ul key={group[0]!.to} className="grid gap-px">
           {group.map((page) => (
-            <li key={page.id}>
+            <li key={page.to}>
               <SideLink page={page} {...(onFollow ? { onFollow } : {})} />
             </li>
           ))}
@@ -22,7 +27,12 @@ export function SideLinks({ onFollow }: { onFollow?: () => void }) {
   )
 }
 
-function SideLink({ page: { id, to, icon: Icon }, onFollow }: { page: PageLink; onFollow?: () => void }) {
+interface SideLinkProps {
+  page: PageLink
+  onFollow?: () => void
+}
+
+function SideLink({ page: { label, to, icon: Icon, mark }, onFollow }: SideLinkProps) {
   return (
     <Link
       to={to}
@@ -36,31 +46,49 @@ function SideLink({ page: { id, to, icon: Icon }, onFollow }: { page: PageLink; 
         aria-hidden
         className="text-faint group-data-[status=active]:text-accent"
       />
-      {shell.pages[id]}
+      <span className="flex-1">{label}</span>
+      {mark}
     </Link>
   )
 }
 
-/** What a thumb reaches: the daily pages, and all others behind the last one. */
-export function BottomBar({ onMore }: { onMore: () => void }) {
-  const [daily = []] = pageGroups(useSession())
-  const style =
-    'grid h-14 flex-1 content-center justify-items-center gap-0.5 text-xs text-muted data-[status=active]:text-accent -outline-offset-2'
+/** What a thumb reaches. */
+export function BottomBar({ children }: { children: ReactNode }) {
   return (
     <nav
       aria-label={shell.navigation}
       className="fixed inset-x-0 bottom-0 z-30 flex border-t bg-surface pb-[env(safe-area-inset-bottom)] md:hidden"
     >
-      {daily.map(({ id, to, icon: Icon }) => (
-        <Link key={id} to={to} activeOptions={{ exact: to === '/' }} className={style}>
-          <Icon size={19} strokeWidth={1.75} aria-hidden />
-          {shell.pages[id]}
-        </Link>
-      ))}
-      <button type="button" onClick={onMore} className={style}>
-        <Ellipsis size={19} strokeWidth={1.75} aria-hidden />
-        {shell.more}
-      </button>
+      {children}
     </nav>
   )
+}
+
+/** Focuses the page by itself, because what follows # may be an address of a page. */
+export function SkipLink() {
+  return (
+    // biome-ignore lint/a11y/useValidAnchor: it leads to a part of this page, as every link of this kind does
+    <a
+      href="#main"
+      onClick={(event) => {
+        event.preventDefault()
+        document.getElementById('main')?.focus()
+      }}
+      className="sr-only focus:not-sr-only focus:fixed focus:top-2 focus:left-2 focus:z-60 focus:rounded-md focus:bg-accent focus:px-3 focus:py-2 focus:text-on-accent"
+    >
+      {shell.skip}
+    </a>
+  )
+}
+
+/** `?` lists the keys; `g` and a letter open a page. */
+export function FrameKeys({ pages }: { pages: readonly PageLink[] }) {
+  useShortcut({ keys: '?', label: shell.shortcuts, group: shell.general }, () => openOverlay('shortcuts'))
+  return pages.map((page) => <PageKey key={page.to} page={page} />)
+}
+
+function PageKey({ page: { label, to, key } }: { page: PageLink }) {
+  const navigate = useNavigate()
+  useShortcut({ keys: `g ${key}`, label, group: shell.goTo }, () => void navigate({ to }))
+  return null
 }

@@ -2,11 +2,13 @@
 import { Dialog } from '../parts/form/dialog.tsx'
 import { shell } from '../texts/shell.ts'
 import { SideLinks } from './navigation.tsx'
+import { pageGroups } from './pages.ts'
+import { useSession } from './session.ts'
 
 export function PagesSheet({ onClose }: { onClose: () => void }) {
   return (
     <Dialog open onClose={onClose} title={shell.navigation}>
-      <SideLinks onFollow={onClose} />
+      <SideLinks groups={pageGroups(useSession())} onFollow={onClose} />
     </Dialog>
   )
 }

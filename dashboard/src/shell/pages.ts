@@ -15,34 +15,38 @@ import {
   Users,
   Webhook,
 } from 'lucide-react'
-import type { shell } from '../texts/shell.ts'
+import type { ReactNode } from 'react'
+import { shell } from '../texts/shell.ts'
 import type { Session } from './session.ts'
 
 export interface PageLink {
-  id: keyof typeof shell.pages
+  label: string
   to: string
   icon: LucideIcon
+  /** Follows `g`. */
   key: string
+  /** Stands behind the label. */
+  mark?: ReactNode
 }
 
 const daily: PageLink[] = [
-  { id: 'overview', to: '/', icon: House, key: 'o' },
-  { id: 'mail', to: '/mail', icon: Inbox, key: 'm' },
-  { id: 'sending', to: '/sending', icon: Send, key: 's' },
-  { id: 'numbers', to: '/numbers', icon: ChartNoAxesColumn, key: 'n' },
+  { label: shell.pages.overview, to: '/', icon: House, key: 'o' },
+  { label: shell.pages.mail, to: '/mail', icon: Inbox, key: 'm' },
+  { label: shell.pages.sending, to: '/sending', icon: Send, key: 's' },
+  { label: shell.pages.numbers, to: '/numbers', icon: ChartNoAxesColumn, key: 'n' },
 ]
-const captured: PageLink = { id: 'captured', to: '/captured', icon: AtSign, key: 'c' }
+const captured: PageLink = { label: shell.pages.captured, to: '/captured', icon: AtSign, key: 'c' }
 const sending: PageLink[] = [
-  { id: 'domains', to: '/domains', icon: Globe, key: 'd' },
-  { id: 'suppressions', to: '/suppressions', icon: Ban, key: 'u' },
-  { id: 'validation', to: '/validation', icon: MailCheck, key: 'v' },
-  { id: 'webhooks', to: '/webhooks', icon: Webhook, key: 'w' },
+  { label: shell.pages.domains, to: '/domains', icon: Globe, key: 'd' },
+  { label: shell.pages.suppressions, to: '/suppressions', icon: Ban, key: 'u' },
+  { label: shell.pages.validation, to: '/validation', icon: MailCheck, key: 'v' },
+  { label: shell.pages.webhooks, to: '/webhooks', icon: Webhook, key: 'w' },
 ]
 const organization: PageLink[] = [
-  { id: 'keys', to: '/keys', icon: KeyRound, key: 'k' },
-  { id: 'members', to: '/members', icon: Users, key: 'p' },
-  { id: 'audit', to: '/audit', icon: ScrollText, key: 'a' },
-  { id: 'settings', to: '/settings', icon: Settings, key: 't' },
+  { label: shell.pages.keys, to: '/keys', icon: KeyRound, key: 'k' },
+  { label: shell.pages.members, to: '/members', icon: Users, key: 'p' },
+  { label: shell.pages.audit, to: '/audit', icon: ScrollText, key: 'a' },
+  { label: shell.pages.settings, to: '/settings', icon: Settings, key: 't' },
 ]
 
 /** In the groups of the side bar. */

@@ -4,17 +4,9 @@ const plural = (count: number, one: string, more: string) =>
 
 export const desk = {
   name: 'Operator’s desk',
-  skip: 'Skip to the content',
-  navigation: 'Pages of the desk',
-  general: 'Everywhere',
-  goTo: 'Go to',
-  shortcuts: 'Keyboard shortcuts',
-  theme: 'Theme',
-  themes: { system: 'As the system', light: 'Light', dark: 'Dark' },
   menu: 'Theme, keys and the way out',
   close: 'Close the desk',
   sessionUntil: 'This session ends',
-  reload: 'Look again',
   pages: {
     approvals: 'Approvals',
     organizations: 'Organizations',
@@ -25,11 +17,6 @@ export const desk = {
     numbers: 'Numbers',
   },
   none: '—',
-  notFound: 'There is no such page',
-  notFoundWhat: 'The address may have a mistake, or what it named is gone.',
-  toStart: 'To the start',
-  broken: 'This page does not work',
-  brokenWhat: 'Reload it. If it stays so, this is what it said:',
 
   signIn: {
     title: 'Open the desk',

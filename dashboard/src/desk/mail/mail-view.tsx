@@ -2,21 +2,23 @@
 
 import { useParams } from '@tanstack/react-router'
 import { Download } from 'lucide-react'
-import type { ReactNode } from 'react'
+import { binaryBytes } from '../../parts/bytes.ts'
 import { Card } from '../../parts/card.tsx'
 import { DefinitionList } from '../../parts/definition-list.tsx'
+import { DownloadLink } from '../../parts/download-link.tsx'
+import { LoadedPage } from '../../parts/loaded.tsx'
 import { Page } from '../../parts/page.tsx'
+import { Scrolled } from '../../parts/scrolled.tsx'
 import { exactTime } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
 import type { Answer } from '../client.ts'
-import { LoadedPage } from '../loaded-page.tsx'
 import { type MailKind, useMail } from '../queries.ts'
-import { writtenBytes } from '../written.ts'
 
 type Mail = Answer<'/mail/{kind}/{mailId}'>
 
 const { mail: words } = desk
 const crumbs = [{ label: desk.pages.mail, to: '/mail' }]
+const tall = 'max-h-[60vh] overflow-auto'
 
 export function MailView() {
   const { kind, mailId } = useParams({ strict: false }) as { kind: MailKind; mailId: string }
@@ -26,7 +28,11 @@ export function MailView() {
         <Page
           title={mail.subject || words.noSubject}
           crumbs={crumbs}
-          actions={<Source href={`/desk/v1/mail/${kind}/${mailId}/source`} />}
+          actions={
+            <DownloadLink href={`/desk/v1/mail/${kind}/${mailId}/source`} icon={Download}>
+              {words.source}
+            </DownloadLink>
+          }
         >
           <div className="grid gap-5">
             <Envelope mail={mail} />
@@ -40,19 +46,6 @@ export function MailView() {
   )
 }
 
-function Source({ href }: { href: string }) {
-  return (
-    <a
-      href={href}
-      download
-      className="inline-flex h-9 items-center gap-2 rounded-md border border-line-strong bg-surface px-3.5 font-medium hover:bg-hover"
-    >
-      <Download size={15} aria-hidden />
-      {words.source}
-    </a>
-  )
-}
-
 function Envelope({ mail: { from, sender, recipients, at, sizeBytes } }: { mail: Mail }) {
   return (
     <Card>
@@ -61,7 +54,7 @@ function Envelope({ mail: { from, sender, recipients, at, sizeBytes } }: { mail:
           [words.from, from ?? desk.none],
           [words.envelope, `${sender || words.noSender} → ${recipients.join(', ')}`],
           [words.at, exactTime(at)],
-          [words.size, writtenBytes(sizeBytes)],
+          [words.size, binaryBytes(sizeBytes)],
         ]}
       />
     </Card>
@@ -75,25 +68,11 @@ function Text({ mail: { text, hasHtml, note } }: { mail: Mail }) {
       {text.trim() === '' ? (
         <p className="text-muted">{words.textNone}</p>
       ) : (
-        <Scrolled label={words.textOf}>
+        <Scrolled label={words.textOf} className={tall}>
           <pre className="font-sans whitespace-pre-wrap break-words">{text}</pre>
         </Scrolled>
       )}
     </Card>
-  )
-}
-
-/** What is long scrolls by itself, by keyboard too. */
-function Scrolled({ label, children }: { label: string; children: ReactNode }) {
-  return (
-    <section
-      aria-label={label}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-      tabIndex={0}
-      className="max-h-[60vh] overflow-auto"
-    >
-      {children}
-    </section>
   )
 }
 
@@ -106,7 +85,7 @@ function Attachments({ attachments }: Pick<Mail, 'attachments'>) {
           <li key={index}>
             {filename}{' '}
             <span className="text-sm text-faint">
-              {contentType} · {writtenBytes(sizeBytes)}
+              {contentType} · {binaryBytes(sizeBytes)}
             </span>
           </li>
         ))}
@@ -118,7 +97,7 @@ function Attachments({ attachments }: Pick<Mail, 'attachments'>) {
 function Header({ mail: { headers, isHeaderCut } }: { mail: Mail }) {
   return (
     <Card title={words.headers} lead={isHeaderCut ? words.headersCut : null}>
-      <Scrolled label={words.headersOf}>
+      <Scrolled label={words.headersOf} className={tall}>
         <dl className="grid gap-x-4 gap-y-1.5 text-sm sm:grid-cols-[180px_minmax(0,1fr)]">
           {headers.map(({ name, value }, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: fields stand in their order, and some of them twice

@@ -2,19 +2,17 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { MailQuestion, PackageOpen } from 'lucide-react'
 import { Badge } from '../../parts/badge.tsx'
-import { Card } from '../../parts/card.tsx'
-import { classes } from '../../parts/classes.ts'
+import { binaryBytes } from '../../parts/bytes.ts'
 import { Empty } from '../../parts/empty.tsx'
-import { LoadMore } from '../../parts/list/load-more.tsx'
-import { type Column, Table } from '../../parts/list/table.tsx'
-import { Loaded } from '../../parts/loaded.tsx'
+import { PagedTable } from '../../parts/list/paged-table.tsx'
+import type { Column } from '../../parts/list/table.tsx'
+import { TwoLines } from '../../parts/list/two-lines.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Tabs } from '../../parts/tabs.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
 import type { Answer } from '../client.ts'
 import { type MailKind, useMails } from '../queries.ts'
-import { writtenBytes } from '../written.ts'
 
 const { mail: words } = desk
 type Row = Answer<'/mail/{kind}'>['mails'][number]
@@ -24,14 +22,14 @@ const columns: readonly Column<Row>[] = [
     id: 'subject',
     header: words.subject,
     cell: ({ subject, from, sender, isUnread }) => (
-      <span className="block min-w-0">
-        <span className={classes('block wrap-anywhere', isUnread ? 'font-bold' : 'font-medium')}>
-          {isUnread && <Badge tone="accent">{words.unread}</Badge>} {subject || words.noSubject}
-        </span>
-        <span className="line-clamp-2 text-xs wrap-anywhere text-faint">
-          {from || sender || words.noSender}
-        </span>
-      </span>
+      <TwoLines
+        first={
+          <span className={isUnread ? 'font-bold' : ''}>
+            {isUnread && <Badge tone="accent">{words.unread}</Badge>} {subject || words.noSubject}
+          </span>
+        }
+        second={from || sender || words.noSender}
+      />
     ),
   },
   {
@@ -46,7 +44,7 @@ const columns: readonly Column<Row>[] = [
     align: 'right',
     wideOnly: true,
     className: 'w-24',
-    cell: ({ sizeBytes }) => writtenBytes(sizeBytes),
+    cell: ({ sizeBytes }) => binaryBytes(sizeBytes),
   },
   {
     id: 'at',
@@ -83,25 +81,15 @@ function List({ kind }: { kind: MailKind }) {
       <p className="mb-4 max-w-2xl text-pretty text-muted">
         {kind === 'kept' ? words.keptLead : words.capturedLead}
       </p>
-      <Loaded query={query}>
-        {() => {
-          const rows = query.data?.pages.flatMap(({ mails }) => mails) ?? []
-          const isFilled = query.data?.pages[0]?.isFilled ?? true
-          if (rows.length === 0) return <None kind={kind} isFilled={isFilled} />
-          return (
-            <Card flush>
-              <Table
-                label={words.title}
-                columns={columns}
-                rows={rows}
-                keyOf={({ id }) => id}
-                linkOf={({ id }) => `/mail/${kind}/${id}`}
-              />
-              <LoadMore query={query} />
-            </Card>
-          )
-        }}
-      </Loaded>
+      <PagedTable
+        query={query}
+        rowsOf={({ mails }) => mails}
+        label={words.title}
+        columns={columns}
+        keyOf={({ id }) => id}
+        linkOf={({ id }) => `/mail/${kind}/${id}`}
+        empty={<None kind={kind} isFilled={query.data?.pages[0]?.isFilled ?? true} />}
+      />
     </>
   )
 }

@@ -10,9 +10,8 @@ import { TextField } from '../../parts/form/field.tsx'
 import { Menu } from '../../parts/form/menu.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { desk } from '../../texts/desk.ts'
-import { CancelWaiting } from '../cancel-waiting.tsx'
 import { api, type Organization } from '../client.ts'
-import { useDeed } from '../deed.ts'
+import { useDeed, useDone } from '../deed.ts'
 import { Delete } from './delete.tsx'
 
 const { organization: words } = desk
@@ -24,8 +23,6 @@ interface DeedProps {
 }
 
 export function Deeds({ organization }: { organization: Organization }) {
-  const { id, name } = organization
-  const params = { path: { organizationId: id } }
   const [open, setOpen] = useState<Open>(null)
   const deed = { organization, onClose: () => setOpen(null) }
   return (
@@ -50,19 +47,7 @@ export function Deeds({ organization }: { organization: Organization }) {
       />
       {open === 'suspend' && <Suspend {...deed} />}
       {open === 'rename' && <Rename {...deed} />}
-      {open === 'cancel' && (
-        <CancelWaiting
-          name={name}
-          waiting={organization.waiting}
-          words={words}
-          onCancel={() =>
-            read(
-              api.POST('/organizations/{organizationId}/cancel-queue', { params, body: { confirm: name } }),
-            )
-          }
-          onClose={deed.onClose}
-        />
-      )}
+      {open === 'cancel' && <CancelQueue {...deed} />}
       {open === 'delete' && <Delete {...deed} />}
     </>
   )
@@ -99,23 +84,32 @@ function MainDeed({
 }
 
 function Suspend({ organization: { id, name }, onClose }: DeedProps) {
-  const suspend = useDeed(
-    () =>
-      read(api.POST('/organizations/{organizationId}/suspend', { params: { path: { organizationId: id } } })),
-    () => words.suspended(name),
-    onClose,
-  )
+  const params = { path: { organizationId: id } }
   return (
     <Confirm
-      open
       onClose={onClose}
       title={words.suspendTitle(name)}
       deed={words.suspend}
-      busy={suspend.isPending}
-      error={suspend.error}
-      onConfirm={() => suspend.mutate(undefined)}
+      change={() => read(api.POST('/organizations/{organizationId}/suspend', { params }))}
+      onDone={useDone(() => words.suspended(name), onClose)}
     >
       {words.suspendWhat}
+    </Confirm>
+  )
+}
+
+function CancelQueue({ organization: { id, name, waiting }, onClose }: DeedProps) {
+  const given = { params: { path: { organizationId: id } }, body: { confirm: name } }
+  return (
+    <Confirm
+      onClose={onClose}
+      title={words.cancelTitle(name)}
+      deed={words.cancel}
+      word={name}
+      change={() => read(api.POST('/organizations/{organizationId}/cancel-queue', given))}
+      onDone={useDone(({ cancelled }) => words.cancelled(cancelled), onClose)}
+    >
+      {words.cancelWhat(waiting)}
     </Confirm>
   )
 }
@@ -151,7 +145,7 @@ function Rename({ organization, onClose }: DeedProps) {
         className="grid gap-4"
         onSubmit={(event) => {
           event.preventDefault()
-          rename.mutate(undefined)
+          rename.mutate()
         }}
       >
         <TextField

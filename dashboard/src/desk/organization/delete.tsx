@@ -26,31 +26,23 @@ interface DeleteProps {
 
 export function Delete({ organization, onClose }: DeleteProps) {
   const { id, name } = organization
+  const given = { params: { path: { organizationId: id } }, body: { confirm: name } }
   const query = useDeletion(id)
   const begin = useDeed(
-    () =>
-      read(
-        api.POST('/organizations/{organizationId}/deletion', {
-          params: { path: { organizationId: id } },
-          body: { confirm: name },
-        }),
-      ),
+    () => read(api.POST('/organizations/{organizationId}/deletion', given)),
     () => words.removing,
   )
   const { work, isGone, holdings } = query.data ?? {}
   useLeaveWhenGone(isGone === true)
-  if (work)
-    return <Progressing work={work} name={name} onAgain={() => begin.mutate(undefined)} onClose={onClose} />
+  if (work) return <Progressing work={work} name={name} onAgain={() => begin.mutate()} onClose={onClose} />
   return (
     <Confirm
-      open
       onClose={onClose}
       title={words.removeTitle(name)}
       deed={words.remove}
       word={name}
-      busy={begin.isPending}
-      error={begin.error ?? query.error}
-      onConfirm={() => begin.mutate(undefined)}
+      change={() => begin.mutateAsync()}
+      error={query.error}
     >
       <div className="grid gap-3">
         <p>{words.removeWhat}</p>

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { StateBadge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
 import { type Column, Table } from '../../parts/list/table.tsx'
+import { TwoLines } from '../../parts/list/two-lines.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
 import type { Organization } from '../client.ts'
@@ -16,7 +17,7 @@ const memberColumns: readonly Column<Member>[] = [
   {
     id: 'email',
     header: words.email,
-    cell: ({ email, name }) => <Two first={email} second={name} />,
+    cell: ({ email, name }) => <TwoLines first={email} second={name} />,
   },
   { id: 'role', header: words.role, cell: ({ role }) => <StateBadge state={role} />, className: 'w-28' },
   {
@@ -65,7 +66,9 @@ const keyColumns: readonly Column<Key>[] = [
   {
     id: 'name',
     header: words.key,
-    cell: ({ name, scopes }) => <Two first={name} second={scopes.join(', ')} />,
+    cell: ({ name, scopes }) => (
+      <TwoLines first={name} second={scopes.join(', ')} title={scopes.join(', ')} />
+    ),
   },
   { id: 'kind', header: words.kind, cell: ({ kind }) => kind, wideOnly: true, className: 'w-28' },
   { id: 'until', header: words.until, cell: (key) => <Until of={key} />, align: 'right', className: 'w-32' },
@@ -103,14 +106,5 @@ function Rows({ title, none, count, children }: RowsProps) {
     <Card title={title} flush>
       {children}
     </Card>
-  )
-}
-
-function Two({ first, second }: { first: string; second: string }) {
-  return (
-    <span className="block min-w-0">
-      <span className="block font-medium break-all">{first}</span>
-      {second && <span className="block text-xs break-words text-faint">{second}</span>}
-    </span>
   )
 }

@@ -1,39 +1,31 @@
 // What an organization sent and received in the last 24 hours, and what became of it.
 import { Card } from '../../parts/card.tsx'
+import { Figures } from '../../parts/figures.tsx'
+import { percent } from '../../parts/numbers.ts'
 import { desk } from '../../texts/desk.ts'
 import type { Organization } from '../client.ts'
 
 const { organization: words } = desk
-type LastDayNumbers = Organization['lastDay']
 
-export function LastDay({ lastDay }: { lastDay: LastDayNumbers }) {
+export function LastDay({ lastDay }: Pick<Organization, 'lastDay'>) {
   const { rates } = lastDay
   return (
     <Card title={words.lastDay}>
-      <dl className="grid grid-cols-2 gap-x-6 gap-y-4 sm:grid-cols-4">
-        <Figure name={words.accepted} value={lastDay.accepted} />
-        <Figure name={words.recipients} value={lastDay.recipients} />
-        <Figure name={words.delivered} value={lastDay.delivered} share={rates.delivery} />
-        <Figure name={words.deferred} value={lastDay.deferred} />
-        <Figure name={words.bounced} value={lastDay.bounced} share={rates.bounce} />
-        <Figure name={words.failed} value={lastDay.failed} />
-        <Figure name={words.complained} value={lastDay.complained} share={rates.complaint} />
-        <Figure name={words.received} value={lastDay.received} />
-      </dl>
+      <Figures
+        columns="sm:grid-cols-4"
+        figures={[
+          [words.accepted, lastDay.accepted],
+          [words.recipients, lastDay.recipients],
+          [words.delivered, lastDay.delivered, share(rates.delivery)],
+          [words.deferred, lastDay.deferred],
+          [words.bounced, lastDay.bounced, share(rates.bounce)],
+          [words.failed, lastDay.failed],
+          [words.complained, lastDay.complained, share(rates.complaint)],
+          [words.received, lastDay.received],
+        ]}
+      />
     </Card>
   )
 }
 
-function Figure({ name, value, share }: { name: string; value: number; share?: number | null }) {
-  return (
-    <div>
-      <dt className="text-sm text-faint">{name}</dt>
-      <dd className="numbers text-lg font-semibold">
-        {value.toLocaleString('en')}
-        {share !== undefined && share !== null && (
-          <span className="ml-1.5 text-sm font-normal text-muted">{words.rate(share)}</span>
-        )}
-      </dd>
-    </div>
-  )
-}
+const share = (rate: number | null) => rate !== null && <span className="ml-1.5">{percent(rate)}</span>

@@ -2,6 +2,7 @@
 import { Pencil } from 'lucide-react'
 import { useState } from 'react'
 import { read } from '../../api/client.ts'
+import { binaryBytes } from '../../parts/bytes.ts'
 import { Card } from '../../parts/card.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
 import { Button } from '../../parts/form/button.tsx'
@@ -11,7 +12,6 @@ import { Progress } from '../../parts/progress.tsx'
 import { desk } from '../../texts/desk.ts'
 import { api, type Organization } from '../client.ts'
 import { useDeed } from '../deed.ts'
-import { writtenBytes } from '../written.ts'
 
 const { organization: words } = desk
 type Limit = Organization['limits'][number]
@@ -45,7 +45,7 @@ export function LimitsCard({ organization }: { organization: Organization }) {
 
 function LimitLine({ limit: { name, value, used } }: { limit: Limit }) {
   const label = words.limitNames[name] ?? name
-  const format = isBytes(name) ? writtenBytes : (count: number) => count.toLocaleString('en')
+  const format = isBytes(name) ? binaryBytes : (count: number) => count.toLocaleString('en')
   if (used !== null) return <Progress label={label} value={used} max={value} format={format} limit />
   return <Line label={label} value={format(value)} />
 }
@@ -108,7 +108,7 @@ function ChangeLimits({ organization: { id, limits, serverKeys }, onClose }: Cha
         className="grid gap-4"
         onSubmit={(event) => {
           event.preventDefault()
-          save.mutate(undefined)
+          save.mutate()
         }}
       >
         <div className="grid items-start gap-4 sm:grid-cols-2">
@@ -119,7 +119,7 @@ function ChangeLimits({ organization: { id, limits, serverKeys }, onClose }: Cha
               label={words.limitNames[name] ?? name}
               value={texts.get(name) ?? ''}
               error={wrong(name)}
-              hint={isBytes(name) && !wrong(name) ? writtenBytes(Number(texts.get(name))) : undefined}
+              hint={isBytes(name) && !wrong(name) ? binaryBytes(Number(texts.get(name))) : undefined}
               onChange={(event) => setTexts(new Map(texts).set(name, event.target.value.trim()))}
             />
           ))}

@@ -4,6 +4,7 @@ import { Badge, StateBadge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
 import { Button } from '../../parts/form/button.tsx'
 import { type Column, Table } from '../../parts/list/table.tsx'
+import { TwoLines } from '../../parts/list/two-lines.tsx'
 import { Conversation } from '../../parts/mail/conversation.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
@@ -16,24 +17,21 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'recipient',
     header: words.recipient,
-    cell: ({ email, subject }) => (
-      <span className="block min-w-0">
-        <span className="block font-medium break-all">{email}</span>
-        <span className="line-clamp-2 text-xs wrap-anywhere text-faint">{subject}</span>
-      </span>
-    ),
+    cell: ({ email, subject }) => <TwoLines first={email} second={subject} />,
   },
   {
     id: 'organization',
     header: words.organization,
     wideOnly: true,
     cell: ({ organizationId, organizationName, sender }) => (
-      <span className="block min-w-0">
-        <Link to={`/organizations/${organizationId}`} className="rounded-sm break-words hover:underline">
-          {organizationName}
-        </Link>
-        <span className="block text-xs break-all text-faint">{sender}</span>
-      </span>
+      <TwoLines
+        first={
+          <Link to={`/organizations/${organizationId}`} className="rounded-sm font-normal hover:underline">
+            {organizationName}
+          </Link>
+        }
+        second={sender}
+      />
     ),
   },
   { id: 'state', header: desk.queues.state, cell: (row) => <State of={row} />, className: 'w-24' },

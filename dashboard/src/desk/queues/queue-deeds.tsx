@@ -8,15 +8,12 @@ import { Confirm } from '../../parts/form/confirm.tsx'
 import { Menu } from '../../parts/form/menu.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { desk } from '../../texts/desk.ts'
-import { CancelWaiting } from '../cancel-waiting.tsx'
 import { api, type Queue } from '../client.ts'
-import { useDeed } from '../deed.ts'
+import { useDeed, useDone } from '../deed.ts'
 
 const { queue: words } = desk
 
 export function QueueDeeds({ queue }: { queue: Queue }) {
-  const { key } = queue
-  const params = { path: { queue: key } }
   const [open, setOpen] = useState<'flush' | 'cancel' | null>(null)
   const close = () => setOpen(null)
   return (
@@ -30,15 +27,7 @@ export function QueueDeeds({ queue }: { queue: Queue }) {
         ]}
       />
       {open === 'flush' && <Flush queue={queue} onClose={close} />}
-      {open === 'cancel' && (
-        <CancelWaiting
-          name={key}
-          waiting={queue.waiting}
-          words={words}
-          onCancel={() => read(api.POST('/queues/{queue}/cancel', { params, body: { confirm: key } }))}
-          onClose={close}
-        />
-      )}
+      {open === 'cancel' && <CancelAll queue={queue} onClose={close} />}
     </>
   )
 }
@@ -74,22 +63,32 @@ interface DeedProps {
 }
 
 function Flush({ queue: { key }, onClose }: DeedProps) {
-  const flush = useDeed(
-    () => read(api.POST('/queues/{queue}/flush', { params: { path: { queue: key } } })),
-    ({ moved }) => words.flushed(moved),
-    onClose,
-  )
+  const params = { path: { queue: key } }
   return (
     <Confirm
-      open
       onClose={onClose}
       title={words.flushTitle(key)}
       deed={words.flush}
-      busy={flush.isPending}
-      error={flush.error}
-      onConfirm={() => flush.mutate(undefined)}
+      change={() => read(api.POST('/queues/{queue}/flush', { params }))}
+      onDone={useDone(({ moved }) => words.flushed(moved), onClose)}
     >
       {words.flushWhat}
+    </Confirm>
+  )
+}
+
+function CancelAll({ queue: { key, waiting }, onClose }: DeedProps) {
+  const given = { params: { path: { queue: key } }, body: { confirm: key } }
+  return (
+    <Confirm
+      onClose={onClose}
+      title={words.cancelTitle(key)}
+      deed={words.cancel}
+      word={key}
+      change={() => read(api.POST('/queues/{queue}/cancel', given))}
+      onDone={useDone(({ cancelled }) => words.cancelled(cancelled), onClose)}
+    >
+      {words.cancelWhat(waiting)}
     </Confirm>
   )
 }

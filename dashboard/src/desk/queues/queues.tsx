@@ -3,6 +3,7 @@ import { Inbox } from 'lucide-react'
 import { Card } from '../../parts/card.tsx'
 import { Empty } from '../../parts/empty.tsx'
 import { type Column, Table } from '../../parts/list/table.tsx'
+import { TwoLines } from '../../parts/list/two-lines.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Time } from '../../parts/time.tsx'
@@ -15,7 +16,12 @@ const { queues: words } = desk
 type Row = Answer<'/queues'>['queues'][number]
 
 const columns: readonly Column<Row>[] = [
-  { id: 'queue', header: words.queue, className: 'min-w-36', cell: ({ key }) => <Name of={key} /> },
+  {
+    id: 'queue',
+    header: words.queue,
+    className: 'min-w-36',
+    cell: ({ key }) => <TwoLines first={key} second={words.special[key]} />,
+  },
   { id: 'state', header: words.state, cell: (row) => <QueueState queue={row} />, className: 'w-32' },
   {
     id: 'waiting',
@@ -42,16 +48,6 @@ const columns: readonly Column<Row>[] = [
     cell: ({ lastFault }) => <span className="line-clamp-2 text-muted">{lastFault}</span>,
   },
 ]
-
-function Name({ of }: { of: string }) {
-  const meaning = words.special[of]
-  return (
-    <span className="block min-w-0">
-      <span className="block font-medium break-all">{of}</span>
-      {meaning && <span className="block text-xs text-faint">{meaning}</span>}
-    </span>
-  )
-}
 
 function Next({ of: { state, notBefore, oldestDueAt } }: { of: Row }) {
   const at = notBefore ?? oldestDueAt

@@ -1,4 +1,5 @@
 // One captured mail as its recipient would see it: as HTML, as text, as it was sent.
+
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Download, Paperclip } from 'lucide-react'
@@ -9,6 +10,7 @@ import { DownloadLink } from '../../parts/download-link.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { MailSource } from '../../parts/mail/mail-source.tsx'
 import { MailViews } from '../../parts/mail/mail-views.tsx'
+import { Scrolled } from '../../parts/scrolled.tsx'
 import { Time } from '../../parts/time.tsx'
 import { captured } from '../../texts/captured.ts'
 import { Column } from '../mail/column.tsx'
@@ -29,14 +31,12 @@ export function CapturedMailView({ capturedId }: { capturedId: string }) {
       className="flex-1"
       onBack={() => void navigate({ to: '/captured' })}
     >
-      <section
-        aria-label={captured.letter}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-        tabIndex={0}
+      <Scrolled
+        label={captured.letter}
         className="h-full overflow-y-auto px-4 py-4 -outline-offset-2 sm:px-6"
       >
         <Loaded query={query}>{(mail) => <Letter mail={mail} />}</Loaded>
-      </section>
+      </Scrolled>
     </Column>
   )
 }

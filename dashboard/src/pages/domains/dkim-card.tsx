@@ -1,5 +1,5 @@
 // The DKIM keys: which phase a change of them is in, and how to begin one.
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { Check, KeyRound } from 'lucide-react'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'
@@ -81,24 +81,18 @@ function Steps({ done }: { done: number }) {
 
 function RotateDialog({ open, onClose, domainId }: { open: boolean; onClose: () => void; domainId: string }) {
   const queries = useQueryClient()
-  const rotate = useMutation({
-    mutationFn: () =>
-      read(api.POST('/v1/domains/{domainId}/rotate-dkim', { params: { path: { domainId } } })),
-    onSuccess: (domain) => {
-      queries.setQueryData(domainQuery(domainId).queryKey, domain)
-      toast(domains.dkimRotated)
-      onClose()
-    },
-  })
   return (
     <Confirm
       open={open}
       onClose={onClose}
       title={domains.dkimRotate}
       deed={domains.dkimRotate}
-      onConfirm={() => rotate.mutate()}
-      busy={rotate.isPending}
-      error={rotate.error}
+      change={() => read(api.POST('/v1/domains/{domainId}/rotate-dkim', { params: { path: { domainId } } }))}
+      onDone={(domain) => {
+        queries.setQueryData(domainQuery(domainId).queryKey, domain)
+        toast(domains.dkimRotated)
+        onClose()
+      }}
     >
       {domains.dkimRotateWhat}
     </Confirm>

@@ -1,5 +1,5 @@
 // One domain: what it may do, the records to publish, its keys, its traffic, and its end.
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { SearchX, Trash2 } from 'lucide-react'
 import { useState } from 'react'
@@ -73,15 +73,6 @@ function DeleteDomain({ domain: { id, domain } }: { domain: Domain }) {
   const [isAsking, setIsAsking] = useState(false)
   const queries = useQueryClient()
   const navigate = useNavigate()
-  const remove = useMutation({
-    mutationFn: () => read(api.DELETE('/v1/domains/{domainId}', { params: { path: { domainId: id } } })),
-    onSuccess: async () => {
-      toast(domains.deleted(domain))
-      await navigate({ to: '/domains' })
-      queries.removeQueries({ queryKey: domainQuery(id).queryKey })
-      await queries.invalidateQueries({ queryKey: domainsQuery.queryKey })
-    },
-  })
   if (!useMay('change')) return null
   return (
     <>
@@ -94,9 +85,13 @@ function DeleteDomain({ domain: { id, domain } }: { domain: Domain }) {
         title={domains.deleteTitle(domain)}
         deed={domains.delete}
         word={domain}
-        onConfirm={() => remove.mutate()}
-        busy={remove.isPending}
-        error={remove.error}
+        change={() => read(api.DELETE('/v1/domains/{domainId}', { params: { path: { domainId: id } } }))}
+        onDone={async () => {
+          toast(domains.deleted(domain))
+          await navigate({ to: '/domains' })
+          queries.removeQueries({ queryKey: domainQuery(id).queryKey })
+          await queries.invalidateQueries({ queryKey: domainsQuery.queryKey })
+        }}
       >
         {domains.deleteWhat}
       </Confirm>

@@ -4,13 +4,10 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Globe, Plus } from 'lucide-react'
 import { useState } from 'react'
 import { StateBadge } from '../../parts/badge.tsx'
-import { Card } from '../../parts/card.tsx'
 import { Empty } from '../../parts/empty.tsx'
-import { ErrorNote } from '../../parts/error-note.tsx'
 import { Button } from '../../parts/form/button.tsx'
-import { LoadMore } from '../../parts/list/load-more.tsx'
-import { SkeletonRows } from '../../parts/list/skeleton.tsx'
-import { type Column, Table } from '../../parts/list/table.tsx'
+import { PagedTable } from '../../parts/list/paged-table.tsx'
+import type { Column } from '../../parts/list/table.tsx'
 import { Page } from '../../parts/page.tsx'
 import { useShortcut } from '../../parts/shortcut.ts'
 import { Time } from '../../parts/time.tsx'
@@ -28,7 +25,7 @@ export function Domains() {
   const mayChange = useMay('change')
   const [isAdding, setIsAdding] = useState(add !== undefined && mayChange)
   const navigate = useNavigate()
-  const rows = query.data?.pages.flatMap((page) => page.domains) ?? []
+  const hasRows = query.data?.pages.some((page) => page.domains.length > 0)
   const open = () => mayChange && setIsAdding(true)
   useShortcut({ keys: 'a', label: domains.add, group: lists.group }, open)
   const addButton = mayChange && (
@@ -37,22 +34,16 @@ export function Domains() {
     </Button>
   )
   return (
-    <Page title={shell.pages.domains} lead={domains.lead} actions={rows.length > 0 && addButton}>
-      {query.isPending && <SkeletonRows />}
-      <ErrorNote error={query.error} onRetry={() => void query.refetch()} />
-      {query.isSuccess && rows.length === 0 && <NoDomain action={addButton} />}
-      {rows.length > 0 && (
-        <Card flush>
-          <Table
-            label={domains.list}
-            columns={columns}
-            rows={rows}
-            keyOf={({ id }) => id}
-            linkOf={({ id }) => `/domains/${id}`}
-          />
-          <LoadMore query={query} />
-        </Card>
-      )}
+    <Page title={shell.pages.domains} lead={domains.lead} actions={hasRows && addButton}>
+      <PagedTable
+        query={query}
+        rowsOf={(page) => page.domains}
+        label={domains.list}
+        columns={columns}
+        keyOf={({ id }) => id}
+        linkOf={({ id }) => `/domains/${id}`}
+        empty={<NoDomain action={addButton} />}
+      />
       <AddDomain
         open={isAdding}
         onClose={() => {

@@ -25,13 +25,10 @@ export function RevokeKey({ row, onClose }: { row: Key; onClose: () => void }) {
   })
   return (
     <Confirm
-      open
       onClose={onClose}
       title={keys.revokeTitle}
       deed={keys.revokeDeed}
-      onConfirm={() => revoke.mutate()}
-      busy={revoke.isPending}
-      error={revoke.error}
+      change={() => revoke.mutateAsync()}
       word={row.name}
     >
       <p>{keys.revokeWhat}</p>

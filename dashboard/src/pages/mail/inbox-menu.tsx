@@ -1,6 +1,6 @@
 // What can be done with an inbox: copy its address or id, rename it, and delete it.
 
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { Copy, EllipsisVertical, Hash, Pencil, Trash2 } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
 import { api, read } from '../../api/client.ts'
@@ -50,31 +50,25 @@ export function InboxMenu({ inbox }: { inbox: Inbox }) {
 function Deletion({ inbox: { id, address, localPart }, onClose }: { inbox: Inbox; onClose: () => void }) {
   const queries = useQueryClient()
   const go = useGo()
-  const deletion = useMutation({
-    mutationFn: () => read(api.DELETE('/v1/inboxes/{inboxId}', { params: { path: { inboxId: id } } })),
-    onSuccess: async () => {
-      onClose()
-      toast(mail.inboxDeleted(address))
-      go({}, 'replace')
-      await queries.resetQueries({ queryKey: ['inboxes', 'list'] })
-      // What is still shown would be asked for once more.
-      for (const queryKey of [
-        ['inboxes', 'one', id],
-        ['threads', id],
-      ])
-        queries.removeQueries({ queryKey, type: 'inactive' })
-    },
-  })
   return (
     <Confirm
-      open
       onClose={onClose}
       title={mail.deleteInbox}
       deed={mail.deleteInbox}
       word={localPart}
-      busy={deletion.isPending}
-      error={deletion.error}
-      onConfirm={() => deletion.mutate()}
+      change={() => read(api.DELETE('/v1/inboxes/{inboxId}', { params: { path: { inboxId: id } } }))}
+      onDone={async () => {
+        onClose()
+        toast(mail.inboxDeleted(address))
+        go({}, 'replace')
+        await queries.resetQueries({ queryKey: ['inboxes', 'list'] })
+        // What is still shown would be asked for once more.
+        for (const queryKey of [
+          ['inboxes', 'one', id],
+          ['threads', id],
+        ])
+          queries.removeQueries({ queryKey, type: 'inactive' })
+      }}
     >
       {mail.deleteInboxWhat(address)}
     </Confirm>

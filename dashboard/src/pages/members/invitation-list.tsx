@@ -1,5 +1,5 @@
 // Invitations that nobody has taken yet; an owner can withdraw them.
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'
 import { StateBadge } from '../../parts/badge.tsx'
@@ -59,24 +59,19 @@ const columns: Column<Invitation>[] = [
 
 function Withdraw({ invitation: { id, email }, onClose }: { invitation: Invitation; onClose: () => void }) {
   const queries = useQueryClient()
-  const withdraw = useMutation({
-    mutationFn: () =>
-      read(api.DELETE('/v1/invitations/{invitationId}', { params: { path: { invitationId: id } } })),
-    onSuccess: async () => {
-      toast(words.withdrawn)
-      onClose()
-      await queries.invalidateQueries({ queryKey: ['members'] })
-    },
-  })
   return (
     <Confirm
-      open
       onClose={onClose}
       title={words.withdrawTitle}
       deed={words.withdrawDeed}
-      onConfirm={() => withdraw.mutate()}
-      busy={withdraw.isPending}
-      error={withdraw.error}
+      change={() =>
+        read(api.DELETE('/v1/invitations/{invitationId}', { params: { path: { invitationId: id } } }))
+      }
+      onDone={async () => {
+        toast(words.withdrawn)
+        onClose()
+        await queries.invalidateQueries({ queryKey: ['members'] })
+      }}
     >
       {words.withdrawWhat(email)}
     </Confirm>

@@ -1,5 +1,5 @@
 // A member removed by an owner, or leaving by themselves, after the address was typed.
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'
@@ -15,16 +15,19 @@ export function RemoveMember({ member, onClose }: { member: Member; onClose: () 
   const [isEnding, setIsEnding] = useState(true)
   const made = useQuery(madeQuery(member.personId))
   const isSelf = member.personId === person.id
-  const remove = useRemove(member, person.id, onClose)
+  const leave = useLeave(member, person.id, onClose)
   return (
     <Confirm
-      open
       onClose={onClose}
       title={isSelf ? words.leaveTitle : words.removeTitle(member.name || member.email)}
       deed={isSelf ? words.leaveDeed : words.removeDeed}
-      onConfirm={() => remove.mutate(isEnding ? 'end' : 'keep')}
-      busy={remove.isPending || made.isPending}
-      error={remove.error}
+      busy={made.isPending}
+      change={() => {
+        const path = { personId: member.personId }
+        const query = { made: isEnding ? 'end' : 'keep' } as const
+        return read(api.DELETE('/v1/members/{personId}', { params: { path, query } }))
+      }}
+      onDone={leave}
       word={member.email}
     >
       <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
@@ -35,21 +38,17 @@ export function RemoveMember({ member, onClose }: { member: Member; onClose: () 
   )
 }
 
-function useRemove({ personId }: Member, ownId: string, onDone: () => void) {
+function useLeave({ personId }: Member, ownId: string, onDone: () => void) {
   const queries = useQueryClient()
   const navigate = useNavigate()
   const takeSession = useTakeSession()
-  return useMutation({
-    mutationFn: (made: 'end' | 'keep') =>
-      read(api.DELETE('/v1/members/{personId}', { params: { path: { personId }, query: { made } } })),
-    onSuccess: async () => {
-      toast(words.removed)
-      onDone()
-      if (personId !== ownId) return await refreshMade(queries)
-      // Whoever left is in another organization now, or in none.
-      const session = await queries.fetchQuery({ ...sessionQuery, staleTime: 0 })
-      if (session) takeSession(session)
-      await navigate({ to: '/' })
-    },
-  })
+  return async () => {
+    toast(words.removed)
+    onDone()
+    if (personId !== ownId) return await refreshMade(queries)
+    // Whoever left is in another organization now, or in none.
+    const session = await queries.fetchQuery({ ...sessionQuery, staleTime: 0 })
+    if (session) takeSession(session)
+    await navigate({ to: '/' })
+  }
 }

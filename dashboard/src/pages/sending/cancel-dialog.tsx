@@ -1,5 +1,5 @@
 // Asks before what still waits of a submission is cancelled.
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { api, read } from '../../api/client.ts'
 import { Confirm } from '../../parts/form/confirm.tsx'
 import { toast } from '../../parts/toasts.ts'
@@ -15,16 +15,6 @@ interface CancelDialogProps {
 
 export function CancelDialog({ open, onClose, submissionId, waiting }: CancelDialogProps) {
   const queries = useQueryClient()
-  const cancel = useMutation({
-    mutationFn: () =>
-      read(api.POST('/v1/submissions/{submissionId}/cancel', { params: { path: { submissionId } } })),
-    onSuccess: async () => {
-      toast(life.cancelled)
-      onClose()
-      await queries.invalidateQueries({ queryKey: lifeKey(submissionId) })
-      await queries.invalidateQueries({ queryKey: ['submissions'] })
-    },
-  })
   return (
     <Confirm
       open={open}
@@ -32,9 +22,15 @@ export function CancelDialog({ open, onClose, submissionId, waiting }: CancelDia
       title={life.cancelTitle}
       deed={life.cancel}
       stay={life.keep}
-      onConfirm={() => cancel.mutate()}
-      busy={cancel.isPending}
-      error={cancel.error}
+      change={() =>
+        read(api.POST('/v1/submissions/{submissionId}/cancel', { params: { path: { submissionId } } }))
+      }
+      onDone={async () => {
+        toast(life.cancelled)
+        onClose()
+        await queries.invalidateQueries({ queryKey: lifeKey(submissionId) })
+        await queries.invalidateQueries({ queryKey: ['submissions'] })
+      }}
     >
       {life.cancelWhat(waiting)}
     </Confirm>

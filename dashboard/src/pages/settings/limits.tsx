@@ -1,6 +1,7 @@
 // What of the organization's limits is used.
 import { useQuery } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
+import { binaryBytes } from '../../parts/bytes.ts'
 import { Card } from '../../parts/card.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { Progress } from '../../parts/progress.tsx'
@@ -43,7 +44,7 @@ function Groups({ usage: { limits, used } }: { usage: Usage }) {
                 label={texts.names[name]}
                 value={used[name]}
                 max={limits[name]}
-                {...(name.includes('Bytes') ? { format: writtenBytes } : {})}
+                {...(name.includes('Bytes') ? { format: binaryBytes } : {})}
                 limit
               />
             ))}
@@ -53,11 +54,4 @@ function Groups({ usage: { limits, used } }: { usage: Usage }) {
       <p className="self-end text-sm text-muted">{texts.more}</p>
     </div>
   )
-}
-
-const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
-
-function writtenBytes(bytes: number): string {
-  const step = bytes > 0 ? Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10)) : 0
-  return `${(bytes / 1024 ** step).toLocaleString('en', { maximumFractionDigits: 1 })} ${units[step]}`
 }

@@ -135,22 +135,16 @@ function PasskeyRow({ passkey: { id, name, createdAt, lastUsedAt } }: { passkey:
 
 function Remove({ id, name, onClose }: { id: string; name: string; onClose: () => void }) {
   const queries = useQueryClient()
-  const { mutate, isPending, error } = useMutation({
-    mutationFn: () => read(api.DELETE('/v1/passkeys/{passkeyId}', { params: { path: { passkeyId: id } } })),
-    onSuccess: async () => {
-      onClose()
-      await queries.invalidateQueries({ queryKey })
-    },
-  })
   return (
     <Confirm
-      open
       onClose={onClose}
       title={texts.removeTitle}
       deed={texts.remove}
-      onConfirm={() => mutate()}
-      busy={isPending}
-      error={error}
+      change={() => read(api.DELETE('/v1/passkeys/{passkeyId}', { params: { path: { passkeyId: id } } }))}
+      onDone={async () => {
+        onClose()
+        await queries.invalidateQueries({ queryKey })
+      }}
     >
       {texts.removeWhat(name)}
     </Confirm>

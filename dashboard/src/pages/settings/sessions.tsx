@@ -84,23 +84,17 @@ function SessionRow({ session: { id, current, userAgent, ip, lastUsedAt } }: { s
 
 function EndOthers({ onClose }: { onClose: () => void }) {
   const queries = useQueryClient()
-  const { mutate, isPending, error } = useMutation({
-    mutationFn: () => read(api.DELETE('/v1/sessions')),
-    onSuccess: async () => {
-      onClose()
-      toast(texts.endedOthers)
-      await queries.invalidateQueries({ queryKey })
-    },
-  })
   return (
     <Confirm
-      open
       onClose={onClose}
       title={texts.endOthersTitle}
       deed={texts.endOthers}
-      onConfirm={() => mutate()}
-      busy={isPending}
-      error={error}
+      change={() => read(api.DELETE('/v1/sessions'))}
+      onDone={async () => {
+        onClose()
+        toast(texts.endedOthers)
+        await queries.invalidateQueries({ queryKey })
+      }}
     >
       {texts.endOthersWhat}
     </Confirm>

@@ -91,25 +91,19 @@ function useSwitch({ id }: Webhook): (status: Webhook['status']) => void {
 function DeleteWebhook({ webhook: { id, url }, onClose }: { webhook: Webhook; onClose: () => void }) {
   const queries = useQueryClient()
   const navigate = useNavigate()
-  const remove = useMutation({
-    mutationFn: () => read(api.DELETE('/v1/webhooks/{webhookId}', { params: { path: { webhookId: id } } })),
-    onSuccess: async () => {
-      toast(webhooks.deleted)
-      // The list as it was would ask for the last call of what is gone.
-      queries.removeQueries({ queryKey: ['webhooks', 'list'] })
-      await navigate({ to: '/webhooks' })
-    },
-  })
   return (
     <Confirm
-      open
       onClose={onClose}
       title={webhooks.deleteTitle}
       deed={webhooks.deleteDeed}
-      onConfirm={() => remove.mutate()}
-      busy={remove.isPending}
-      error={remove.error}
       word={URL.parse(url)?.host ?? url}
+      change={() => read(api.DELETE('/v1/webhooks/{webhookId}', { params: { path: { webhookId: id } } }))}
+      onDone={async () => {
+        toast(webhooks.deleted)
+        // The list as it was would ask for the last call of what is gone.
+        queries.removeQueries({ queryKey: ['webhooks', 'list'] })
+        await navigate({ to: '/webhooks' })
+      }}
     >
       {webhooks.deleteWhat}
     </Confirm>

@@ -3,14 +3,11 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { Plus, Webhook as WebhookIcon } from 'lucide-react'
 import { useState } from 'react'
 import { StateBadge } from '../../parts/badge.tsx'
-import { Card } from '../../parts/card.tsx'
 import { CodeBlock } from '../../parts/code-block.tsx'
 import { Empty } from '../../parts/empty.tsx'
-import { ErrorNote } from '../../parts/error-note.tsx'
 import { Button } from '../../parts/form/button.tsx'
-import { LoadMore } from '../../parts/list/load-more.tsx'
-import { SkeletonRows } from '../../parts/list/skeleton.tsx'
-import { type Column, Table } from '../../parts/list/table.tsx'
+import { PagedTable } from '../../parts/list/paged-table.tsx'
+import type { Column } from '../../parts/list/table.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Time } from '../../parts/time.tsx'
 import { useMay } from '../../shell/session.ts'
@@ -37,22 +34,16 @@ export function Webhooks() {
 
 function Endpoints({ onCreate }: { onCreate: () => void }) {
   const query = useInfiniteQuery(webhooksQuery)
-  const rows = query.data?.pages.flatMap((page) => page.webhooks) ?? []
-  if (query.isPending) return <SkeletonRows />
-  if (query.error && !query.data)
-    return <ErrorNote error={query.error} onRetry={() => void query.refetch()} />
-  if (rows.length === 0) return <FirstEndpoint onCreate={onCreate} />
   return (
-    <Card flush>
-      <Table
-        label={webhooks.table}
-        columns={columns}
-        rows={rows}
-        keyOf={({ id }) => id}
-        linkOf={({ id }) => `/webhooks/${id}`}
-      />
-      <LoadMore query={query} />
-    </Card>
+    <PagedTable
+      query={query}
+      rowsOf={(page) => page.webhooks}
+      label={webhooks.table}
+      columns={columns}
+      keyOf={({ id }) => id}
+      linkOf={({ id }) => `/webhooks/${id}`}
+      empty={<FirstEndpoint onCreate={onCreate} />}
+    />
   )
 }
 

@@ -1,4 +1,5 @@
 // Asks once more before something that cannot be undone; where that is much, the name must be typed.
+import { useMutation } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { parts } from '../../texts/parts.ts'
 import { ErrorNote } from '../error-note.tsx'
@@ -6,43 +7,50 @@ import { Button } from './button.tsx'
 import { Dialog } from './dialog.tsx'
 import { TextField } from './field.tsx'
 
-interface ConfirmProps {
-  open: boolean
+interface ConfirmProps<Answer> {
+  open?: boolean
   onClose: () => void
   title: string
   children: ReactNode
-  /** What the button says: the deed, as `Delete the inbox`. */
+  /** What the button says, as `Delete the inbox`. */
   deed: string
-  onConfirm: () => void
+  /** Sends the change. */
+  change: () => Promise<Answer>
+  /** Follows the change; the button waits for it. One of the two closes the dialog. */
+  onDone?: (answer: Answer) => unknown
+  /** The change cannot be sent yet. */
   busy?: boolean
+  /** What went wrong before the change. */
   error?: unknown
-  /** What the other button says, where `Cancel` could be taken for the deed. */
+  /** What the other button says, if `Cancel` could be taken for the change. */
   stay?: string
   /** What must be typed before. */
   word?: string
 }
 
-export function Confirm({
-  open,
+export function Confirm<Answer>({
+  open = true,
   onClose,
   title,
   children,
   deed,
-  onConfirm,
+  change,
+  onDone = () => {},
   busy,
   error,
   stay = parts.cancel,
   word,
-}: ConfirmProps) {
+}: ConfirmProps<Answer>) {
+  const sending = useMutation({ mutationFn: change, onSuccess: onDone })
   const [typed, setTyped] = useState('')
   const footer = (
     <>
       <Button onClick={onClose}>{stay}</Button>
       <Button
         variant="danger"
-        busy={busy}
+        busy={busy || sending.isPending}
         disabled={word !== undefined && typed !== word}
-        onClick={onConfirm}
+        onClick={() => sending.mutate()}
       >
         {deed}
       </Button>
@@ -61,7 +69,7 @@ export function Confirm({
             onChange={(event) => setTyped(event.target.value)}
           />
         )}
-        <ErrorNote error={error} />
+        <ErrorNote error={sending.error ?? error} />
       </div>
     </Dialog>
   )

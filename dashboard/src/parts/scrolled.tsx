@@ -1,0 +1,22 @@
+// A part of a page that scrolls by itself, by keyboard too.
+import type { ReactNode } from 'react'
+
+interface ScrolledProps {
+  /** What it is, for who hears the page. */
+  label: string
+  className: string
+  children: ReactNode
+}
+
+export function Scrolled({ label, className, children }: ScrolledProps) {
+  return (
+    <section
+      aria-label={label}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+      tabIndex={0}
+      className={className}
+    >
+      {children}
+    </section>
+  )
+}
