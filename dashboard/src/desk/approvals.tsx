@@ -3,13 +3,11 @@ import { Link } from '@tanstack/react-router'
 import { UserCheck } from 'lucide-react'
 import { useState } from 'react'
 import { read } from '../api/client.ts'
-import { Card } from '../parts/card.tsx'
 import { Empty } from '../parts/empty.tsx'
 import { ErrorNote } from '../parts/error-note.tsx'
 import { Button, ButtonLink } from '../parts/form/button.tsx'
 import { Checkbox } from '../parts/form/field.tsx'
-import { LoadMore } from '../parts/list/load-more.tsx'
-import { Loaded } from '../parts/loaded.tsx'
+import { PagedRows } from '../parts/list/paged-table.tsx'
 import { Page } from '../parts/page.tsx'
 import { Time } from '../parts/time.tsx'
 import { desk } from '../texts/desk.ts'
@@ -24,16 +22,15 @@ export function Approvals() {
   const first = query.data?.pages[0]
   return (
     <Page title={words.title} lead={first && first.counts.pending > 0 && words.lead(first.counts.pending)}>
-      <Loaded query={query}>
-        {() => {
-          const waiting = query.data?.pages.flatMap(({ organizations }) => organizations) ?? []
-          return waiting.length === 0 ? (
-            <Nobody />
-          ) : (
-            <Waiting rows={waiting} more={<LoadMore query={query} />} />
-          )
-        }}
-      </Loaded>
+      <PagedRows query={query} rowsOf={({ organizations }) => organizations} empty={<Nobody />}>
+        {(rows) => (
+          <ul className="divide-y">
+            {rows.map((row) => (
+              <Waits key={row.id} row={row} />
+            ))}
+          </ul>
+        )}
+      </PagedRows>
     </Page>
   )
 }
@@ -51,19 +48,6 @@ function Nobody() {
 }
 
 type Row = Answer<'/organizations'>['organizations'][number]
-
-function Waiting({ rows, more }: { rows: readonly Row[]; more: React.ReactNode }) {
-  return (
-    <Card flush>
-      <ul className="divide-y">
-        {rows.map((row) => (
-          <Waits key={row.id} row={row} />
-        ))}
-      </ul>
-      {more}
-    </Card>
-  )
-}
 
 function Waits({ row: { id, name, owner, createdAt } }: { row: Row }) {
   const [serverKeys, setServerKeys] = useState(false)

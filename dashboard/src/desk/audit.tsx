@@ -1,12 +1,13 @@
 // The audit log of the whole deployment.
+
 import { Link } from '@tanstack/react-router'
 import { ScrollText } from 'lucide-react'
 import { Empty } from '../parts/empty.tsx'
 import { PagedTable } from '../parts/list/paged-table.tsx'
 import type { Column } from '../parts/list/table.tsx'
+import { timeColumn } from '../parts/list/time-column.tsx'
 import { TwoLines } from '../parts/list/two-lines.tsx'
 import { Page } from '../parts/page.tsx'
-import { Time } from '../parts/time.tsx'
 import { deskLog as words } from '../texts/desk-log.ts'
 import type { Answer } from './client.ts'
 import { useAudit } from './queries.ts'
@@ -17,13 +18,7 @@ const columns: readonly Column<Row>[] = [
   { id: 'what', header: words.what, cell: (row) => <What row={row} /> },
   { id: 'who', header: words.who, className: 'min-w-28', cell: (row) => <Who row={row} /> },
   { id: 'where', header: words.where, wideOnly: true, cell: (row) => <Where row={row} /> },
-  {
-    id: 'when',
-    header: words.when,
-    align: 'right',
-    className: 'w-28',
-    cell: ({ at }) => <Time value={at} className="whitespace-nowrap text-muted" />,
-  },
+  timeColumn(words.when, ({ at }) => at),
 ]
 
 function What({ row: { action, subject, detail } }: { row: Row }) {

@@ -1,5 +1,6 @@
 // Changes by the operator: a short message says that one is done, and everything on the page is read again.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { wordsOf } from '../parts/error-note.tsx'
 import { toast } from '../parts/toasts.ts'
 
 /** Follows a change: `said` is the message, `done` comes last. */
@@ -19,4 +20,13 @@ export function useDeed<Answer>(
   done?: () => void,
 ) {
   return useMutation({ mutationFn: run, onSuccess: useDone(said, done) })
+}
+
+/** The same for a button alone: a short message says what went wrong. */
+export function useButtonDeed<Answer>(run: () => Promise<Answer>, said: (answer: Answer) => string) {
+  const { mutate, isPending } = useDeed(run, said)
+  return {
+    busy: isPending,
+    onClick: () => mutate(undefined, { onError: (error) => toast(wordsOf(error).title, 'bad') }),
+  }
 }

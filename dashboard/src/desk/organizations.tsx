@@ -1,4 +1,5 @@
 // All organizations: found by name, id and status, each with what it has and what waits of it.
+
 import { Building2, SearchX } from 'lucide-react'
 import { useDeferredValue, useState } from 'react'
 import { StateBadge } from '../parts/badge.tsx'
@@ -8,10 +9,10 @@ import { Select } from '../parts/form/field.tsx'
 import { SearchField } from '../parts/form/search-field.tsx'
 import { PagedTable } from '../parts/list/paged-table.tsx'
 import type { Column } from '../parts/list/table.tsx'
+import { timeColumn } from '../parts/list/time-column.tsx'
 import { TwoLines } from '../parts/list/two-lines.tsx'
 import { count } from '../parts/numbers.ts'
 import { Page } from '../parts/page.tsx'
-import { Time } from '../parts/time.tsx'
 import { desk } from '../texts/desk.ts'
 import { states } from '../texts/states.ts'
 import type { Answer } from './client.ts'
@@ -37,14 +38,7 @@ const columns: readonly Column<Row>[] = [
   number('domains', words.domains),
   number('keys', words.keys),
   { ...number('waiting', words.waiting), wideOnly: false },
-  {
-    id: 'created',
-    header: words.created,
-    wideOnly: true,
-    align: 'right',
-    className: 'w-28',
-    cell: ({ createdAt }) => <Time value={createdAt} className="whitespace-nowrap text-muted" />,
-  },
+  { ...timeColumn<Row>(words.created, ({ createdAt }) => createdAt), wideOnly: true },
 ]
 
 function number(id: 'inboxes' | 'domains' | 'keys' | 'waiting', header: string): Column<Row> {

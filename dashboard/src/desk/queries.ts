@@ -1,17 +1,12 @@
 // The queries of the desk's pages, each under its key.
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
 import { read } from '../api/client.ts'
+import { paged } from '../api/paged.ts'
 import { type Answer, api } from './client.ts'
 
 /** Numbers that change by themselves are read again after this time. */
 const liveMs = 5_000
 const runningMs = 700
-
-/** The next page of a list begins at the cursor of the page before it. */
-const paged = {
-  initialPageParam: undefined as string | undefined,
-  getNextPageParam: ({ nextCursor }: { nextCursor: string | null }) => nextCursor,
-}
 
 type Status = Answer<'/organizations'>['organizations'][number]['status']
 

@@ -6,7 +6,6 @@ export const access = {
   password: 'Password',
   newPassword: 'New password',
   passwordHint: 'At least 10 characters. A sentence is easier to keep than signs.',
-  passwordShort: 'At least 10 characters are needed.',
   name: 'Your name',
   organizationName: 'Name of the organization',
   toSignIn: 'To the sign-in',

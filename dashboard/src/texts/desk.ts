@@ -26,7 +26,6 @@ export const desk = {
     elsewhere: 'From another machine',
     elsewhereHow:
       'The desk is for this machine alone. Forward its port, then open the link as it was printed.',
-    expired: 'This link opens nothing any more',
   },
 
   approvals: {
@@ -94,7 +93,6 @@ export const desk = {
     failed: 'Failed',
     complained: 'Complaints',
     received: 'Received',
-    rate: (share: number) => `${(share * 100).toFixed(share < 0.01 ? 2 : 1)} %`,
 
     limits: 'Limits',
     limitsLead: 'What it may use, and what it uses now.',
@@ -143,7 +141,6 @@ export const desk = {
     keysNone: 'It has no keys.',
     key: 'Name',
     kind: 'Kind',
-    scopes: 'Scopes',
     until: 'Valid until',
     forGood: 'for good',
 
@@ -199,7 +196,6 @@ export const desk = {
     owner: 'Owner',
     ownerNode: (id: number) => `Node ${id}`,
     noOwner: 'No node at the moment',
-    faultAt: 'Since',
     pause: 'Pause',
     paused: (key: string) => `${key} is paused`,
     resume: 'Resume',
@@ -218,7 +214,6 @@ export const desk = {
     deliveriesNone: 'Nothing waits in this queue.',
     recipient: 'Recipient',
     organization: 'Organization',
-    subject: 'Subject',
     attempts: 'Tries',
     due: 'Due',
     reply: 'Last reply',

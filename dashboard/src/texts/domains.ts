@@ -19,7 +19,6 @@ export const domains = {
     ['A return path with SPF', 'bounces come back here and are shown to you'],
     ['An MX record, if you like', 'mail to your domain arrives in your inboxes'],
   ],
-  owned: 'Ownership',
   sending: 'Sending',
   receiving: 'Receiving',
   records: 'Records',
@@ -49,7 +48,6 @@ export const domains = {
     `${found} of ${all} needed records were found. New records take minutes to hours until everyone sees them.`,
   recheckIn: (left: string) => `Looks again in ${left}`,
   recheckStop: 'Stop looking',
-  recheckOff: 'It also looks by itself once a day, for what was proved before.',
   groups: {
     ownership: ['Prove that it is yours', 'Needed for everything else.'],
     outbound: ['Send', 'What receivers look at before they believe that mail is yours.'],
@@ -89,7 +87,6 @@ export const domains = {
   priority: 'Priority',
   observed: 'Found in DNS',
   observedNothing: 'nothing',
-  expected: 'Expected',
   stateWhat: {
     pending: 'Not looked up yet.',
     valid: 'Found as it should be.',

@@ -29,7 +29,6 @@ export const parts = {
   noConnectionWhat: 'Check the connection, then try again.',
   waitSeconds: (seconds: number) => `Try again in ${seconds} s.`,
   failed: 'That did not work',
-  requestLimits: 'You have done this too often in a short time.',
   justNow: 'just now',
   asTable: 'Show as a table',
   chartTable: (label: string) => `${label}, as a table`,

@@ -5,7 +5,6 @@ export const sending = {
   status: 'State',
   allStates: 'All states',
   recipient: 'Recipient',
-  recipientHint: 'A whole address, as ada@example.com.',
   recipientWrong: 'Give a whole address.',
   inbox: 'Sender inbox',
   inboxUnknown: 'No inbox has this address.',

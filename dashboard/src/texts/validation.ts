@@ -74,5 +74,4 @@ export const validation = {
   download: 'Download as CSV',
   refused: (count: number) => `${count} parts of the list were refused:`,
   none: 'No result is like this.',
-  emptyTitle: 'Bring a list',
 }

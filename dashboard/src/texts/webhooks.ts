@@ -75,7 +75,6 @@ export const webhooks = {
   next: 'Next try',
   soon: 'as soon as possible',
   answer: 'Answer',
-  noAnswer: 'None',
   refresh: 'Look again',
   delivery: 'Delivery',
   event: 'Event',

@@ -1,4 +1,5 @@
 // Mail for nobody but the operator: for the service's own addresses, and captured.
+
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { MailQuestion, PackageOpen } from 'lucide-react'
 import { Badge } from '../../parts/badge.tsx'
@@ -6,10 +7,10 @@ import { binaryBytes } from '../../parts/bytes.ts'
 import { Empty } from '../../parts/empty.tsx'
 import { PagedTable } from '../../parts/list/paged-table.tsx'
 import type { Column } from '../../parts/list/table.tsx'
+import { timeColumn } from '../../parts/list/time-column.tsx'
 import { TwoLines } from '../../parts/list/two-lines.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Tabs } from '../../parts/tabs.tsx'
-import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
 import type { Answer } from '../client.ts'
 import { type MailKind, useMails } from '../queries.ts'
@@ -46,13 +47,7 @@ const columns: readonly Column<Row>[] = [
     className: 'w-24',
     cell: ({ sizeBytes }) => binaryBytes(sizeBytes),
   },
-  {
-    id: 'at',
-    header: words.at,
-    align: 'right',
-    className: 'w-28',
-    cell: ({ at }) => <Time value={at} className="whitespace-nowrap text-muted" />,
-  },
+  timeColumn(words.at, ({ at }) => at),
 ]
 
 export function Mails() {

@@ -1,10 +1,11 @@
 // The nodes, what waits for all of them, and the health of this one.
+
 import { Badge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
 import { type Column, Table } from '../../parts/list/table.tsx'
+import { timeColumn } from '../../parts/list/time-column.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { Page } from '../../parts/page.tsx'
-import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
 import type { Answer } from '../client.ts'
 import { useNodes } from '../queries.ts'
@@ -45,13 +46,7 @@ const columns: readonly Column<Row>[] = [
   },
   { id: 'queues', header: words.queues, cell: ({ queues }) => queues, align: 'right', wideOnly: true },
   { id: 'version', header: words.version, cell: ({ version }) => version ?? desk.none, wideOnly: true },
-  {
-    id: 'started',
-    header: words.started,
-    align: 'right',
-    className: 'w-28',
-    cell: ({ startedAt }) => <Time value={startedAt} className="whitespace-nowrap" />,
-  },
+  timeColumn(words.started, ({ startedAt }) => startedAt),
 ]
 
 function Addresses({ of: { smtp, capture, operator } }: { of: Row }) {

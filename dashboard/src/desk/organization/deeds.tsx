@@ -2,16 +2,14 @@
 import { Ellipsis, Pencil, Trash2, XOctagon } from 'lucide-react'
 import { useState } from 'react'
 import { read } from '../../api/client.ts'
-import { ErrorNote, wordsOf } from '../../parts/error-note.tsx'
 import { Button, IconButton } from '../../parts/form/button.tsx'
 import { Confirm } from '../../parts/form/confirm.tsx'
-import { Dialog } from '../../parts/form/dialog.tsx'
 import { TextField } from '../../parts/form/field.tsx'
+import { FormDialog } from '../../parts/form/form-dialog.tsx'
 import { Menu } from '../../parts/form/menu.tsx'
-import { toast } from '../../parts/toasts.ts'
 import { desk } from '../../texts/desk.ts'
 import { api, type Organization } from '../client.ts'
-import { useDeed, useDone } from '../deed.ts'
+import { useButtonDeed, useDeed, useDone } from '../deed.ts'
 import { Delete } from './delete.tsx'
 
 const { organization: words } = desk
@@ -60,24 +58,15 @@ function MainDeed({
   organization: Organization
   onSuspend: () => void
 }) {
-  const approve = useDeed(
-    () =>
-      read(
-        api.POST('/organizations/{organizationId}/approve', {
-          params: { path: { organizationId: id } },
-          body: null,
-        }),
-      ),
+  const params = { path: { organizationId: id } }
+  const approve = useButtonDeed(
+    () => read(api.POST('/organizations/{organizationId}/approve', { params, body: null })),
     () => words.approved(name),
   )
   if (status === 'deleting') return null
   if (status === 'active') return <Button onClick={onSuspend}>{words.suspend}</Button>
   return (
-    <Button
-      variant="primary"
-      busy={approve.isPending}
-      onClick={() => approve.mutate(undefined, { onError: (error) => toast(wordsOf(error).title, 'bad') })}
-    >
+    <Button variant="primary" {...approve}>
       {status === 'pending' ? words.approve : words.approveAgain}
     </Button>
   )
@@ -127,35 +116,21 @@ function Rename({ organization, onClose }: DeedProps) {
     () => words.renamed,
     onClose,
   )
-  const footer = (
-    <Button
-      variant="primary"
-      type="submit"
-      form="rename"
-      busy={rename.isPending}
-      disabled={name.trim() === '' || name.trim() === organization.name}
-    >
-      {words.rename}
-    </Button>
-  )
   return (
-    <Dialog open onClose={onClose} title={words.renameTitle} footer={footer}>
-      <form
-        id="rename"
-        className="grid gap-4"
-        onSubmit={(event) => {
-          event.preventDefault()
-          rename.mutate()
-        }}
-      >
-        <TextField
-          label={desk.organizations.name}
-          value={name}
-          maxLength={200}
-          onChange={(event) => setName(event.target.value)}
-        />
-        <ErrorNote error={rename.error} />
-      </form>
-    </Dialog>
+    <FormDialog
+      onClose={onClose}
+      title={words.renameTitle}
+      submit={words.rename}
+      sending={rename}
+      disabled={name.trim() === '' || name.trim() === organization.name}
+      onSubmit={() => rename.mutate()}
+    >
+      <TextField
+        label={desk.organizations.name}
+        value={name}
+        maxLength={200}
+        onChange={(event) => setName(event.target.value)}
+      />
+    </FormDialog>
   )
 }

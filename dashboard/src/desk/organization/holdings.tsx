@@ -1,8 +1,7 @@
 // Who belongs to an organization, and its domains and keys.
-import type { ReactNode } from 'react'
 import { StateBadge } from '../../parts/badge.tsx'
-import { Card } from '../../parts/card.tsx'
-import { type Column, Table } from '../../parts/list/table.tsx'
+import { CardTable } from '../../parts/list/card-table.tsx'
+import type { Column } from '../../parts/list/table.tsx'
 import { TwoLines } from '../../parts/list/two-lines.tsx'
 import { Time } from '../../parts/time.tsx'
 import { desk } from '../../texts/desk.ts'
@@ -32,9 +31,13 @@ const memberColumns: readonly Column<Member>[] = [
 
 export function Members({ members }: { members: readonly Member[] }) {
   return (
-    <Rows title={words.members} none={words.membersNone} count={members.length}>
-      <Table label={words.members} columns={memberColumns} rows={members} keyOf={({ email }) => email} />
-    </Rows>
+    <CardTable
+      label={words.members}
+      none={words.membersNone}
+      columns={memberColumns}
+      rows={members}
+      keyOf={({ email }) => email}
+    />
   )
 }
 
@@ -56,9 +59,13 @@ const domainColumns: readonly Column<Domain>[] = [
 
 export function Domains({ domains }: { domains: readonly Domain[] }) {
   return (
-    <Rows title={words.domains} none={words.domainsNone} count={domains.length}>
-      <Table label={words.domains} columns={domainColumns} rows={domains} keyOf={({ id }) => id} />
-    </Rows>
+    <CardTable
+      label={words.domains}
+      none={words.domainsNone}
+      columns={domainColumns}
+      rows={domains}
+      keyOf={({ id }) => id}
+    />
   )
 }
 
@@ -82,29 +89,12 @@ function Until({ of: { expiresAt, revokedAt } }: { of: Key }) {
 
 export function Keys({ keys }: { keys: readonly Key[] }) {
   return (
-    <Rows title={words.keys} none={words.keysNone} count={keys.length}>
-      <Table label={words.keys} columns={keyColumns} rows={keys} keyOf={({ id }) => id} />
-    </Rows>
-  )
-}
-
-interface RowsProps {
-  title: string
-  none: string
-  count: number
-  children: ReactNode
-}
-
-function Rows({ title, none, count, children }: RowsProps) {
-  if (count === 0)
-    return (
-      <Card title={title}>
-        <p className="text-muted">{none}</p>
-      </Card>
-    )
-  return (
-    <Card title={title} flush>
-      {children}
-    </Card>
+    <CardTable
+      label={words.keys}
+      none={words.keysNone}
+      columns={keyColumns}
+      rows={keys}
+      keyOf={({ id }) => id}
+    />
   )
 }

@@ -4,10 +4,9 @@ import { useState } from 'react'
 import { read } from '../../api/client.ts'
 import { binaryBytes } from '../../parts/bytes.ts'
 import { Card } from '../../parts/card.tsx'
-import { ErrorNote } from '../../parts/error-note.tsx'
 import { Button } from '../../parts/form/button.tsx'
-import { Dialog } from '../../parts/form/dialog.tsx'
 import { Checkbox, TextField } from '../../parts/form/field.tsx'
+import { FormDialog } from '../../parts/form/form-dialog.tsx'
 import { Progress } from '../../parts/progress.tsx'
 import { desk } from '../../texts/desk.ts'
 import { api, type Organization } from '../client.ts'
@@ -89,49 +88,36 @@ function ChangeLimits({ organization: { id, limits, serverKeys }, onClose }: Cha
   )
   const isChanged = changed.length > 0 || isGranted !== serverKeys
   const cannotSave = !isChanged || limits.some(({ name }) => wrong(name) !== null)
-  const footer = (
-    <Button variant="primary" type="submit" form="limits" busy={save.isPending} disabled={cannotSave}>
-      {words.limitsSave}
-    </Button>
-  )
   return (
-    <Dialog
-      open
+    <FormDialog
       onClose={onClose}
       title={words.limitsTitle}
       lead={words.limitsLeadDialog}
       width="large"
-      footer={footer}
+      submit={words.limitsSave}
+      sending={save}
+      disabled={cannotSave}
+      onSubmit={() => save.mutate()}
     >
-      <form
-        id="limits"
-        className="grid gap-4"
-        onSubmit={(event) => {
-          event.preventDefault()
-          save.mutate()
-        }}
-      >
-        <div className="grid items-start gap-4 sm:grid-cols-2">
-          {limits.map(({ name }) => (
-            <TextField
-              key={name}
-              inputMode="numeric"
-              label={words.limitNames[name] ?? name}
-              value={texts.get(name) ?? ''}
-              error={wrong(name)}
-              hint={isBytes(name) && !wrong(name) ? binaryBytes(Number(texts.get(name))) : undefined}
-              onChange={(event) => setTexts(new Map(texts).set(name, event.target.value.trim()))}
-            />
-          ))}
-        </div>
-        <Checkbox
-          label={words.serverKeysGrant}
-          hint={words.serverKeysHint}
-          checked={isGranted}
-          onChange={setGranted}
-        />
-        <ErrorNote error={save.error} />
-      </form>
-    </Dialog>
+      <div className="grid items-start gap-4 sm:grid-cols-2">
+        {limits.map(({ name }) => (
+          <TextField
+            key={name}
+            inputMode="numeric"
+            label={words.limitNames[name] ?? name}
+            value={texts.get(name) ?? ''}
+            error={wrong(name)}
+            hint={isBytes(name) && !wrong(name) ? binaryBytes(Number(texts.get(name))) : undefined}
+            onChange={(event) => setTexts(new Map(texts).set(name, event.target.value.trim()))}
+          />
+        ))}
+      </div>
+      <Checkbox
+        label={words.serverKeysGrant}
+        hint={words.serverKeysHint}
+        checked={isGranted}
+        onChange={setGranted}
+      />
+    </FormDialog>
   )
 }

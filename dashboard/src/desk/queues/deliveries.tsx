@@ -1,9 +1,9 @@
 // What waits in a queue, recipient by recipient.
 import { Link } from '@tanstack/react-router'
 import { Badge, StateBadge } from '../../parts/badge.tsx'
-import { Card } from '../../parts/card.tsx'
 import { Button } from '../../parts/form/button.tsx'
-import { type Column, Table } from '../../parts/list/table.tsx'
+import { CardTable } from '../../parts/list/card-table.tsx'
+import type { Column } from '../../parts/list/table.tsx'
 import { TwoLines } from '../../parts/list/two-lines.tsx'
 import { Conversation } from '../../parts/mail/conversation.tsx'
 import { Time } from '../../parts/time.tsx'
@@ -79,20 +79,14 @@ interface DeliveriesProps {
 }
 
 export function Deliveries({ queue: { deliveries, nextOffset }, offset, onOffset }: DeliveriesProps) {
-  if (deliveries.length === 0 && offset === 0)
-    return (
-      <Card title={words.deliveries}>
-        <p className="text-muted">{words.deliveriesNone}</p>
-      </Card>
-    )
   return (
-    <Card title={words.deliveries} flush>
-      <Table
-        label={words.deliveries}
-        columns={columns}
-        rows={deliveries}
-        keyOf={({ submissionId, position }) => `${submissionId} ${position}`}
-      />
+    <CardTable
+      label={words.deliveries}
+      none={words.deliveriesNone}
+      columns={columns}
+      rows={deliveries}
+      keyOf={({ submissionId, position }) => `${submissionId} ${position}`}
+    >
       {(offset > 0 || nextOffset !== null) && (
         <footer className="flex items-center justify-between gap-3 border-t px-4 py-2.5 sm:px-5">
           <span className="numbers text-sm text-faint">
@@ -108,6 +102,6 @@ export function Deliveries({ queue: { deliveries, nextOffset }, offset, onOffset
           </span>
         </footer>
       )}
-    </Card>
+    </CardTable>
   )
 }

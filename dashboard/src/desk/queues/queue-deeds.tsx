@@ -2,14 +2,12 @@
 import { CirclePause, CirclePlay, Ellipsis, FastForward, XOctagon } from 'lucide-react'
 import { useState } from 'react'
 import { read } from '../../api/client.ts'
-import { wordsOf } from '../../parts/error-note.tsx'
 import { Button, IconButton } from '../../parts/form/button.tsx'
 import { Confirm } from '../../parts/form/confirm.tsx'
 import { Menu } from '../../parts/form/menu.tsx'
-import { toast } from '../../parts/toasts.ts'
 import { desk } from '../../texts/desk.ts'
 import { api, type Queue } from '../client.ts'
-import { useDeed, useDone } from '../deed.ts'
+import { useButtonDeed, useDone } from '../deed.ts'
 
 const { queue: words } = desk
 
@@ -35,7 +33,7 @@ export function QueueDeeds({ queue }: { queue: Queue }) {
 function PauseOrResume({ queue: { key, state } }: { queue: Queue }) {
   const isPaused = state === 'paused'
   const params = { path: { queue: key } }
-  const deed = useDeed(
+  const press = useButtonDeed(
     () =>
       read(
         isPaused
@@ -44,14 +42,8 @@ function PauseOrResume({ queue: { key, state } }: { queue: Queue }) {
       ),
     () => (isPaused ? words.resumed(key) : words.paused(key)),
   )
-  const press = () => deed.mutate(undefined, { onError: (error) => toast(wordsOf(error).title, 'bad') })
   return (
-    <Button
-      variant={isPaused ? 'primary' : 'plain'}
-      icon={isPaused ? CirclePlay : CirclePause}
-      busy={deed.isPending}
-      onClick={press}
-    >
+    <Button variant={isPaused ? 'primary' : 'plain'} icon={isPaused ? CirclePlay : CirclePause} {...press}>
       {isPaused ? words.resume : words.pause}
     </Button>
   )

@@ -1,8 +1,10 @@
 // Who did what, when and from where: newest first, filtered by kind and by text, and as a file.
+
 import { infiniteQueryOptions, useInfiniteQuery } from '@tanstack/react-query'
 import { Download, EyeOff, ScrollText } from 'lucide-react'
 import { useDeferredValue, useState } from 'react'
 import { api, read } from '../../api/client.ts'
+import { paged } from '../../api/paged.ts'
 import { Card } from '../../parts/card.tsx'
 import { DownloadLink } from '../../parts/download-link.tsx'
 import { Empty } from '../../parts/empty.tsx'
@@ -32,12 +34,11 @@ const kinds: Record<Kind, readonly string[]> = {
 
 const auditQuery = infiniteQueryOptions({
   queryKey: ['audit'],
-  initialPageParam: undefined as string | undefined,
   queryFn: ({ pageParam }) => {
-    const query = { limit: pageSize, ...(pageParam ? { cursor: pageParam } : {}) }
+    const query = { limit: pageSize, cursor: pageParam }
     return read(api.GET('/v1/audit', { params: { query } }))
   },
-  getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+  ...paged,
 })
 
 export function Audit() {

@@ -1,6 +1,8 @@
 // What the captured mail asks the API. New mail is asked for every few seconds, for no event tells of it.
+
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { ApiError, api, read, type Schemas } from '../../api/client.ts'
+import { paged } from '../../api/paged.ts'
 
 export type CapturedRow = Schemas['CapturedList']['captured'][number]
 export type CapturedMail = Schemas['CapturedMail']
@@ -12,12 +14,11 @@ const watchedPages = 2
 
 export const capturedListQuery = infiniteQueryOptions({
   queryKey: ['captured', 'list'],
-  initialPageParam: undefined as string | undefined,
   queryFn: ({ pageParam }) => {
-    const query = { limit: pageSize, ...(pageParam ? { cursor: pageParam } : {}) }
+    const query = { limit: pageSize, cursor: pageParam }
     return read(api.GET('/v1/captured', { params: { query } }))
   },
-  getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+  ...paged,
   refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) <= watchedPages ? refreshMs : false),
 })
 

@@ -1,6 +1,8 @@
 // What is known of the organization's domains, and how each use of one stands.
+
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
+import { paged } from '../../api/paged.ts'
 
 export type Domain = Schemas['Domain']
 export type DomainRecord = Schemas['DomainRecord']
@@ -8,11 +10,8 @@ export type DomainRecord = Schemas['DomainRecord']
 export const domainsQuery = infiniteQueryOptions({
   queryKey: ['domains'],
   queryFn: ({ pageParam }) =>
-    read(
-      api.GET('/v1/domains', { params: { query: { limit: 50, ...(pageParam && { cursor: pageParam }) } } }),
-    ),
-  initialPageParam: '',
-  getNextPageParam: ({ nextCursor }) => nextCursor,
+    read(api.GET('/v1/domains', { params: { query: { limit: 50, cursor: pageParam } } })),
+  ...paged,
 })
 
 export const domainQuery = (domainId: string) =>

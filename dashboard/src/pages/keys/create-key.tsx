@@ -1,14 +1,11 @@
 // A new key: filled in, then its secret for the only time, with a first call that works as it stands.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { api, read, type Schemas } from '../../api/client.ts'
-import { ErrorNote } from '../../parts/error-note.tsx'
-import { Button } from '../../parts/form/button.tsx'
-import { Dialog } from '../../parts/form/dialog.tsx'
 import { focusFault } from '../../parts/form/focus-fault.ts'
+import { FormDialog } from '../../parts/form/form-dialog.tsx'
 import { SecretDialog } from '../../parts/form/secret-dialog.tsx'
 import { keys } from '../../texts/keys.ts'
-import { parts } from '../../texts/parts.ts'
 import { firstCall } from './first-call.ts'
 import { bodyOf, emptyDraft, faultsOf } from './key-draft.ts'
 import { KeyForm } from './key-form.tsx'
@@ -70,26 +67,21 @@ function Filling({ onClose, onSend, isBusy, error }: FillingProps) {
   const [draft, setDraft] = useState(emptyDraft)
   const [isTried, setIsTried] = useState(false)
   const faults = faultsOf(draft)
-  const send = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault()
+  const send = (form: HTMLFormElement) => {
     setIsTried(true)
-    focusFault(event.currentTarget)
+    focusFault(form)
     if (Object.keys(faults).length === 0) onSend(bodyOf(draft))
   }
-  const footer = (
-    <>
-      <Button onClick={onClose}>{parts.cancel}</Button>
-      <Button variant="primary" type="submit" form="new-key" busy={isBusy}>
-        {keys.createDeed}
-      </Button>
-    </>
-  )
   return (
-    <Dialog open onClose={onClose} title={keys.createTitle} width="large" footer={footer}>
-      <form id="new-key" noValidate onSubmit={send} className="grid gap-5">
-        <KeyForm draft={draft} onChange={setDraft} faults={isTried ? faults : {}} />
-        <ErrorNote error={error} />
-      </form>
-    </Dialog>
+    <FormDialog
+      onClose={onClose}
+      title={keys.createTitle}
+      width="large"
+      submit={keys.createDeed}
+      sending={{ isPending: isBusy, error }}
+      onSubmit={send}
+    >
+      <KeyForm draft={draft} onChange={setDraft} faults={isTried ? faults : {}} />
+    </FormDialog>
   )
 }

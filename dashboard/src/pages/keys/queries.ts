@@ -1,6 +1,8 @@
 // What the page of keys asks the API.
+
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
+import { paged } from '../../api/paged.ts'
 
 export type Key = Schemas['Key']
 
@@ -9,9 +11,8 @@ const watchMs = 3_000
 
 export const keysQuery = infiniteQueryOptions({
   queryKey: ['keys', 'list'],
-  initialPageParam: undefined as string | undefined,
   queryFn: ({ pageParam }) => readKeys(pageParam),
-  getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+  ...paged,
 })
 
 /** The newest keys. */

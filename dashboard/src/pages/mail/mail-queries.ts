@@ -1,4 +1,5 @@
 // What the mail pages read, and how a long list of threads stays current without being read again.
+
 import {
   type InfiniteData,
   infiniteQueryOptions,
@@ -6,6 +7,7 @@ import {
   queryOptions,
 } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
+import { paged } from '../../api/paged.ts'
 import type { Filters } from './place.ts'
 
 export type Inbox = Schemas['Inbox']
@@ -13,7 +15,7 @@ export type ThreadSummary = Schemas['ThreadSummary']
 export type Message = Schemas['Message']
 export type Mailbox = Schemas['Mailbox']
 type ThreadList = Schemas['ThreadList']
-type Threads = InfiniteData<ThreadList, string | null>
+type Threads = InfiniteData<ThreadList, string | undefined>
 
 /** More than a window shows. */
 const firstThreads = 40
@@ -22,17 +24,14 @@ const foundAtOnce = 30
 /** What has just come is found a moment later. */
 const lookAgainMs = 3_000
 
-const from = (cursor: string | null) => (cursor === null ? {} : { cursor })
-
 export const inboxesQuery = (q: string) =>
   infiniteQueryOptions({
     queryKey: ['inboxes', 'list', q],
     queryFn: ({ pageParam }) =>
       read(
-        api.GET('/v1/inboxes', { params: { query: { limit: 50, ...(q ? { q } : {}), ...from(pageParam) } } }),
+        api.GET('/v1/inboxes', { params: { query: { limit: 50, ...(q ? { q } : {}), cursor: pageParam } } }),
       ),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ nextCursor }) => nextCursor,
+    ...paged,
   })
 
 export const inboxQuery = (inboxId: string) =>
@@ -52,8 +51,8 @@ export const pageQuery = (messageId: string) =>
 
 const threadsKey = (inboxId: string) => ['threads', inboxId]
 
-function readThreads(inboxId: string, cursor: string | null): Promise<ThreadList> {
-  const query = { limit: cursor === null ? firstThreads : moreThreads, ...from(cursor) }
+function readThreads(inboxId: string, cursor?: string): Promise<ThreadList> {
+  const query = { limit: cursor === undefined ? firstThreads : moreThreads, cursor }
   return read(api.GET('/v1/inboxes/{inboxId}/threads', { params: { path: { inboxId }, query } }))
 }
 
@@ -62,8 +61,7 @@ export const threadsQuery = (inboxId: string) =>
   infiniteQueryOptions({
     queryKey: threadsKey(inboxId),
     queryFn: ({ pageParam }) => readThreads(inboxId, pageParam),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ nextCursor }) => nextCursor,
+    ...paged,
     staleTime: Number.POSITIVE_INFINITY,
     refetchOnWindowFocus: false,
     refetchOnReconnect: false,
@@ -72,7 +70,7 @@ export const threadsQuery = (inboxId: string) =>
 /** Reads the newest threads and puts them above those that are known. */
 export async function refreshThreads(queries: QueryClient, inboxId: string): Promise<void> {
   if (!queries.getQueryData(threadsKey(inboxId))) return
-  const newest = await readThreads(inboxId, null)
+  const newest = await readThreads(inboxId)
   const known = queries.getQueryData<Threads>(threadsKey(inboxId))
   if (!known) return
   const merged = putAbove(newest, known)
@@ -84,7 +82,7 @@ export async function refreshThreads(queries: QueryClient, inboxId: string): Pro
 export function putAbove(newest: ThreadList, known: Threads): Threads | null {
   const [first, ...later] = known.pages
   const oldest = newest.threads.at(-1)
-  if (!first || !oldest || newest.nextCursor === null) return { pages: [newest], pageParams: [null] }
+  if (!first || !oldest || newest.nextCursor === null) return { pages: [newest], pageParams: [undefined] }
   const isKnown = new Set(first.threads.map(keyOf))
   if (first.threads.length > 0 && !newest.threads.some((thread) => isKnown.has(keyOf(thread)))) return null
   const ids = new Set(newest.threads.map(({ id }) => id))
@@ -122,9 +120,10 @@ export const threadQuery = (threadId: string) =>
   infiniteQueryOptions({
     queryKey: ['thread', threadId],
     queryFn: ({ pageParam }) =>
-      read(api.GET('/v1/threads/{threadId}', { params: { path: { threadId }, query: from(pageParam) } })),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ nextCursor }) => nextCursor,
+      read(
+        api.GET('/v1/threads/{threadId}', { params: { path: { threadId }, query: { cursor: pageParam } } }),
+      ),
+    ...paged,
   })
 
 /** Messages, by their words or by filters. `isComplete` of the last page: everything has been searched. */
@@ -132,14 +131,13 @@ export const foundQuery = (inboxId: string, filters: Filters) =>
   infiniteQueryOptions({
     queryKey: ['found', inboxId, filters],
     queryFn: async ({ pageParam }) => {
-      const query = { limit: foundAtOnce, ...from(pageParam), ...asked(filters) }
+      const query = { limit: foundAtOnce, cursor: pageParam, ...asked(filters) }
       const answer = api.GET('/v1/inboxes/{inboxId}/messages', { params: { path: { inboxId }, query } })
       const page = await read(answer)
       const { response } = await answer
       return { ...page, isComplete: response.headers.get('search-complete') !== '?0' }
     },
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ nextCursor }) => nextCursor,
+    ...paged,
     refetchInterval: ({ state }) => {
       const [first, last] = [state.data?.pages[0], state.data?.pages.at(-1)]
       return first?.messages.length === 0 || last?.isComplete === false ? lookAgainMs : false

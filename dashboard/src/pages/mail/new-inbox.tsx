@@ -1,15 +1,12 @@
 // A dialog that opens an inbox.
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { type FormEvent, useId, useRef, useState } from 'react'
+import { useRef, useState } from 'react'
 import { ApiError, api, read } from '../../api/client.ts'
-import { ErrorNote } from '../../parts/error-note.tsx'
-import { Button } from '../../parts/form/button.tsx'
-import { Dialog } from '../../parts/form/dialog.tsx'
 import { Select, TextField } from '../../parts/form/field.tsx'
+import { FormDialog } from '../../parts/form/form-dialog.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { mail } from '../../texts/mail.ts'
-import { parts } from '../../texts/parts.ts'
 import { limitsQuery } from './mail-queries.ts'
 import { useGo } from './place.ts'
 
@@ -17,57 +14,45 @@ import { useGo } from './place.ts'
 const localPartCodes = ['address_taken', 'reserved_local_part']
 
 export function NewInbox({ onClose }: { onClose: () => void }) {
-  const form = useId()
   const [localPart, setLocalPart] = useState('')
   const [displayName, setDisplayName] = useState('')
   const [domainId, setDomainId] = useState('')
   const creation = useCreation(onClose)
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
+  const submit = () =>
     creation.mutate({
       ...(localPart.trim() ? { localPart: localPart.trim() } : {}),
       ...(displayName.trim() ? { displayName: displayName.trim() } : {}),
       ...(domainId ? { domainId } : {}),
     })
-  }
   const fault = faultOf(creation.error)
   return (
-    <Dialog
-      open
+    <FormDialog
       onClose={onClose}
       title={mail.newInbox}
-      footer={
-        <>
-          <Button onClick={onClose}>{parts.cancel}</Button>
-          <Button variant="primary" type="submit" form={form} busy={creation.isPending}>
-            {mail.createInbox}
-          </Button>
-        </>
-      }
+      submit={mail.createInbox}
+      sending={{ isPending: creation.isPending, error: fault.other }}
+      onSubmit={submit}
     >
-      <form id={form} onSubmit={submit} className="grid gap-4">
-        <TextField
-          label={mail.localPart}
-          hint={mail.localPartHint}
-          error={fault.localPart}
-          value={localPart}
-          autoComplete="off"
-          spellCheck={false}
-          autoCapitalize="none"
-          onChange={(event) => setLocalPart(event.target.value)}
-        />
-        <DomainChoice value={domainId} onChange={setDomainId} />
-        <TextField
-          label={mail.displayName}
-          hint={mail.displayNameHint}
-          error={fault.displayName}
-          value={displayName}
-          autoComplete="off"
-          onChange={(event) => setDisplayName(event.target.value)}
-        />
-        <ErrorNote error={fault.other} />
-      </form>
-    </Dialog>
+      <TextField
+        label={mail.localPart}
+        hint={mail.localPartHint}
+        error={fault.localPart}
+        value={localPart}
+        autoComplete="off"
+        spellCheck={false}
+        autoCapitalize="none"
+        onChange={(event) => setLocalPart(event.target.value)}
+      />
+      <DomainChoice value={domainId} onChange={setDomainId} />
+      <TextField
+        label={mail.displayName}
+        hint={mail.displayNameHint}
+        error={fault.displayName}
+        value={displayName}
+        autoComplete="off"
+        onChange={(event) => setDisplayName(event.target.value)}
+      />
+    </FormDialog>
   )
 }
 

@@ -1,15 +1,12 @@
 // Another role for a member, each with what it may.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { api, read } from '../../api/client.ts'
-import { ErrorNote } from '../../parts/error-note.tsx'
-import { Button } from '../../parts/form/button.tsx'
-import { Dialog } from '../../parts/form/dialog.tsx'
+import { FormDialog } from '../../parts/form/form-dialog.tsx'
 import { RadioGroup } from '../../parts/form/radio-group.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { useSession } from '../../shell/session.ts'
 import { members as words } from '../../texts/members.ts'
-import { parts } from '../../texts/parts.ts'
 import { MadeChoice, refreshMade } from './made.tsx'
 import { type Member, madeQuery, type Role, roles } from './queries.ts'
 
@@ -24,40 +21,20 @@ export function ChangeRole({ member, onClose }: ChangeRoleProps) {
   const made = useQuery(madeQuery(member.personId))
   const isSelf = useSession().person.id === member.personId
   const change = useChange(member, onClose)
-  const send = (event: FormEvent) => {
-    event.preventDefault()
-    change.mutate({ role, made: isEnding ? 'end' : 'keep' })
-  }
-  const footer = (
-    <>
-      <Button onClick={onClose}>{parts.cancel}</Button>
-      <Button
-        variant="primary"
-        type="submit"
-        form="change-role"
-        busy={change.isPending || made.isPending}
-        disabled={role === member.role}
-      >
-        {words.changeDeed}
-      </Button>
-    </>
-  )
   return (
-    <Dialog open onClose={onClose} title={words.changeTitle(member.name || member.email)} footer={footer}>
-      <form id="change-role" onSubmit={send} className="grid grid-cols-[minmax(0,1fr)] gap-4">
-        <RolePicker label={words.columns.role} value={role} onChange={setRole} />
-        {role !== member.role && (
-          <MadeChoice
-            query={made}
-            isSelf={isSelf}
-            nextRole={role}
-            isEnding={isEnding}
-            onChange={setIsEnding}
-          />
-        )}
-        <ErrorNote error={change.error} />
-      </form>
-    </Dialog>
+    <FormDialog
+      onClose={onClose}
+      title={words.changeTitle(member.name || member.email)}
+      submit={words.changeDeed}
+      sending={{ isPending: change.isPending || made.isPending, error: change.error }}
+      disabled={role === member.role}
+      onSubmit={() => change.mutate({ role, made: isEnding ? 'end' : 'keep' })}
+    >
+      <RolePicker label={words.columns.role} value={role} onChange={setRole} />
+      {role !== member.role && (
+        <MadeChoice query={made} isSelf={isSelf} nextRole={role} isEnding={isEnding} onChange={setIsEnding} />
+      )}
+    </FormDialog>
   )
 }
 

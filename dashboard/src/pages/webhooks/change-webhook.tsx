@@ -1,12 +1,9 @@
 // An endpoint changed: its address, its description, and what it is told of.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { api, read, type Schemas } from '../../api/client.ts'
-import { ErrorNote } from '../../parts/error-note.tsx'
-import { Button } from '../../parts/form/button.tsx'
-import { Dialog } from '../../parts/form/dialog.tsx'
+import { FormDialog } from '../../parts/form/form-dialog.tsx'
 import { toast } from '../../parts/toasts.ts'
-import { parts } from '../../texts/parts.ts'
 import { webhooks } from '../../texts/webhooks.ts'
 import { type Webhook, webhookQuery } from './queries.ts'
 import { bodyOf, draftOf, faultOf, refusalOfUrl, WebhookForm } from './webhook-form.tsx'
@@ -16,26 +13,17 @@ export function ChangeWebhook({ webhook, onClose }: { webhook: Webhook; onClose:
   const change = useChange(webhook.id, onClose)
   const missing = faultOf(draft)
   const urlFault = missing.url ?? refusalOfUrl(change.error) ?? undefined
-  const send = (event: FormEvent) => {
-    event.preventDefault()
-    if (Object.keys(missing).length === 0) change.mutate(bodyOf(draft))
-  }
-  const footer = (
-    <>
-      <Button onClick={onClose}>{parts.cancel}</Button>
-      <Button variant="primary" type="submit" form="change-webhook" busy={change.isPending}>
-        {webhooks.save}
-      </Button>
-    </>
-  )
+  const send = () => Object.keys(missing).length === 0 && change.mutate(bodyOf(draft))
   return (
-    <Dialog open onClose={onClose} title={webhooks.changeTitle} footer={footer}>
-      <form id="change-webhook" noValidate onSubmit={send}>
-        <WebhookForm draft={draft} onChange={setDraft} faults={{ ...missing, url: urlFault }}>
-          {!urlFault && <ErrorNote error={change.error} />}
-        </WebhookForm>
-      </form>
-    </Dialog>
+    <FormDialog
+      onClose={onClose}
+      title={webhooks.changeTitle}
+      submit={webhooks.save}
+      sending={{ isPending: change.isPending, error: urlFault ? null : change.error }}
+      onSubmit={send}
+    >
+      <WebhookForm draft={draft} onChange={setDraft} faults={{ ...missing, url: urlFault }} />
+    </FormDialog>
   )
 }
 

@@ -1,15 +1,12 @@
 // A new endpoint: filled in, then its secret for the only time, with programs that verify by it.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { api, read, type Schemas } from '../../api/client.ts'
 import { CodeTabs } from '../../parts/code-tabs.tsx'
-import { ErrorNote } from '../../parts/error-note.tsx'
-import { Button } from '../../parts/form/button.tsx'
-import { Dialog } from '../../parts/form/dialog.tsx'
 import { focusFault } from '../../parts/form/focus-fault.ts'
+import { FormDialog } from '../../parts/form/form-dialog.tsx'
 import { SecretDialog } from '../../parts/form/secret-dialog.tsx'
-import { parts } from '../../texts/parts.ts'
 import { webhooks } from '../../texts/webhooks.ts'
 import { verification } from './verification.ts'
 import { bodyOf, emptyDraft, faultOf, refusalOfUrl, WebhookForm } from './webhook-form.tsx'
@@ -59,28 +56,22 @@ function Filling({ onClose, onSend, isBusy, error }: FillingProps) {
   const [isTried, setIsTried] = useState(false)
   const missing = faultOf(draft)
   const faults = isTried ? missing : {}
-  const send = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault()
+  const send = (form: HTMLFormElement) => {
     setIsTried(true)
-    focusFault(event.currentTarget)
+    focusFault(form)
     if (Object.keys(missing).length === 0) onSend(bodyOf(draft))
   }
   const urlFault = faults.url ?? refusalOfUrl(error) ?? undefined
-  const footer = (
-    <>
-      <Button onClick={onClose}>{parts.cancel}</Button>
-      <Button variant="primary" type="submit" form="new-webhook" busy={isBusy}>
-        {webhooks.createDeed}
-      </Button>
-    </>
-  )
   return (
-    <Dialog open onClose={onClose} title={webhooks.create} lead={webhooks.createLead} footer={footer}>
-      <form id="new-webhook" noValidate onSubmit={send}>
-        <WebhookForm draft={draft} onChange={setDraft} faults={{ ...faults, url: urlFault }}>
-          {!urlFault && <ErrorNote error={error} />}
-        </WebhookForm>
-      </form>
-    </Dialog>
+    <FormDialog
+      onClose={onClose}
+      title={webhooks.create}
+      lead={webhooks.createLead}
+      submit={webhooks.createDeed}
+      sending={{ isPending: isBusy, error: urlFault ? null : error }}
+      onSubmit={send}
+    >
+      <WebhookForm draft={draft} onChange={setDraft} faults={{ ...faults, url: urlFault }} />
+    </FormDialog>
   )
 }

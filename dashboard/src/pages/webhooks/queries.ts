@@ -1,6 +1,8 @@
 // What the webhook pages ask the API.
+
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
+import { paged } from '../../api/paged.ts'
 
 export type Webhook = Schemas['Webhook']
 export type Delivery = Schemas['WebhookDelivery']
@@ -13,14 +15,13 @@ const watchedPages = 2
 
 export const webhooksQuery = infiniteQueryOptions({
   queryKey: ['webhooks', 'list'],
-  initialPageParam: undefined as string | undefined,
   queryFn: ({ pageParam }) =>
     read(
       api.GET('/v1/webhooks', {
-        params: { query: { limit: pageSize, ...(pageParam ? { cursor: pageParam } : {}) } },
+        params: { query: { limit: pageSize, cursor: pageParam } },
       }),
     ),
-  getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+  ...paged,
 })
 
 export const webhookQuery = (webhookId: string) =>
@@ -44,13 +45,12 @@ export const lastDeliveryQuery = (webhookId: string) =>
 export const deliveriesQuery = (webhookId: string) =>
   infiniteQueryOptions({
     queryKey: ['webhooks', 'deliveries', webhookId],
-    initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam }) => {
-      const query = { limit: pageSize, ...(pageParam ? { cursor: pageParam } : {}) }
+      const query = { limit: pageSize, cursor: pageParam }
       const params = { path: { webhookId }, query }
       return read(api.GET('/v1/webhooks/{webhookId}/deliveries', { params }))
     },
-    getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+    ...paged,
     refetchInterval: ({ state }) => {
       const pages = state.data?.pages ?? []
       const waits = pages.some(({ deliveries }) => deliveries.some(({ status }) => status === 'pending'))

@@ -1,5 +1,5 @@
 // What an endpoint is made of, filled in: its address, what it is told of, and its description.
-import { type ReactNode, useState } from 'react'
+import { useState } from 'react'
 import { ApiError } from '../../api/client.ts'
 import { Checkbox, TextField } from '../../parts/form/field.tsx'
 import { RadioGroup } from '../../parts/form/radio-group.tsx'
@@ -45,10 +45,9 @@ interface WebhookFormProps {
   draft: WebhookDraft
   onChange: (draft: WebhookDraft) => void
   faults: { url?: string | undefined; events?: string | undefined }
-  children?: ReactNode
 }
 
-export function WebhookForm({ draft, onChange, faults, children }: WebhookFormProps) {
+export function WebhookForm({ draft, onChange, faults }: WebhookFormProps) {
   return (
     <div className="grid gap-5">
       <TextField
@@ -71,7 +70,6 @@ export function WebhookForm({ draft, onChange, faults, children }: WebhookFormPr
         maxLength={200}
         onChange={(event) => onChange({ ...draft, description: event.target.value })}
       />
-      {children}
     </div>
   )
 }

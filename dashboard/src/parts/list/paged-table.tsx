@@ -1,4 +1,4 @@
-// A table of a list that is fetched page by page.
+// A list that is fetched page by page, as a table or as what its page makes of the rows.
 import type { UseInfiniteQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { Card } from '../card.tsx'
@@ -6,14 +6,18 @@ import { Loaded } from '../loaded.tsx'
 import { LoadMore } from './load-more.tsx'
 import { Table, type TableProps } from './table.tsx'
 
-interface PagedTableProps<Page, Row> extends Omit<TableProps<Row>, 'rows'> {
+interface PagedProps<Page, Row> {
   query: UseInfiniteQueryResult<{ pages: Page[] }>
   rowsOf: (page: Page) => readonly Row[]
-  /** Stands in place of a table without rows. */
+  /** Stands in place of a list without rows. */
   empty: ReactNode
 }
 
-export function PagedTable<Page, Row>({ query, rowsOf, empty, ...table }: PagedTableProps<Page, Row>) {
+interface PagedRowsProps<Page, Row> extends PagedProps<Page, Row> {
+  children: (rows: readonly Row[]) => ReactNode
+}
+
+export function PagedRows<Page, Row>({ query, rowsOf, empty, children }: PagedRowsProps<Page, Row>) {
   return (
     <Loaded query={query}>
       {({ pages }) => {
@@ -21,11 +25,21 @@ export function PagedTable<Page, Row>({ query, rowsOf, empty, ...table }: PagedT
         if (rows.length === 0) return empty
         return (
           <Card flush>
-            <Table {...table} rows={rows} />
+            {children(rows)}
             <LoadMore query={query} />
           </Card>
         )
       }}
     </Loaded>
+  )
+}
+
+type PagedTableProps<Page, Row> = PagedProps<Page, Row> & Omit<TableProps<Row>, 'rows'>
+
+export function PagedTable<Page, Row>({ query, rowsOf, empty, ...table }: PagedTableProps<Page, Row>) {
+  return (
+    <PagedRows query={query} rowsOf={rowsOf} empty={empty}>
+      {(rows) => <Table {...table} rows={rows} />}
+    </PagedRows>
   )
 }
