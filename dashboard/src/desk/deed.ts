@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { wordsOf } from '../parts/error-note.tsx'
 import { toast } from '../parts/toasts.ts'
 
-/** Follows a change: `said` is the message, `done` comes last. */
+/** Returns what runs after a change: it shows `said`, reads the page again, then calls `done`. */
 export function useDone<Answer>(said: (answer: Answer) => string, done: () => void = () => {}) {
   const queries = useQueryClient()
   return async (answer: Answer) => {
@@ -22,7 +22,7 @@ export function useDeed<Answer>(
   return useMutation({ mutationFn: run, onSuccess: useDone(said, done) })
 }
 
-/** The same for a button alone: a short message says what went wrong. */
+/** The same for a button alone: a short message shows its error. */
 export function useButtonDeed<Answer>(run: () => Promise<Answer>, said: (answer: Answer) => string) {
   const { mutate, isPending } = useDeed(run, said)
   return {

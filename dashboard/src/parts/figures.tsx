@@ -7,7 +7,7 @@ export type Figure = readonly [name: string, value: ReactNode, note?: ReactNode]
 
 interface FiguresProps {
   figures: readonly Figure[]
-  /** How many stand in a row, from which width on. */
+  /** Classes that set the number of columns by width. */
   columns: string
 }
 

@@ -19,12 +19,12 @@ export function Loaded<Value>({ query, waiting = <SkeletonRows />, children }: L
 }
 
 interface LoadedPageProps<Value> extends Omit<LoadedProps<Value>, 'waiting'> {
-  /** The title until then. */
+  /** The title until it is loaded. */
   title: string
   crumbs: readonly Crumb[]
 }
 
-/** A page about one thing, whose name is known once that is loaded. */
+/** A page about one thing, whose name is not known before it is loaded. */
 export function LoadedPage<Value>({ query, title, crumbs, children }: LoadedPageProps<Value>) {
   if (query.data !== undefined) return children(query.data)
   return (

@@ -2,7 +2,7 @@
 import type { ReactNode } from 'react'
 
 interface ScrolledProps {
-  /** What it is, for who hears the page. */
+  /** Its name, for screen readers. */
   label: string
   className: string
   children: ReactNode

@@ -121,7 +121,7 @@ function TopBar() {
   )
 }
 
-/** The keys that find something. */
+/** The keys that open the palette. */
 function FindKeys() {
   useShortcut({ keys: 'Mod k', label: shell.findHint, group: shell.general }, () => openOverlay('palette'))
   useShortcut({ keys: '/', label: shell.find, group: shell.general }, () => openOverlay('palette'))

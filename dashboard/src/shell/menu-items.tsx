@@ -27,11 +27,11 @@ export function useThemeItems(): MenuItem[] {
 }
 
 interface MenuTriggerProps {
-  /** What the menu is for, for who hears the page. */
+  /** The purpose of the menu, for screen readers. */
   label: string
-  /** Whose menu it is; there is no room for it on a phone. */
+  /** The owner of the menu. A phone has no room for it. */
   name: string
-  /** Stands in the circle. */
+  /** The sign in the circle. */
   sign: ReactNode
 }
 

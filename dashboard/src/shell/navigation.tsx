@@ -52,7 +52,7 @@ function SideLink({ page: { label, to, icon: Icon, mark }, onFollow }: SideLinkP
   )
 }
 
-/** What a thumb reaches. */
+/** The bar at the bottom of a phone. */
 export function BottomBar({ children }: { children: ReactNode }) {
   return (
     <nav

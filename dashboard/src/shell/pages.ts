@@ -25,7 +25,7 @@ export interface PageLink {
   icon: LucideIcon
   /** Follows `g`. */
   key: string
-  /** Stands behind the label. */
+  /** Follows the label. */
   mark?: ReactNode
 }
 

@@ -20,7 +20,10 @@ import { linkRoutes, sessionRoutes } from './routes/session.ts'
 const largestBody = 64 * 1024
 const about = { title: 'Posthorn, as the operator’s desk calls it', version: packageJson.version }
 
-/** The desk, ready to take requests by its `routing`. Whoever has no session gets the page that says how to open one. */
+/**
+ * The desk, ready to take requests by its `routing`. A visitor without a session gets the page that explains how to open one.
+ * The schema of an answer lists the members of a row that are sent, and no others are.
+ */
 export function createDesk(deps: DeskDeps): Desk {
   const desk = createServer({
     bodyLimit: largestBody,

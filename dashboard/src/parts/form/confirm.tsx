@@ -12,19 +12,19 @@ interface ConfirmProps<Answer> {
   onClose: () => void
   title: string
   children: ReactNode
-  /** What the button says, as `Delete the inbox`. */
+  /** The label of the button, such as `Delete the inbox`. */
   deed: string
   /** Sends the change. */
   change: () => Promise<Answer>
-  /** Follows the change; the button waits for it. One of the two closes the dialog. */
+  /** Runs after the change, while the button is busy. It must close the dialog, unless `change` did. */
   onDone?: (answer: Answer) => unknown
   /** The change cannot be sent yet. */
   busy?: boolean
-  /** What went wrong before the change. */
+  /** An error from before the change. */
   error?: unknown
-  /** What the other button says, if `Cancel` could be taken for the change. */
+  /** The label of the other button, if `Cancel` could be taken for the change. */
   stay?: string
-  /** What must be typed before. */
+  /** The text that must be typed before. */
   word?: string
 }
 

@@ -1,4 +1,4 @@
-// A dialog with a form: its fields, what went wrong, and the button that sends it.
+// A dialog with a form: its fields, its error, and the button that sends it.
 import { type ReactNode, useId } from 'react'
 import { parts } from '../../texts/parts.ts'
 import { ErrorNote } from '../error-note.tsx'
@@ -11,9 +11,9 @@ interface FormDialogProps {
   title: string
   lead?: ReactNode
   width?: 'medium' | 'large'
-  /** What the button says. */
+  /** The label of the button. */
   submit: string
-  /** Nothing could be sent yet. */
+  /** The form cannot be sent yet. */
   disabled?: boolean
   sending: { isPending: boolean; error: unknown }
   onSubmit: (form: HTMLFormElement) => void

@@ -1,16 +1,16 @@
-// A card with a table, or with a sentence if there are no rows.
+// A card with a table, or with a sentence if it has no rows.
 import type { ReactNode } from 'react'
 import { Card } from '../card.tsx'
 import { Table, type TableProps } from './table.tsx'
 
 interface CardTableProps<Row> extends TableProps<Row> {
-  /** The sentence. */
+  /** Replaces a table without rows. */
   none: string
-  /** Stands below the table. */
+  /** Follows the table. */
   children?: ReactNode
 }
 
-/** `label` is its title as well. */
+/** `label` is the title of the card as well. */
 export function CardTable<Row>({ none, children, ...table }: CardTableProps<Row>) {
   if (table.rows.length === 0)
     return (

@@ -1,4 +1,4 @@
-// A list that is fetched page by page, as a table or as what its page makes of the rows.
+// A list that is fetched page by page: as a table, or as `children` renders its rows.
 import type { UseInfiniteQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { Card } from '../card.tsx'
@@ -9,7 +9,7 @@ import { Table, type TableProps } from './table.tsx'
 interface PagedProps<Page, Row> {
   query: UseInfiniteQueryResult<{ pages: Page[] }>
   rowsOf: (page: Page) => readonly Row[]
-  /** Stands in place of a list without rows. */
+  /** Replaces a list without rows. */
   empty: ReactNode
 }
 

@@ -1,10 +1,10 @@
-// A cell of two lines: what a row is about, and what is said of it in small type.
+// A cell of two lines: the subject of a row, and details in small type.
 import type { ReactNode } from 'react'
 
 interface TwoLinesProps {
   first: ReactNode
   second: ReactNode
-  /** The whole of the second line, if that may be cut. */
+  /** The whole second line, if it may be cut. */
   title?: string
 }
 

@@ -9,7 +9,7 @@ export const OrganizationParams = Type.Object({ organizationId: Uuid })
 
 export const OrganizationQuery = exactly({
   search: Type.Optional(Type.String({ maxLength: 200 })),
-  status: Type.Optional(oneOf(['pending', 'active', 'suspended', 'deleting'])),
+  status: Type.Optional(Status),
   cursor: Type.Optional(Uuid),
 })
 
