@@ -18,18 +18,18 @@ export const keysQuery = infiniteQueryOptions({
 /** The newest keys. */
 export const newestKeysQuery = queryOptions({
   queryKey: ['keys', 'list', 'newest'],
-  queryFn: async () => (await readKeys(undefined)).keys,
+  queryFn: async () => (await readKeys()).keys,
 })
 
 /** The newest keys, asked again and again while somebody waits for the first use of one. */
 export const watchedKeysQuery = queryOptions({
   queryKey: ['keys', 'watched'],
-  queryFn: async () => (await readKeys(undefined)).keys,
+  queryFn: async () => (await readKeys()).keys,
   refetchInterval: watchMs,
 })
 
-function readKeys(cursor: string | undefined) {
-  const query = { limit: pageSize, ...(cursor ? { cursor } : {}) }
+function readKeys(cursor?: string) {
+  const query = { limit: pageSize, cursor }
   return read(api.GET('/v1/keys', { params: { query } }))
 }
 

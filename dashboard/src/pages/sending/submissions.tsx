@@ -3,6 +3,7 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { SearchX, Send } from 'lucide-react'
 import { api, read } from '../../api/client.ts'
+import { paged } from '../../api/paged.ts'
 import { StateBadge } from '../../parts/badge.tsx'
 import { CodeBlock } from '../../parts/code-block.tsx'
 import { Empty } from '../../parts/empty.tsx'
@@ -56,16 +57,11 @@ export function Submissions() {
 function useSubmissions(filters: Filters) {
   return useInfiniteQuery({
     queryKey: ['submissions', filters],
-    queryFn: ({ pageParam }) => {
-      const query = {
-        ...queryOf(filters, Date.now()),
-        limit: pageSize,
-        ...(pageParam && { cursor: pageParam }),
-      }
+    queryFn: ({ pageParam: cursor }) => {
+      const query = { ...queryOf(filters, Date.now()), limit: pageSize, cursor }
       return read(api.GET('/v1/submissions', { params: { query } }))
     },
-    initialPageParam: '',
-    getNextPageParam: ({ nextCursor }) => nextCursor,
+    ...paged,
     refetchInterval: ({ state: { data } }) => {
       if (!data || data.pages.length > mostLivePages) return false
       const isMoving = data.pages[0]?.submissions.some(({ status }) => status === 'pending')

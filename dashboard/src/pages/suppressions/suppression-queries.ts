@@ -1,36 +1,34 @@
 // What is suppressed and who complained, by pages; a whole address is looked for among all.
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
+import { paged } from '../../api/paged.ts'
 
 export type Suppression = Schemas['NotedSuppression']
 export type Complaint = Schemas['Complaint']
 
 const pageSize = 100
 
-export function readSuppressions(cursor: string) {
-  return read(
-    api.GET('/v1/suppressions/noted', { params: { query: { limit: pageSize, ...(cursor && { cursor }) } } }),
-  )
+/** Without a cursor, or with an empty one, the first page. */
+export function readSuppressions(cursor?: string) {
+  const query = { limit: pageSize, cursor: cursor || undefined }
+  return read(api.GET('/v1/suppressions/noted', { params: { query } }))
 }
 
-export function readComplaints(cursor: string) {
-  return read(
-    api.GET('/v1/complaints', { params: { query: { limit: pageSize, ...(cursor && { cursor }) } } }),
-  )
+export function readComplaints(cursor?: string) {
+  const query = { limit: pageSize, cursor: cursor || undefined }
+  return read(api.GET('/v1/complaints', { params: { query } }))
 }
 
 export const suppressionsQuery = infiniteQueryOptions({
   queryKey: ['suppressions'],
   queryFn: ({ pageParam }) => readSuppressions(pageParam),
-  initialPageParam: '',
-  getNextPageParam: ({ nextCursor }) => nextCursor,
+  ...paged,
 })
 
 export const complaintsQuery = infiniteQueryOptions({
   queryKey: ['complaints'],
   queryFn: ({ pageParam }) => readComplaints(pageParam),
-  initialPageParam: '',
-  getNextPageParam: ({ nextCursor }) => nextCursor,
+  ...paged,
 })
 
 export function isWholeAddress(text: string): boolean {
