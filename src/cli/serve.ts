@@ -1,5 +1,6 @@
 // `posthorn serve` and `posthorn migrate`.
 
+import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { flushCompileCache } from 'node:module'
 import { type Command, InvalidArgumentError, Option } from 'commander'
@@ -45,8 +46,9 @@ async function serve(options: ServeOptions): Promise<void> {
   const asJson = options.json || settings.logFormat === 'json'
   const log = createLog(settings.logLevel, settings.logFormat)
   // Before the embedded PostgreSQL starts: a signal that killed this process from then on would leave it running.
-  const stopping = untilStopSignal(log, settings.drainDelayMs + hardStopMs)
+  const stop = listenForStop(log, settings.drainDelayMs + hardStopMs)
   const foundation = await openFoundation(settings, log, (line) => remark(options, line))
+  if (stop.aborted) return await foundation.close()
   const roles = options.roles ?? settings.roles
   let app: App
   try {
@@ -61,11 +63,13 @@ async function serve(options: ServeOptions): Promise<void> {
   const pages = findPages(roles)
   if (pages === 'missing') log.warn(notBuiltWords)
   const development = settings.isDevelopment ? await openDevelopment(foundation) : null
-  options.terminal.console.log(
-    asJson ? readyLine(app.listening) : banner(foundation, app.listening, { development, pages }),
-  )
-  flushCompileCache() // now, for a service that is killed never gets to it at its end
-  await stopping
+  if (!stop.aborted) {
+    options.terminal.console.log(
+      asJson ? readyLine(app.listening) : banner(foundation, app.listening, { development, pages }),
+    )
+    flushCompileCache() // now, for a service that is killed never gets to it at its end
+    await once(stop, 'abort')
+  }
   await app.stop()
   await foundation.close()
   process.exit(0)
@@ -134,17 +138,17 @@ function readyLine({ http, https, operator, smtp }: Listening): string {
 }
 
 /**
- * Resolves at the first signal: the service drains, and a start that is under way is first brought to its end. A second
- * signal, or an end that takes longer than `limitMs`, ends the process at once.
+ * Aborted by the first signal: the service drains, or a start that is under way ends at its next step. A second signal, or
+ * an end that takes longer than `limitMs`, ends the process at once.
  */
-function untilStopSignal(log: Log, limitMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    onStopSignal((signal) => {
-      log.info({ signal }, 'stopping: no new work is taken, what is on the wire ends')
-      setTimeout(() => process.exit(1), limitMs).unref()
-      resolve()
-    })
+function listenForStop(log: Log, limitMs: number): AbortSignal {
+  const stop = new AbortController()
+  onStopSignal((signal) => {
+    log.info({ signal }, 'stopping: no new work is taken, what is on the wire ends')
+    setTimeout(() => process.exit(1), limitMs).unref()
+    stop.abort()
   })
+  return stop.signal
 }
 
 function requireRoles(text: string): Role[] {

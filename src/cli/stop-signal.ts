@@ -4,7 +4,7 @@
 const echoMs = 500
 
 /**
- * Calls `end` at the first signal; a second one, sent on purpose, exits with status 1. Returns how to stop listening.
+ * Calls `end` at the first signal; a second one, sent on purpose, exits with status 1. Returns a function that stops listening.
  * The listener stays for both: if it were removed after the first signal, the echo would kill the process.
  */
 export function onStopSignal(end: (signal: NodeJS.Signals) => void): () => void {

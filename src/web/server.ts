@@ -23,7 +23,7 @@ interface ServerOptions extends Omit<FastifyHttpOptions<RawServerDefault>, 'ajv'
   formats?: Record<string, (text: string) => boolean>
 }
 
-/** Creates an instance with these options beside those that every listener has. */
+/** Creates an instance with the options of every listener and these. */
 export function createServer({ formats = {}, ...options }: ServerOptions): HttpServer {
   const server: HttpServer = Fastify({
     ...options,
@@ -66,7 +66,8 @@ function answerHeadAndOptions(server: HttpServer): void {
   server.addHook('onSend', (request, _reply, answer, done) => {
     // RFC 9110 9.3.2: an answer to HEAD has no content.
     if (request.method !== 'HEAD' || !(answer instanceof Readable)) return done()
-    answer.destroy()
+    // Nobody else listens: an error of a stream that is not read must not end the process.
+    answer.once('error', () => {}).destroy()
     done(null, Readable.from([]))
   })
 }

@@ -23,7 +23,7 @@ export function useDeed<Answer>(
 }
 
 /** The same for a button alone: a short message shows its error. */
-export function useButtonDeed<Answer>(run: () => Promise<Answer>, said: (answer: Answer) => string) {
+export function useAction<Answer>(run: () => Promise<Answer>, said: (answer: Answer) => string) {
   const { mutate, isPending } = useDeed(run, said)
   return {
     busy: isPending,

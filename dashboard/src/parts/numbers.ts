@@ -7,9 +7,9 @@ export const count = (value: number): string => plain.format(value)
 export function percent(fraction: number): string {
   const value = fraction * 100
   const digits = value < 1 ? 2 : 1
-  // Not quite all of it is not all of it.
+  // What is not all must not read 100 %.
   const shown =
-    value < 100 && value >= 99.5
+    value < 100 && value >= 99.95
       ? '99.9'
       : value
           .toFixed(digits)

@@ -76,7 +76,8 @@ export class RouteCourier {
   }
 
   async carry(connection: SmtpConnection, job: DeliveryJob, waitedMs: number): Promise<Carried> {
-    if (!(waitedMs > heldAfterMs && (await this.#isHeld(job)))) return await this.#deliver(connection, job)
+    const mustWait = waitedMs > heldAfterMs && (await this.#isHeld(job))
+    if (!mustWait) return await this.#deliver(connection, job)
     this.giveBack([job])
     return { fault: null, decided: false, tried: false }
   }
@@ -157,7 +158,7 @@ export class RouteCourier {
     const isLost = error instanceof DbFault && isOwnFault(error)
     const { submissionId: submission } = job.content
     if (isLost) {
-      this.#deps.results.outage.fail(error)
+      this.#deps.results.fail(error)
       return untried(job)
     }
     this.#deps.log.error({ err: error, submission }, 'a message could not be written')

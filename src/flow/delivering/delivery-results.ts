@@ -18,7 +18,7 @@ export interface ResultsDeps {
   wake(): void
 }
 
-/** A result is worth recording for as long as this: a forgotten one is sent again. */
+/** A result is retried for this long. A message whose result is given up is sent again. */
 const recordForMs = 120_000
 /** The connection goes on meanwhile. Measured: 89 us of PostgreSQL's CPU a result in batches of 30, 142 in batches of 8. */
 const minIntervalMs = 25
@@ -27,12 +27,11 @@ const minIntervalMs = 25
 export class DeliveryResults {
   readonly #deps: ResultsDeps
   readonly #batch: Batch<DeliveryResult, boolean | DbFault>
-  /** The database does not take results, or did not say what is due. */
-  readonly outage: OutageLog
+  readonly #outage: OutageLog
 
   constructor(deps: ResultsDeps) {
     this.#deps = deps
-    this.outage = new OutageLog({ log: deps.log, work: 'deliveries' })
+    this.#outage = new OutageLog({ log: deps.log, work: 'deliveries' })
     this.#batch = new Batch({
       name: 'results',
       minIntervalMs,
@@ -50,7 +49,7 @@ export class DeliveryResults {
         const counted = await this.#batch.add(fields)
         if (counted instanceof DbFault && isOwnFault(counted)) throw counted
         if (!(counted instanceof DbFault)) {
-          this.outage.succeed()
+          this.#outage.succeed()
           if (counted) this.#logResult(fields)
           else log.warn({ submissionId, position, route, status }, 'a result came after the lease was lost')
           return
@@ -59,10 +58,15 @@ export class DeliveryResults {
         if (fields !== result) return
         fields = withoutWords(result)
       } catch (error) {
-        this.outage.fail(error)
+        this.fail(error)
       }
     }
     log.error({ submissionId, position, status }, 'a result was given up; the message will be sent again')
+  }
+
+  /** The database takes no results, or went away while a message was delivered: the log says so once. */
+  fail(error: unknown): void {
+    this.#outage.fail(error)
   }
 
   async #commit(results: DeliveryResult[]): Promise<(boolean | DbFault)[]> {

@@ -39,7 +39,7 @@ interface Deps {
   blobs: Blobs
 }
 
-/** What marking it as read takes as well. */
+/** Marking a mail as read also needs these. */
 interface MarkDeps extends Deps {
   db: Db
   clock: Clock
@@ -114,7 +114,7 @@ export async function readOperatorMail(
   kind: MailKind,
   id: string,
 ): Promise<ReadOperatorMail> {
-  const { mail, start, parsed } = await parseMail(deps, kind, id)
+  const { mail, start, parsed } = await parseMail(deps, kind, id, maxReadBytes)
   const { text, html, attachments, note } = parsed
   const whole = textOf(text)
   await markRead(deps, mail)
@@ -135,7 +135,7 @@ export async function readCaptured(
   { parsePool, ...deps }: Deps & { parsePool: Pick<ParsePool, 'parse' | 'pageOf'> },
   id: string,
 ): Promise<{ mail: OperatorMail; parsed: ReadMail & { text: string }; page: SafeHtml | null }> {
-  const { mail, parsed } = await parseMail({ ...deps, parsePool }, 'captured', id)
+  const { mail, parsed } = await parseMail({ ...deps, parsePool }, 'captured', id, Number.POSITIVE_INFINITY)
   const page = parsed.html === null ? null : await parsePool.pageOf(textOf(parsed.html))
   return { mail, parsed: { ...parsed, text: textOf(parsed.text) }, page }
 }
@@ -149,13 +149,15 @@ async function parseMail(
   deps: Deps & ParseDeps,
   kind: MailKind,
   id: string,
+  maxBytes: number,
 ): Promise<{ mail: OperatorMail; start: Buffer; parsed: ReadMail }> {
   const mail = await findMail(deps, kind, id)
-  const { stream } = await openMail(deps, mail, Math.min(mail.sizeBytes, maxReadBytes))
+  const { stream } = await openMail(deps, mail, Math.min(mail.sizeBytes, maxBytes))
   const bytes = Buffer.concat(await stream.toArray())
+  const start = bytes.subarray(0, headerBytes)
   const parsed = await deps.parsePool.parse(bytes)
-  const { from, subject } = parsed
-  return { mail: { ...mail, from, subject }, start: bytes.subarray(0, headerBytes), parsed }
+  // The header names the author of a mail that the parser gave up as well.
+  return { mail: { ...mail, ...readHead(start) }, start, parsed }
 }
 
 /** Its bytes, as they came; marks it as read. */

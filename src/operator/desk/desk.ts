@@ -22,7 +22,7 @@ const about = { title: 'Posthorn, as the operator’s desk calls it', version: p
 
 /**
  * The desk, ready to take requests by its `routing`. A visitor without a session gets the page that explains how to open one.
- * The schema of an answer lists the members of a row that are sent, and no others are.
+ * Only members that the schema of an answer lists are sent.
  */
 export function createDesk(deps: DeskDeps): Desk {
   const desk = createServer({

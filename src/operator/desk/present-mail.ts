@@ -8,7 +8,10 @@ export function presentHead({ rawId: _, from, subject, ...mail }: OperatorMail) 
 
 /** `Ann Bee <ann@example.org>`, for people. */
 export function writeMailbox({ email, name }: Mailbox): string {
-  return name ? `${name} <${email}>` : email
+  if (!name) return email
+  // RFC 5322 3.2.4: unquoted, a name that holds an address would be taken for the author's.
+  const phrase = /[<>@,;:"\\()[\]]/.test(name) ? `"${name.replaceAll(/["\\]/g, '\\$&')}"` : name
+  return `${phrase} <${email}>`
 }
 
 export function presentWhole({ mail, header, content }: ReadOperatorMail) {

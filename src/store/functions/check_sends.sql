@@ -1,7 +1,7 @@
 -- Checks a batch of sends against all but the limits, takes no lock and writes nothing. The columns are those of `decide_sends`.
 -- `verdicts`: `accepted` (by an earlier run of the batch), `replayed`, the code of a refusal, or null if the limits decide.
--- `earlier`: the submission under the send's idempotency key. `counts`: its recipients that are not suppressed. These three have
--- an element a send. `hits`: the ordinals of the suppressed recipients in the batch.
+-- `earlier`: the submission under the send's idempotency key. `counts`: its recipients that are not suppressed. Each of the three has
+-- one element per send. `hits`: the ordinals of the suppressed recipients in the batch.
 create or replace function check_sends(
   at timestamptz, orgs uuid[], keys uuid[], digests bytea[], hashes bytea[], in_inboxes text[], replied_threads text[],
   subs uuid[], recipient_counts integer[], to_sends integer[], to_keys text[],

@@ -1,4 +1,4 @@
--- The room that an organization has for received mail: messages and bytes of the UTC day, and bytes beside those that it keeps.
+-- The room that an organization has for received mail: messages and bytes of the UTC day, and what is left of `storedBytes`.
 -- `kept_bytes` lacks the bytes that were deleted and are not folded yet: these are `unfolded_bytes`.
 create or replace function received_room(org uuid, today date)
 returns table (messages bigint, bytes bigint, kept_bytes bigint, unfolded_bytes bigint)
@@ -8,7 +8,7 @@ as $$
     (used.limits->>'receivedBytesPerDay')::bigint - case when used.day = today then used.bytes else 0 end,
     (used.limits->>'storedBytes')::bigint - used.stored_bytes,
     (select coalesce(sum(d.bytes), 0)::bigint from stored_delta d where d.organization_id = org)
-  -- With the limit in here the outer query sums up `unfolded_bytes` only if its condition comes to it.
+  -- With the limit in here the outer query sums up `unfolded_bytes` only if its condition reads it.
   from (
     select u.*, o.limits from received_usage u join organization o on o.id = u.organization_id
     where u.organization_id = org limit 1

@@ -9,7 +9,7 @@ import { FormDialog } from '../../parts/form/form-dialog.tsx'
 import { Menu } from '../../parts/form/menu.tsx'
 import { desk } from '../../texts/desk.ts'
 import { api, type Organization } from '../client.ts'
-import { useButtonDeed, useDeed, useDone } from '../deed.ts'
+import { useAction, useDeed, useDone } from '../deed.ts'
 import { Delete } from './delete.tsx'
 
 const { organization: words } = desk
@@ -59,7 +59,7 @@ function MainDeed({
   onSuspend: () => void
 }) {
   const params = { path: { organizationId: id } }
-  const approve = useButtonDeed(
+  const approve = useAction(
     () => read(api.POST('/organizations/{organizationId}/approve', { params, body: null })),
     () => words.approved(name),
   )

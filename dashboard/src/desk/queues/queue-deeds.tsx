@@ -7,7 +7,7 @@ import { Confirm } from '../../parts/form/confirm.tsx'
 import { Menu } from '../../parts/form/menu.tsx'
 import { desk } from '../../texts/desk.ts'
 import { api, type Queue } from '../client.ts'
-import { useButtonDeed, useDone } from '../deed.ts'
+import { useAction, useDone } from '../deed.ts'
 
 const { queue: words } = desk
 
@@ -33,7 +33,7 @@ export function QueueDeeds({ queue }: { queue: Queue }) {
 function PauseOrResume({ queue: { key, state } }: { queue: Queue }) {
   const isPaused = state === 'paused'
   const params = { path: { queue: key } }
-  const press = useButtonDeed(
+  const press = useAction(
     () =>
       read(
         isPaused

@@ -39,6 +39,7 @@ export function RenameInbox({ inbox, onClose }: { inbox: Inbox; onClose: () => v
         label={mail.displayName}
         hint={mail.renameInboxHint}
         value={displayName}
+        required
         maxLength={200}
         autoComplete="off"
         onChange={(event) => setDisplayName(event.target.value)}

@@ -16,6 +16,7 @@ export function CardTable<Row>({ none, children, ...table }: CardTableProps<Row>
     return (
       <Card title={table.label}>
         <p className="text-muted">{none}</p>
+        {children}
       </Card>
     )
   return (

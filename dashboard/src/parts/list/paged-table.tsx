@@ -2,6 +2,7 @@
 import type { UseInfiniteQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { Card } from '../card.tsx'
+import { ErrorNote } from '../error-note.tsx'
 import { Loaded } from '../loaded.tsx'
 import { LoadMore } from './load-more.tsx'
 import { Table, type TableProps } from './table.tsx'
@@ -26,11 +27,23 @@ export function PagedRows<Page, Row>({ query, rowsOf, empty, children }: PagedRo
         return (
           <Card flush>
             {children(rows)}
+            <Failure query={query} />
             <LoadMore query={query} />
           </Card>
         )
       }}
     </Loaded>
+  )
+}
+
+/** What failed since the first page came: the next page, or another reading of all. */
+function Failure({ query }: { query: UseInfiniteQueryResult }) {
+  if (!query.error) return null
+  const retry = () => void (query.isFetchNextPageError ? query.fetchNextPage() : query.refetch())
+  return (
+    <div className="p-3">
+      <ErrorNote error={query.error} onRetry={retry} />
+    </div>
   )
 }
 
