@@ -6,7 +6,9 @@ import { request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { createDeskLink, deskSessionMs, linkMs } from '../../src/flow/people/operator-access.ts'
+import { listOperatorMail, readOperatorMail } from '../../src/flow/reading/operator-mail.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
+import { presentWhole } from '../../src/operator/desk/present-mail.ts'
 import { createOperatorServer } from '../../src/operator/server.ts'
 import { deskOf, openedDesk } from '../support/desk.ts'
 import { makePlace, send, startNode, untilStates } from '../support/node.ts'
@@ -126,6 +128,23 @@ test('mail for the service itself, and captured mail, are listed, read and downl
   assert.deepEqual(captured.mails[0]!.recipients, ['someone@far.test'])
   const one = await desk.get<{ text: string }>(`/mail/captured/${captured.mails[0]!.id}`)
   assert.ok(one.text.length > 0)
+})
+
+test('a mail that takes too long to read still shows its author, whose name cannot pass for an address', async (t) => {
+  const parsePool = new ParsePool({ threads: 1, timeoutMs: 20 })
+  t.after(() => parsePool.close())
+  const header =
+    'From: "Boss <boss@bank.test>" <evil@far.test>\r\nSubject: Slow\r\nContent-Type: multipart/mixed; boundary=bb\r\n'
+  const raw = Buffer.from(`${header}\r\n${'--bx\r\n'.repeat(150_000)}`)
+  await sendMail(node.smtp, { from: 'evil@far.test', to: 'postmaster@inbox.test', raw })
+  const id = await until('the mail', async () => {
+    const [newest] = await listOperatorMail(node.foundation, 'kept', { beforeId: null, limit: 1 })
+    return newest?.subject === 'Slow' ? newest.id : null
+  })
+  const read = await readOperatorMail({ ...node.foundation, parsePool }, 'kept', id)
+  assert.match(read.content.note ?? '', /could not be read/)
+  const { from, subject } = presentWhole(read)
+  assert.deepEqual([from, subject], ['"Boss <boss@bank.test>" <evil@far.test>', 'Slow'])
 })
 
 /** A request with the Host that it names, which fetch does not let one choose; its status. */
