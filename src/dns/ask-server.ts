@@ -1,4 +1,4 @@
-// Asks one DNS server one question: over UDP, and over TCP where the answer is longer than a packet.
+// Asks one DNS server one question: over UDP, and over TCP if the answer does not fit into a packet.
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
 import { writtenAddress } from '../base/ip-address.ts'
@@ -11,21 +11,21 @@ export interface ServerAddress {
   port: number
 }
 
-/** Why there is no reply; `silent`: the server was not there, or said nothing of use. */
+/** Why there is no reply. `silent`: the server could not be reached, or sent nothing usable. */
 export interface Silence {
   silent: string
 }
 
-/** The question was given up: its signal ended it, or it may cost no further query. Says nothing of the server. */
+/** The question was given up, because its signal aborted or its query budget is spent. This is no fault of the server. */
 export interface GivenUp {
   givenUp: string
 }
 
-/** What bounds a look-up of several questions. */
+/** Limits of a look-up that asks several questions. */
 export interface Bounds {
-  /** Ends the questions under way: their sockets close, and nothing more is sent. */
+  /** Aborts the questions under way: their sockets close, and nothing more is sent. */
   signal?: AbortSignal
-  /** Queries that may still be sent, repetitions and those over TCP included; counted down. */
+  /** Queries that may still be sent, repeated queries and TCP included. Each query counts it down. */
   queries?: { left: number }
 }
 
@@ -59,17 +59,17 @@ export async function askServer(
   let edns: 'with' | 'without' = 'with'
   let reply = await ask(askOverUdp, edns)
   if ('rcode' in reply && !reply.hasEdns && [rcodes.FORMERR, rcodes.NOTIMP].includes(reply.rcode)) {
-    // RFC 6891 6.2.2: a server that does not know EDNS is asked without it.
+    // RFC 6891 6.2.2: asks a server that does not know EDNS again, without it.
     edns = 'without'
     reply = await ask(askOverUdp, edns)
   }
-  // RFC 7766 5: what does not fit into a packet is asked for over TCP.
+  // RFC 7766 5: asks over TCP if the answer does not fit into a packet.
   return 'rcode' in reply && reply.isTruncated ? await ask(askOverTcp, edns) : reply
 }
 
 /**
- * Over a socket of its own, whose port the kernel draws. Whoever wants to forge the reply has to guess the port and the
- * id, and has one chance with each question; what is no reply to it is passed over.
+ * Uses a new socket, whose port the kernel draws at random. A forger must guess the port and the id, and has one chance
+ * with each question. Other packets are ignored.
  */
 const askOverUdp: Asking = async (server, query, ms, signal) => {
   const { promise, resolve } = Promise.withResolvers<Reply | Silence | GivenUp>()
@@ -81,7 +81,7 @@ const askOverUdp: Asking = async (server, query, ms, signal) => {
   socket.on('error', (error) => resolve(unreachable(error)))
   socket.on('connect', () => socket.send(query.bytes))
   socket.on('message', (bytes, from) => {
-    // The kernel drops what comes from elsewhere once the socket is connected; what came before was let in.
+    // A connected socket gets no packets from other senders, but some may have arrived before it was connected.
     const isFromServer =
       from.port === server.port && writtenAddress(from.address) === writtenAddress(server.ip)
     const reply = isFromServer ? readReply(bytes, query) : null
@@ -110,7 +110,7 @@ const askOverTcp: Asking = async (server, query, ms, signal) => {
     const reply = message && readReply(message, query)
     if (message) resolve(reply && !reply.isTruncated ? reply : { silent: malformed })
   })
-  // RFC 7766 8: the length and the message go out together.
+  // RFC 7766 8: the length and the message go out in one write.
   socket.write(Buffer.concat([Buffer.of(query.bytes.length >> 8, query.bytes.length & 0xff), query.bytes]))
   const reply = await promise
   clearTimeout(timer)
@@ -119,7 +119,7 @@ const askOverTcp: Asking = async (server, query, ms, signal) => {
   return reply
 }
 
-/** One message behind its length, of whatever pieces; at most 64 KiB and what came with the last piece. */
+/** Collects one length-prefixed message from pieces of any size. Keeps at most 64 KiB. */
 class LengthPrefixed {
   readonly #bytes = Buffer.alloc(2 + longestMessageBytes)
   #length = 0

@@ -1,4 +1,4 @@
-// What the node's DNS cache remembers and for how long, what it asks, and that nobody takes all of it.
+// The node's DNS cache: how long it remembers answers, which questions it asks, and that no asker fills all of it.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { DnsServer } from '../../tests/support/dns-server.ts'
@@ -37,7 +37,7 @@ function startCache(options: Partial<DnsCacheOptions> = {}, timeoutMs = 2_000) {
   return { clock, cache: new DnsCache({ resolver, clock, ...options }) }
 }
 
-/** How many questions the work costs. */
+/** Number of questions that `work` asks of the server. */
 async function questions(work: () => unknown): Promise<number> {
   const before = server.asked.filter(({ transport }) => transport === 'udp').length
   await work()

@@ -1,4 +1,4 @@
-// What DNS answered, known for as long as its TTL says: one bounded cache for the node, of which nobody takes all.
+// Caches DNS answers for their TTL, in one bounded cache per node that no asker can fill alone.
 import { BoundedMap } from '../base/bounded-map.ts'
 import type { Clock } from '../base/clock.ts'
 import { RecentlyUsed } from '../base/recently-used.ts'
@@ -11,11 +11,11 @@ export interface DnsCacheOptions {
   clock: Clock
   maxEntries?: number
   maxBytes?: number
-  /** Questions under way at the same time: as many as unbound takes on in one thread. */
+  /** Questions under way at the same time: as many as unbound handles in one thread. */
   maxAsking?: number
-  /** Questions that wait for their turn. */
+  /** Questions that wait for a slot. */
   maxWaiting?: number
-  /** How long a question may take, its waiting included; one that has begun goes on after it, and is remembered. */
+  /** Time limit of a question, its wait included. A look-up that has begun continues after it, and its answer is kept. */
   deadlineMs?: number
 }
 
@@ -36,29 +36,29 @@ interface Wanted {
 }
 
 const maxAnswerMs = 3_600_000
-// RFC 2308 5: absences should not be held for long, and one to three hours are enough. Who has just published a record
-// waits less here.
+// RFC 2308 5: absences should not be held for long, and one to three hours are enough. We hold them for less, so that a
+// newly published record is seen soon.
 const maxAbsenceMs = 300_000
-/** So that the mails of one batch do not each ask a server that is out of order. RFC 2308 7.1 allows five minutes. */
+/** Spares a failing server a question for each mail of a batch. RFC 2308 7.1 allows five minutes. */
 const temporaryMs = 2_000
-/** What is larger is not kept: it would drive out many others. */
+/** Larger answers are not kept, because each would evict many others. */
 const maxEntryBytes = 32_768
-/** Of the room: for what one asker alone has asked for. The rest is for what several did. */
+/** Share of the cache for names that only one asker has asked for. The rest is for names that several asked for. */
 const newShare = 0.25
 const maxHeldUp = 10_000
 const entryBytes = 256
 const recordBytes = 96
 
 export class DnsCache {
-  /** Look-ups of the node's own, none of which is made for a stranger. */
+  /** Look-ups for the node itself, not for a stranger. */
   readonly lookup: Lookup = this.lookupFor('')
   readonly #options: Required<DnsCacheOptions>
   readonly #limit: ShareLimit
-  /** What was asked for by one asker: thousands of names that nobody else asks for drive out only each other. */
+  /** Answers that only one asker has asked for. Thousands of names from one asker evict only each other. */
   readonly #new: RecentlyUsed<Entry>
   readonly #shared: RecentlyUsed<Entry>
   readonly #asking = new Map<string, Promise<DnsAnswer<unknown>>>()
-  /** When a question of an asker last had to wait for its turn. */
+  /** The last time that a question of each asker had to wait for a slot. */
   readonly #heldUpMs = new BoundedMap<string, number>(maxHeldUp)
 
   constructor(options: DnsCacheOptions) {
@@ -80,7 +80,7 @@ export class DnsCache {
     this.#limit = new ShareLimit({ max: maxAsking, maxWaiting })
   }
 
-  /** What it holds now, for measurements. */
+  /** Current contents, for measurements. */
   get size(): { entries: number; bytes: number; asking: number } {
     return {
       entries: this.#new.count + this.#shared.count,
@@ -90,9 +90,9 @@ export class DnsCache {
   }
 
   /**
-   * Look-ups on behalf of `asker`, such as the network that a mail comes from: it has its share of the questions under
-   * way, and what it alone asks for drives out nothing that others use. What is known is returned as it is, what is
-   * not as a promise, which never rejects, if the resolver does not.
+   * Look-ups on behalf of `asker`, such as the network that a mail comes from. The asker has a share of the questions
+   * under way. Names that only it asks for evict nothing that others use. Returns a known answer directly, and any other
+   * as a promise, which never rejects if the resolver does not.
    */
   lookupFor(asker: string): Lookup {
     return <Type extends DnsType>(type: Type, name: string) => {
@@ -105,8 +105,8 @@ export class DnsCache {
   }
 
   /**
-   * Whether a question of the asker has had to wait since then, on the monotonic clock: that something is not known now
-   * may be the asker's own doing, and says nothing of DNS.
+   * Whether a question of the asker has had to wait since `sinceMs`, on the monotonic clock. Then a missing answer may
+   * be the asker's own fault, not that of DNS.
    */
   wasHeldUp(asker: string, sinceMs: number): boolean {
     return (this.#heldUpMs.get(asker) ?? Number.NEGATIVE_INFINITY) >= sinceMs
@@ -126,7 +126,7 @@ export class DnsCache {
     return aged(entry.answer, Math.floor((nowMs - entry.receivedMs) / 1000))
   }
 
-  /** Another asks for it as well. */
+  /** Moves the entry to the shared part, because another asker asked for it too. */
   #share(key: string, entry: Entry): void {
     if (this.#shared.has(key)) return
     this.#new.delete(key)
@@ -138,7 +138,7 @@ export class DnsCache {
     if (this.#limit.isUsedUp(asker)) this.#heldUpMs.set(asker, this.#options.clock.monotonicMs())
     if (!(await this.#limit.enter(asker, this.#options.deadlineMs)))
       return temporary('too many DNS questions are under way')
-    // While it waited, another may have asked the same.
+    // During the wait another asker may have asked the same question.
     const known = this.#recall(wanted) ?? this.#asking.get(key)
     if (known) {
       this.#limit.leave(asker)
@@ -177,26 +177,26 @@ function temporary(reason: string): DnsAnswer<never> {
   return { status: 'temporary', reason }
 }
 
-/** Each asker may sort those that it gets. */
+/** Copies the records, because an asker may sort them. */
 function withOwnRecords<Record>(answer: DnsAnswer<Record>): DnsAnswer<Record> {
   return answer.status === 'ok' ? { ...answer, records: [...answer.records] } : answer
 }
 
-/** An answer without a TTL, or with one of 0, is for those who wait for it, and for nobody else. */
+/** An answer with no TTL, or with TTL 0, goes only to the askers that already wait for it. */
 function lifeOf(answer: DnsAnswer<unknown>): number {
   if (answer.status === 'temporary') return temporaryMs
   const maxMs = answer.status === 'ok' ? maxAnswerMs : maxAbsenceMs
   return Math.min((answer.ttlSeconds ?? 0) * 1000, maxMs)
 }
 
-/** With what is left of its TTL, and records of its own. */
+/** The answer with its remaining TTL and a copy of its records. */
 function aged(answer: DnsAnswer<unknown>, seconds: number): DnsAnswer<unknown> {
   if (answer.status === 'temporary') return answer
   const ttlSeconds = Math.max(0, (answer.ttlSeconds ?? 0) - seconds)
   return withOwnRecords({ ...answer, ttlSeconds })
 }
 
-/** About how much memory the entry takes. */
+/** Estimated memory of the entry. */
 function weigh(key: string, answer: DnsAnswer<unknown>): number {
   const records = answer.status === 'ok' ? answer.records : []
   return records.reduce<number>(

@@ -1,4 +1,4 @@
-// What a domain is told to publish, and the same as lines of a zone file.
+// The records that a domain must publish, and the same records as lines of a zone file.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -15,7 +15,7 @@ const records = listDomainRecords({
   ],
 })
 
-/** What is to be published. */
+/** The lines with records. */
 const linesOf = (zone: string) => zone.split('\n').filter((line) => line !== '' && !line.startsWith(';'))
 
 test('every record has its place', () => {

@@ -1,4 +1,4 @@
-// What a customer's domain must publish: the one list that is shown, printed as a zone and looked up.
+// Lists the records that a customer's domain must publish, for display, for a zone file and for the look-up.
 import { type MtaStsMode, policyHostOf, policyIdOf } from './mta-sts.ts'
 
 export type RecordPurpose =
@@ -14,7 +14,7 @@ export type RecordPurpose =
 export interface DomainRecord {
   purpose: RecordPurpose
   type: 'TXT' | 'MX'
-  /** Absolute, without its trailing dot. */
+  /** Absolute, without the final dot. */
   name: string
   /** The text of a TXT record, unquoted and in one piece, or the host of an MX record. */
   value: string
@@ -26,7 +26,7 @@ export interface DomainRecord {
 export interface DomainFacts {
   name: string
   challenge: string
-  /** The host that takes the domain's mail. */
+  /** The host that receives the domain's mail. */
   mailHost: string
   mtaStsMode: MtaStsMode
   keys: readonly { selector: string; publicRecord: string; state: 'pending' | 'active' | 'retired' }[]
@@ -48,7 +48,7 @@ export function listDomainRecords({
   return [
     text('ownership', `_posthorn-challenge.${name}`, challenge),
     ...keys.map(({ selector, publicRecord, state }) => {
-      // Retired keys stay for the mail that they signed; nobody has to publish them.
+      // Retired keys verify mail that they signed before. They may be published, but need not be.
       const required = state !== 'retired'
       return { ...dkimRecordOf({ domain: name, selector, publicRecord }), required }
     }),
@@ -57,33 +57,33 @@ export function listDomainRecords({
     text('spf', bounce, `v=spf1 a:${mailHost} -all`),
     recommended('dmarc', `_dmarc.${name}`, 'v=DMARC1; p=none'),
     recommended('mta_sts', `_mta-sts.${name}`, `v=STSv1; id=${policyIdOf(mailHost, mtaStsMode)}`),
-    // RFC 8460 3: reports go to the host that takes the mail, which keeps them for the operator.
+    // RFC 8460 3: reports go to the host that receives the mail, which keeps them for the operator.
     recommended('tls_rpt', `_smtp._tls.${name}`, `v=TLSRPTv1; rua=mailto:tls-reports@${mailHost}`),
   ]
 }
 
-/** What is published of a signing key. */
+/** The DNS record of a signing key. */
 export function dkimRecordOf(key: { domain: string; selector: string; publicRecord: string }): DomainRecord {
   return text('dkim', `${key.selector}._domainkey.${key.domain}`, key.publicRecord)
 }
 
-/** The host that bounces of the domain's mail come back to. */
+/** The host to which bounces of the domain's mail return. */
 export function returnPathHostOf(domain: string): string {
   return `${returnPathLabel}${domain}`
 }
 
-/** The domain whose return-path host this would be; null where the name is none. */
+/** The domain whose return-path host this is. Null if the name has another form. */
 export function domainOfReturnPathHost(host: string): string | null {
   return host.startsWith(returnPathLabel) ? host.slice(returnPathLabel.length) : null
 }
 
-/** Whether the name can be in DNS at all. */
+/** Whether DNS can hold a name of this length. */
 export function fitsDns(name: string): boolean {
   // RFC 1035 2.3.4: 255 octets with the length of each label, which are 253 characters of text.
   return name.length <= maxName
 }
 
-/** Under which a record's observation is kept: what is looked up. */
+/** The key under which the observation of a record is stored: its DNS question. */
 export function questionOf({ type, name }: Pick<DomainRecord, 'type' | 'name'>): string {
   return `${type} ${name}`
 }
@@ -100,7 +100,7 @@ function mx(purpose: RecordPurpose, name: string, value: string): DomainRecord {
   return { purpose, type: 'MX', name, value, priority: mxPriority, required: true }
 }
 
-/** What the records of one kind do to the domain's mail, for who pastes them: some would take over more than is wanted. */
+/** Groups of records with a comment on their effect, because some would redirect more mail than the customer wants. */
 const zoneGroups: readonly { says: (name: string) => string; has: (record: DomainRecord) => boolean }[] = [
   {
     says: (name) => `to prove that ${name} is yours: it changes nothing for your mail`,
@@ -126,9 +126,9 @@ const zoneGroups: readonly { says: (name: string) => string; has: (record: Domai
 ]
 
 /**
- * The records as a fragment of a zone file, one line a record, each kind behind a comment that says what it does; names are
- * absolute, so any $ORIGIN will do. The host of the MTA-STS policy is a comment: where it leads is the domain's own choice,
- * which nobody checks.
+ * The records as a fragment of a zone file, one per line. A comment before each group says what it does. Names are
+ * absolute, so any $ORIGIN works. The host of the MTA-STS policy is only a comment: the domain may choose another host,
+ * and we do not check it.
  */
 export function writeZone(
   { name, mailHost }: Pick<DomainFacts, 'name' | 'mailHost'>,
@@ -147,15 +147,15 @@ function writeRecord(record: DomainRecord): string {
   return fitsDns(record.name) ? line : `; too long a name for DNS: ${line}`
 }
 
-/** One record as a line of a zone file, its name absolute, a long TXT split. */
+/** One record as a line of a zone file. Its name is absolute, and a long TXT is split. */
 export function writeZoneLine(record: DomainRecord): string {
   return `${record.name}. 3600 IN ${record.type} ${writeValue(record)}`
 }
 
 function writeValue({ type, priority, value }: DomainRecord): string {
   if (type === 'MX') return `${priority} ${value}.`
-  // RFC 1035 3.3: a string of a record holds 255 octets at most; readers join them.
+  // RFC 1035 3.3: a string of a record holds at most 255 octets. Readers join the strings.
   const strings = value.match(/.{1,255}/g) ?? ['']
-  // RFC 1035 5.1: a quote or a backslash within a string has a backslash before it.
+  // RFC 1035 5.1: within a string a backslash precedes each quote and backslash.
   return strings.map((string) => `"${string.replace(/["\\]/g, '\\$&')}"`).join(' ')
 }

@@ -1,4 +1,4 @@
-// What follows from every kind of answer, record by record and for ownership, sending and receiving.
+// The verdicts that follow from every kind of answer, for each record and for ownership, sending and receiving.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -30,7 +30,7 @@ const temporary: Answer = { status: 'temporary', reason: 'DNS answered SERVFAIL'
 const nodata: Answer = { status: 'nodata' }
 const nxdomain: Answer = { status: 'nxdomain' }
 
-/** Everything as it should be, but for what is given by `TYPE name`, names without their domain. */
+/** Correct answers for all records, except for `changes`. Their keys are `TYPE name`, the names without their domain. */
 function found(changes: Record<string, Answer> = {}): Map<string, Answer> {
   const right = records.map((record): [string, Answer] => [
     questionOf(record),

@@ -1,23 +1,23 @@
-// Judges what DNS showed of a domain against what it must publish; pure, so that a check and its repetition agree.
+// Compares a domain's DNS answers with the records that it must publish. Pure, so that repeated checks agree.
 import { type DomainRecord, dkimRecordOf, fitsDns, questionOf } from './domain-records.ts'
 import type { Answer, Found } from './lookup-domain.ts'
 
 export interface RecordVerdict {
   status: 'valid' | 'missing' | 'mismatch' | 'error'
-  /** What DNS gave: texts, or hosts by preference; bounded in number and length. */
+  /** Values in DNS: texts, or hosts by preference. Limited in number and length. */
   observed: string[]
-  /** Why it is not valid, in a sentence; null when it is. */
+  /** Why the record is not valid, in a sentence. Null if it is valid. */
   reason: string | null
 }
 
-/** `unknown`: something that decides could not be looked up, so nothing follows from the check. */
+/** `unknown`: a record that decides could not be looked up, so the check proves nothing. */
 export interface Verdict {
   result: 'holds' | 'broken' | 'unknown'
   reasons: string[]
 }
 
 export interface Evaluation {
-  /** By `questionOf` the record; only of those that were looked up or never can be. */
+  /** By `questionOf` the record. Contains only records that were looked up, or whose name is too long for DNS. */
   records: Map<string, RecordVerdict>
   ownership: Verdict
   outbound: Verdict
@@ -55,7 +55,7 @@ export function evaluate(
   }
 }
 
-/** The selectors of those keys that DNS shows as they are. */
+/** The selectors of keys that DNS publishes correctly. */
 export function selectorsSeen(
   keys: readonly { domain: string; selector: string; publicRecord: string }[],
   { records }: Pick<Evaluation, 'records'>,
@@ -65,7 +65,7 @@ export function selectorsSeen(
     .map(({ selector }) => selector)
 }
 
-/** One valid record is enough. Where none is known to be valid, one that could not be looked up may be. */
+/** One valid record is enough. If none is valid, a record that could not be looked up might be. */
 function any(verdicts: RecordVerdict[]): Verdict {
   if (verdicts.some(({ status }) => status === 'valid')) return { result: 'holds', reasons: [] }
   const isUnknown = verdicts.length === 0 || verdicts.some(({ status }) => status === 'error')
@@ -117,7 +117,7 @@ function textsOf({ records }: OkAnswer): string[] {
   return records.filter((record) => typeof record === 'string')
 }
 
-/** Fit for a JSON document and a page: NUL and lone surrogates do not get into the database. */
+/** Makes a text safe for JSON and pages, so that NUL and lone surrogates do not get into the database. */
 function showable(text: string): string {
   return text
     .slice(0, maxObservedLength)
@@ -125,7 +125,7 @@ function showable(text: string): string {
     .toWellFormed()
 }
 
-/** What is wrong with the mail servers that a name has; null where nothing is. */
+/** Why the mail servers of a name are wrong. Null if they are right. */
 function evaluateHosts(
   { name, value }: DomainRecord,
   hosts: { exchange: string; preference: number }[],
@@ -136,7 +136,7 @@ function evaluateHosts(
   return ours.preference > hosts[0]!.preference ? `${name} prefers another mail server to ${value}.` : null
 }
 
-/** What is wrong with the texts that a name has; null where nothing is. */
+/** Why the texts of a name are wrong. Null if they are right. */
 function evaluateTexts({ purpose, name, value }: DomainRecord, texts: string[]): string | null {
   switch (purpose) {
     case 'ownership':
@@ -155,28 +155,28 @@ function evaluateTexts({ purpose, name, value }: DomainRecord, texts: string[]):
 }
 
 function evaluateKeys(name: string, value: string, texts: string[]): string | null {
-  // RFC 6376 3.6.2.2: with several records at one selector, what a verifier takes is left to chance.
+  // RFC 6376 3.6.2.2: with several records at one selector, it is undefined which of them a verifier uses.
   if (texts.length !== 1) return `${name} has ${texts.length} TXT records where there must be one.`
   const [wanted, published] = [readTags(value), readTags(texts[0]!)]
   if (published.get('p') === '') return `${name} says that the key is revoked.`
   const isSame =
     published.get('p') === wanted.get('p') &&
     (published.get('v') ?? 'DKIM1') === 'DKIM1' &&
-    // RFC 6376 3.6.1: without k= the key is RSA, without h= any hash will do, without s= any service.
+    // RFC 6376 3.6.1: without k= the key is RSA, without h= any hash is allowed, without s= any service.
     (published.get('k') ?? 'rsa') === wanted.get('k') &&
     list(published.get('h') ?? 'sha256').includes('sha256') &&
     list(published.get('s') ?? '*').some((use) => use === '*' || use === 'email')
   return isSame ? null : `${name} has another key.`
 }
 
-/** The tags of a record without the white space in their values; the first of a name counts. */
+/** The tags of a record, without the white space in their values. If a tag is repeated, the first one counts. */
 function readTags(text: string): Map<string, string> {
   const tags = new Map<string, string>()
   for (const part of text.split(';')) {
     const equals = part.indexOf('=')
     if (equals < 0) continue
     const name = part.slice(0, equals).trim()
-    // RFC 6376 3.2: white space within a value of base64 means nothing, and none of our values has any.
+    // RFC 6376 3.2: white space within a base64 value means nothing, and none of our values has any.
     if (!tags.has(name)) tags.set(name, part.slice(equals + 1).replaceAll(/\s/g, ''))
   }
   return tags
@@ -187,7 +187,7 @@ function list(value: string): string[] {
 }
 
 function evaluatePolicies(name: string, value: string, texts: string[]): string | null {
-  // RFC 7208 4.5: only texts that begin so are policies, and two of them are an error.
+  // RFC 7208 4.5: only texts that begin like this are policies, and two of them are an error.
   const policies = texts.filter((text) => /^v=spf1(?: |$)/i.test(text))
   if (policies.length > 1) return `${name} has ${policies.length} SPF policies where there must be one.`
   const terms = policies[0]?.toLowerCase().split(' ') ?? []
@@ -198,7 +198,7 @@ function evaluatePolicies(name: string, value: string, texts: string[]): string 
     : `${name} has no SPF policy that allows ${needed.slice(2)}.`
 }
 
-/** Recommended records are the customer's own: whatever they say, there must be one of their kind. */
+/** Recommended records belong to the customer. Any content is right, but there must be one of their kind. */
 function evaluateVersion(name: string, version: RegExp, texts: string[]): string | null {
   const count = texts.filter((text) => version.test(text)).length
   return count === 1 ? null : `${name} has ${count} such records where there must be one.`

@@ -1,17 +1,17 @@
-// Finds the hops of many domains before a deadline, with bounds on an asker's look-ups, under way and in a minute.
+// Finds the hops of many domains before a deadline, with limits on each asker's look-ups, at once and per minute.
 import type { Clock } from '../base/clock.ts'
 import type { HopFinder, Hops } from './mx.ts'
 
 export interface HopsInTimeOptions {
   hopFinder: Pick<HopFinder, 'find' | 'recall'>
   clock: Clock
-  /** Domains that one asker has looked up in a minute; each is up to 40 queries, of servers that its owner names. */
+  /** Domains that one asker may look up in a minute. Each costs up to 40 queries, to servers that its owner names. */
   maxPerMinute?: number
   /** Domains looked up at once. */
   maxLookups?: number
-  /** Of these for one asker, so that one with many silent domains leaves room for the others. */
+  /** Domains looked up at once for one asker, so that one with many silent domains leaves room for others. */
   maxOfAsker?: number
-  /** Domains that wait for their turn; past these the answer is that it cannot be known now. */
+  /** Domains that wait for a slot. Further domains get the answer `temporary`. */
   maxWaiting?: number
 }
 
@@ -27,7 +27,7 @@ const tooMany: Hops = { status: 'temporary', reason: 'too many look-ups are unde
 
 export class HopsInTime {
   readonly #options: Required<HopsInTimeOptions>
-  /** In the order in which they were asked for. */
+  /** In order of arrival. */
   readonly #waiting = new Set<Wanted>()
   readonly #underWay = new Map<string, number>()
   readonly #minutes = new Map<string, { count: number; untilMs: number }>()
@@ -38,8 +38,8 @@ export class HopsInTime {
   }
 
   /**
-   * Counts those of the domains that are not remembered, all of them or, where that would be too many in a minute, none:
-   * then it returns in how many seconds they may be asked for.
+   * Counts the domains that are not in the cache. If they exceed the asker's limit per minute, counts none of them, and
+   * returns the number of seconds until they may be asked for.
    */
   admit(asker: string, domains: Iterable<string>): number | null {
     const nowMs = this.#options.clock.monotonicMs()
@@ -53,7 +53,7 @@ export class HopsInTime {
   #minute(asker: string, nowMs: number): { count: number; untilMs: number } {
     let minute = this.#minutes.get(asker)
     if (minute && nowMs < minute.untilMs) return minute
-    // The first is the one that ends first.
+    // The minutes are ordered by their ends.
     for (const [other, { untilMs }] of this.#minutes) {
       if (nowMs < untilMs) break
       this.#minutes.delete(other)
@@ -64,8 +64,8 @@ export class HopsInTime {
   }
 
   /**
-   * The hops of every domain; `temporary` for those that DNS has not answered within `deadlineMs`. Look-ups that have
-   * begun go on after it and are remembered, so that who asks again is answered. Never rejects.
+   * The hops of every domain. `temporary` for domains that DNS has not answered within `deadlineMs`. Look-ups under way
+   * continue after it and are remembered, so that a later call finds their answers. Never rejects.
    */
   async find(asker: string, domains: Iterable<string>, deadlineMs: number): Promise<Map<string, Hops>> {
     const hops = new Map<string, Hops>()

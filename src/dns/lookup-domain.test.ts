@@ -1,4 +1,4 @@
-// The look-ups of a domain's records, against a DNS server of our own: each question once, faults told apart, in time.
+// Looks up a domain's records at a DNS server of our own: each question once, each kind of fault, before the deadline.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { DnsServer } from '../../tests/support/dns-server.ts'

@@ -1,14 +1,14 @@
-// Asks DNS for everything that a domain must publish, each question once, all of them within one deadline.
+// Asks DNS for all the records that a domain must publish, each question once, within one deadline.
 import { within } from '../base/within.ts'
 import { type DomainRecord, fitsDns, questionOf } from './domain-records.ts'
 import type { DnsAnswer, DnsRecords, Resolver } from './resolver.ts'
 
 export type Answer = DnsAnswer<DnsRecords['TXT'] | DnsRecords['MX']>
 
-/** What DNS answered, by `questionOf` the record. Names that DNS cannot hold are not asked for. */
+/** The answers of DNS, by `questionOf` the record. Does not ask for names that DNS cannot hold. */
 export type Found = ReadonlyMap<string, Answer>
 
-/** Never rejects, and answers within `deadlineMs` (10 s), which ends its questions: what has not come is not to be known now. */
+/** Never rejects. Answers within `deadlineMs` (10 s), which aborts open questions: their answers are `temporary`. */
 export async function lookupRecords(
   resolver: Pick<Resolver, 'resolve'>,
   records: readonly DomainRecord[],

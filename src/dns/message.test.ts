@@ -1,4 +1,4 @@
-// Replies of DNS before another program that writes and reads them, and whatever bytes may come instead.
+// Replies of DNS against another program that writes and reads them, and arbitrary bytes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Answer, AUTHENTIC_DATA, decode, encode, RECURSION_AVAILABLE } from 'dns-packet'
@@ -126,7 +126,7 @@ for (const [what, read, bytes, value] of [
     assert.deepEqual(read(message, { start: 0, end: message.length }), value)
   })
 
-/** Reads everything that there is to read. */
+/** Reads every record of the reply. */
 function readAll(bytes: Buffer): unknown {
   const reply = readReply(bytes, query)
   if (!reply) return null

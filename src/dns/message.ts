@@ -1,22 +1,22 @@
-// The messages of DNS: a question as bytes, and a reply to it out of bytes that anybody may have sent.
+// DNS messages: writes a question as bytes, and reads a reply from bytes that anybody may have sent.
 import { randomInt } from 'node:crypto'
 import { readName } from './wire-name.ts'
 
-/** The numbers of the types that are asked for, and of those that come along. */
+/** Numbers of the record types that we ask for, or that replies contain as well. */
 export const typeNumbers = { A: 1, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28, OPT: 41 }
 
 export interface Question {
   /** A number of `typeNumbers`. */
   type: number
-  /** As `writeName` gives it. */
+  /** As `writeName` returns it. */
   name: Buffer
 }
 
-/** A question on its way: under an id of its own, and in bytes. */
+/** A question as bytes, with its own random id. */
 export interface Query {
   id: number
   bytes: Buffer
-  /** How its question stands in them, and has to stand in the reply. */
+  /** The question section of `bytes`, which the reply must repeat. */
   question: Buffer
 }
 
@@ -25,21 +25,21 @@ export interface RawRecord {
   name: string
   type: number
   ttlSeconds: number
-  /** Where its contents begin and end in the message. */
+  /** The span of its contents in the message. */
   start: number
   end: number
 }
 
 export interface Reply {
-  /** With the upper bits that EDNS has for it. */
+  /** With the upper bits from EDNS. */
   rcode: number
-  /** There is more than the message holds; then it has no records here. */
+  /** The message does not hold the whole answer. Its records are left out. */
   isTruncated: boolean
-  /** The server answers for the zone itself. */
+  /** The server is authoritative for the zone. */
   isAuthoritative: boolean
-  /** The server asks others. */
+  /** The server offers recursion. */
   isRecursive: boolean
-  /** The server says that it has checked the signatures. */
+  /** The server reports that it checked the signatures. */
   isAuthenticated: boolean
   /** The server knows EDNS. */
   hasEdns: boolean
@@ -50,21 +50,21 @@ export interface Reply {
 
 const internet = 1
 const headerBytes = 12
-/** Of all sections together: several times what is published anywhere. */
+/** For all sections together: several times the number of any real answer. */
 const maxRecords = 4096
-/** What fits into one packet of IPv6 everywhere, so that no answer comes in fragments, which can be forged. */
+/** Fits into one IPv6 packet everywhere. Larger answers come in fragments, which can be forged. */
 const udpSizeBytes = 1232
 const flags = { reply: 0x8000, opcode: 0x7800, aa: 0x0400, tc: 0x0200, rd: 0x0100, ra: 0x0080, ad: 0x0020 }
 const rcodes = { NOERROR: 0, NXDOMAIN: 3 }
 
-/** Writes a question under a random id. `edns: 'without'` is for servers that do not know it. */
+/** Writes a question with a random id. `edns: 'without'` is for servers that do not know EDNS. */
 export function writeQuery({ type, name }: Question, edns: 'with' | 'without'): Query {
   const id = randomInt(0x10000)
   const question = Buffer.concat([name, words(type, internet)])
   const additional = edns === 'with' ? 1 : 0
-  // RFC 6840 5.7: AD in a question asks to be told whether the answer was checked.
+  // RFC 6840 5.7: AD in a question requests the AD flag in the answer.
   const header = words(id, flags.rd | flags.ad, 1, 0, 0, additional)
-  // RFC 6891 6.1.2: the root, the type, the size that is taken over UDP, and neither flags nor options.
+  // RFC 6891 6.1.2: the root, the type, the accepted size over UDP, and neither flags nor options.
   const opt = Buffer.concat([Buffer.of(0), words(typeNumbers.OPT, udpSizeBytes, 0, 0, 0)])
   return { id, question, bytes: Buffer.concat([header, question, ...(additional ? [opt] : [])]) }
 }
@@ -75,7 +75,7 @@ function words(...values: number[]): Buffer {
   return bytes
 }
 
-/** What the bytes say; null where they are no reply to this query, or not well formed. */
+/** The parsed reply. Null if the bytes are no reply to this query, or are malformed. */
 export function readReply(bytes: Buffer, query: Query): Reply | null {
   if (bytes.length < headerBytes || bytes.readUInt16BE(0) !== query.id) return null
   const bits = bytes.readUInt16BE(2)
@@ -83,13 +83,13 @@ export function readReply(bytes: Buffer, query: Query): Reply | null {
   const start = readQuestion(bytes, bits & 0xf, query)
   if (start === null) return null
   const isTruncated = (bits & flags.tc) !== 0
-  // What was cut off may end in the middle of a record.
+  // A truncated message may end in the middle of a record.
   const sections = isTruncated ? [[], [], []] : readSections(bytes, start)
   if (!sections) return null
   const [answers, authorities, additionals] = sections as [RawRecord[], RawRecord[], RawRecord[]]
   const opt = additionals.find(({ type }) => type === typeNumbers.OPT)
   return {
-    // RFC 6891 6.1.3: the upper eight bits of the code are the first byte where others have a TTL.
+    // RFC 6891 6.1.3: the upper eight bits of the code are the first byte of the TTL field.
     rcode: (bits & 0xf) | (opt ? (opt.ttlSeconds >>> 24) << 4 : 0),
     isTruncated,
     isAuthoritative: (bits & flags.aa) !== 0,
@@ -103,25 +103,25 @@ export function readReply(bytes: Buffer, query: Query): Reply | null {
 }
 
 /**
- * Where the records begin; null where another question was answered. Stops the forged reply, whose sender has to guess
- * all of it, and the one that came late to another question.
+ * The start of the records. Null if the reply repeats another question. Stops forged replies, whose sender must guess
+ * the question, and late replies to another question.
  */
 function readQuestion(bytes: Buffer, rcode: number, { question }: Query): number | null {
   const count = bytes.readUInt16BE(4)
-  // QUIRK: servers that could not read a question return no part of it (RFC 1035 4.1.1 leaves it open).
+  // QUIRK: servers that could not read a question return no part of it (RFC 1035 4.1.1 leaves this open).
   if (count === 0 && rcode !== rcodes.NOERROR && rcode !== rcodes.NXDOMAIN) return headerBytes
   const end = headerBytes + question.length
   if (count !== 1 || bytes.length < end) return null
   const name = question.length - 4
   const echoed = bytes.subarray(headerBytes, end)
-  // RFC 1035 2.3.3: names are the same whatever the case of their letters.
+  // RFC 1035 2.3.3: names are compared without regard to the case of their letters.
   const isSame =
     inLowerCase(echoed.subarray(0, name)).equals(inLowerCase(question.subarray(0, name))) &&
     echoed.subarray(name).equals(question.subarray(name))
   return isSame ? end : null
 }
 
-/** Lengths of labels are below the letters, so all bytes may be taken alike. */
+/** The length of a label is smaller than any letter's byte, so all bytes may be treated alike. */
 function inLowerCase(name: Buffer): Buffer {
   return Buffer.from(name.map((byte) => (byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte)))
 }

@@ -1,4 +1,4 @@
-// Finding mail servers against a DNS server of our own, faults included.
+// Finds mail servers through a DNS server of our own, faults included.
 import assert from 'node:assert/strict'
 import { after, before, type TestContext, test } from 'node:test'
 import { DnsServer } from '../../tests/support/dns-server.ts'
@@ -64,7 +64,7 @@ before(async () => {
         { A: ['8.8.6.1', '8.8.6.2', '8.8.6.3'] },
       ]),
     ),
-    // Dead names first, and one that leads somewhere behind them.
+    // Names without an address, followed by one with an address.
     ...Object.fromEntries(
       [1, 17, 120].map((dead) => [
         `after-${dead}.example`,
@@ -269,7 +269,7 @@ test('check 33: a mail server that was found does not wait for those that stay u
   assert.deepEqual(hops.status === 'ok' && hops.hosts.map(({ name }) => name), ['plain.example'])
 })
 
-/** The server has one; closed sockets go a moment later. */
+/** The DNS server holds one socket. Closed sockets disappear a moment later. */
 const openSockets = () => process.getActiveResourcesInfo().filter((kind) => kind === 'UDPWrap').length
 
 test('hostile 21: the deadline holds for all questions together, and ends them', async () => {
@@ -334,7 +334,7 @@ const remembered: [domain: string, laterMs: number, questions: number, absenceSe
   ['dangling.example', 31_000, 3, 30],
 ]
 
-/** Absences come with a SOA for so long. */
+/** Absences get a SOA with this TTL. */
 function setAbsence(t: TestContext, seconds: number | undefined): void {
   server.soa = seconds ? { zone: 'example', ttlSeconds: seconds, minimumSeconds: seconds } : null
   t.after(() => {

@@ -1,4 +1,4 @@
-// Finds the mail servers of a domain, in the order in which they are to be tried (RFC 5321 5.1).
+// Finds the mail servers of a domain, in the order in which to try them (RFC 5321 5.1).
 import { BoundedMap } from '../base/bounded-map.ts'
 import { Clock } from '../base/clock.ts'
 import { within } from '../base/within.ts'
@@ -7,7 +7,7 @@ import type { Asking, DnsAnswer, DnsRecords, Resolver } from './resolver.ts'
 export interface Host {
   name: string
   preference: number
-  /** In the order to try: IPv4 and IPv6 by turns, IPv4 first. Never empty. */
+  /** In the order to try them: IPv4 and IPv6 alternate, IPv4 first. Never empty. */
   addresses: readonly string[]
 }
 
@@ -15,38 +15,38 @@ export type Hops =
   | { status: 'ok'; hosts: Host[] }
   | { status: 'null_mx' }
   | { status: 'domain_not_found' }
-  /** There are records, but none leads to an address that may be reached. */
+  /** There are records, but none leads to an allowed address. */
   | { status: 'no_address'; reason: string }
   | { status: 'temporary'; reason: string }
 
 export interface HopFinderOptions {
   resolver: Pick<Resolver, 'resolve'>
-  /** Refuses loopback, private and our own addresses; see `isPublicUnicast`. */
+  /** Refuses loopback, private and our own addresses. See `isPublicUnicast`. */
   isAllowed: (ip: string) => boolean
-  /** Whether a mail server is this deployment itself; see `OwnHost`. */
+  /** Whether a mail server is this deployment itself. See `OwnHost`. */
   isOwn?: (name: string, addresses: readonly string[]) => Promise<boolean>
-  /** Queries that one look-up of a domain may send. */
+  /** Queries that the look-up of one domain may send. */
   maxQueries?: number
-  /** How long one query may stay unanswered; the resolver's own time unless given. */
+  /** How long to wait for the answer to one query. The default is the resolver's timeout. */
   timeoutMs?: number
   clock?: Clock
-  /** From 0 to 1; shuffles hosts of equal preference. */
+  /** Returns numbers from 0 to 1. Shuffles hosts of equal preference. */
   random?: () => number
-  /** For all the questions about one domain together. */
+  /** Time limit for all questions about one domain together. */
   deadlineMs?: number
-  /** Domains remembered. */
+  /** Domains kept in the cache. */
   maxCached?: number
 }
 
 /**
- * Four questions. An organization opens up to 50 queues at once (`worker/route-choice.ts`), so its look-ups fit into its
- * share of the resolver and a large domain never waits behind its dead ones.
+ * Two names are four questions. An organization opens up to 50 queues at once (`worker/route-choice.ts`). Their look-ups
+ * fit into its share of the resolver, so a large domain never waits for the organization's dead ones.
  */
 const namesAtOnce = 2
 const maxAddresses = 40
-/** Mail servers that were found do not wait longer for those that stay unresolved. */
+/** After this time, mail servers that were found do not wait for unresolved ones. */
 const patienceMs = 1_000
-// Within these bounds the TTL counts: the shortest of the MX records' and of those of the addresses.
+// Upper limits. Below them the shortest TTL of the MX and the address records counts.
 const maxCacheMs = 300_000
 const noneFoundCacheMs = 60_000
 
@@ -57,13 +57,13 @@ interface Found {
 
 type Bounded = Asking & Required<Pick<Asking, 'signal' | 'queries'>>
 
-/** On whose behalf a domain is looked up, and what ends its wait. */
+/** The asker of a look-up, and the signal that ends its wait. */
 export interface HopAsking {
   asker: string
   signal?: AbortSignal
 }
 
-/** A look-up under way: it ends at its deadline, or once nobody waits for it. */
+/** A look-up under way. It ends at its deadline, or when no caller waits for it any more. */
 interface Lookup {
   found: Promise<Hops>
   ending: AbortController
@@ -72,7 +72,7 @@ interface Lookup {
 
 type Options = Required<Omit<HopFinderOptions, 'timeoutMs'>> & Pick<HopFinderOptions, 'timeoutMs'>
 
-/** Finds hops, and remembers them for as long as their TTL says, five minutes at most. */
+/** Finds hops, and remembers them for their TTL, but at most five minutes. */
 export class HopFinder {
   readonly #options: Options
   readonly #cache: BoundedMap<string, { hops: Hops; untilMs: number }>
@@ -91,19 +91,19 @@ export class HopFinder {
     this.#cache = new BoundedMap(this.#options.maxCached)
   }
 
-  /** The hops of `domain` (A-labels), hosts of equal preference in a new order each time. Never rejects. */
+  /** The hops of `domain` (A-labels). Each call shuffles hosts of equal preference. Never rejects. */
   async find(domain: string, asking: HopAsking = { asker: '' }): Promise<Hops> {
     const hops = this.recall(domain) ?? (await this.#join(cacheKey(domain), asking))
     return hops.status === 'ok' ? { status: 'ok', hosts: shuffle(hops.hosts, this.#options.random) } : hops
   }
 
-  /** What is remembered of `domain`, without asking. */
+  /** The cached hops of `domain`, without a question. */
   recall(domain: string): Hops | null {
     const cached = this.#cache.get(cacheKey(domain))
     return cached && cached.untilMs > this.#options.clock.monotonicMs() ? cached.hops : null
   }
 
-  /** Joins the asker's look-up of the domain. Another's may wait for that one's share of the resolver. */
+  /** Joins a look-up of the domain by the same asker. Another asker's look-up may be waiting for that asker's share. */
   async #join(key: string, { asker, signal }: HopAsking): Promise<Hops> {
     if (signal?.aborted) return tookTooLong.hops
     const id = `${key} ${asker}`
@@ -157,29 +157,29 @@ async function resolveHops(
   if (answer.status === 'nodata')
     return findHosts(options, [{ exchange: domain, preference: 0 }], answer, asking)
   const named = answer.records.filter(({ exchange }) => exchange !== '')
-  // RFC 7505 3: a single MX of "." says that the domain takes no mail.
+  // RFC 7505 3: a single MX of "." means that the domain accepts no mail.
   if (named.length === 0) return nothing({ status: 'null_mx' }, answer.ttlSeconds)
-  // Shuffled before the cut as well, so that of many equal ones each has its day.
+  // Shuffles before the cut as well, so that each of many equal servers is used at some time.
   return findHosts(options, shuffle(named, random), answer, asking)
 }
 
-/** What the mail servers looked up so far came to. */
+/** The results for the mail servers looked up so far. */
 interface Search {
   hosts: Host[]
   ttlSeconds: number
-  /** How long what the address look-ups said may be remembered if it leads nowhere. */
+  /** TTL of the result if no server has an allowed address. */
   noneTtlSeconds: number
-  /** Why one of them could not be looked up now. */
+  /** Why a server could not be looked up now. Null if all could. */
   unknown: string | null
-  /** One of them has only addresses that must not be reached. */
+  /** A server has only addresses that must not be reached. */
   isRefused: boolean
-  /** One of them is ours. */
+  /** A server is this deployment. */
   isOwn: boolean
-  /** Addresses that it may still take. */
+  /** Number of addresses that may still be added. */
   room: number
 }
 
-/** Looks the servers up by preference, some at a time, until it has found enough or may ask no more. */
+/** Looks up the servers by preference, `namesAtOnce` at a time, until it has enough addresses or reaches a limit. */
 async function findHosts(
   options: Options,
   exchanges: DnsRecords['MX'][],
@@ -204,12 +204,12 @@ async function findHosts(
     asked += namesAtOnce
   }
   const { hosts, unknown } = search
-  // RFC 5321 5.1: hosts that can be found are tried, though others cannot be looked up now.
+  // RFC 5321 5.1: hosts that were found are tried, even if others cannot be looked up now.
   if (hosts.length > 0) {
     const cacheMs = unknown ? 0 : Math.min(search.ttlSeconds * 1000, maxCacheMs)
     return { hops: { status: 'ok', hosts }, cacheMs }
   }
-  // Temporary: so it is with a domain that is half moved to here.
+  // Temporary, because this also happens while a domain moves to this service.
   if (search.isOwn)
     return temporary('its mail server is this service, which does not receive for it: a mail loop')
   if (unknown) return temporary(unknown)
@@ -249,13 +249,13 @@ async function resolveSome(
     search.ttlSeconds = Math.min(search.ttlSeconds, ...allowed.map(({ ttlSeconds }) => ttlSeconds))
     search.hosts.push({ name, preference, addresses: allowed.map(({ address }) => address) })
   }
-  // RFC 5321 5.1: where we are among the servers, only those of a better preference are tried, or mail would go round.
+  // RFC 5321 5.1: if we are among the servers, only servers with a better preference are tried, or mail would loop.
   if (!ours) return
   search.isOwn = true
   search.hosts = search.hosts.filter(({ preference }) => preference < ours.preference)
 }
 
-/** The addresses of a name in the order to try them, how long both answers hold, and why some cannot be known now. */
+/** The addresses of a name in the order to try them, the shorter TTL of both answers, and why an answer is missing. */
 export async function findAddressRecords(
   resolver: Pick<Resolver, 'resolve'>,
   name: string,
@@ -267,7 +267,7 @@ export async function findAddressRecords(
   ])
   const [four, six] = answers.map(recordsOf) as [DnsRecords['A'][], DnsRecords['A'][]]
   const failed = answers.find((answer) => answer.status === 'temporary')
-  // IPv4 first: more hosts reach it, and more of them have a name and a history there.
+  // IPv4 first: more hosts can use it, and more of them have a name and a history there.
   const records = Array.from({ length: Math.max(four.length, six.length) }, (_, index) => [
     four[index],
     six[index],

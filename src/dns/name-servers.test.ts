@@ -1,4 +1,4 @@
-// How servers are written, and those of the system.
+// The written forms of servers, and the servers of the system.
 import assert from 'node:assert/strict'
 import { getServers } from 'node:dns'
 import { test } from 'node:test'

@@ -1,11 +1,11 @@
-// The DNS servers that are asked, in their order: those of the settings, or those of the system as they are now.
+// The DNS servers to ask, in order: those of the settings, or the current ones of the system.
 import { Resolver as SystemResolver } from 'node:dns'
 import { isIPv6 } from 'node:net'
 import type { ServerAddress } from './ask-server.ts'
 
-/** How long a server that said nothing is asked after the others. */
+/** How long a silent server is asked after the others. */
 const silentMs = 10_000
-/** How old what the system says may be: `/etc/resolv.conf` changes when a network does. */
+/** How long the system's list is kept. `/etc/resolv.conf` changes when a network does. */
 const systemMs = 30_000
 const dnsPort = 53
 
@@ -14,12 +14,12 @@ export class NameServers {
   readonly #silentUntilMs = new Map<string, number>()
   #system: { servers: ServerAddress[]; untilMs: number } | null = null
 
-  /** Each `ip`, `ip:port` or `[ip]:port`; none means those of the system. */
+  /** Each is `ip`, `ip:port` or `[ip]:port`. An empty list means the servers of the system. */
   constructor(configured: readonly string[]) {
     this.#configured = configured.map(readServer)
   }
 
-  /** In the order to ask them: those that were silent lately come last. */
+  /** In the order to ask them. Servers that were silent recently come last. */
   list(): ServerAddress[] {
     const servers = this.#configured.length > 0 ? this.#configured : this.#listOfSystem()
     const nowMs = performance.now()
@@ -27,7 +27,7 @@ export class NameServers {
     return [...servers.filter((server) => !isSilent(server)), ...servers.filter(isSilent)]
   }
 
-  /** Remembers whether the server said anything of use. */
+  /** Remembers whether the server sent anything usable. */
   note(server: ServerAddress, how: 'answers' | 'silent'): void {
     if (how === 'silent') this.#silentUntilMs.set(keyOf(server), performance.now() + silentMs)
     else this.#silentUntilMs.delete(keyOf(server))
@@ -35,7 +35,7 @@ export class NameServers {
 
   #listOfSystem(): ServerAddress[] {
     const nowMs = performance.now()
-    // What the process has read once it does not read again; a new resolver of the system does.
+    // The process reads the list only once. A new system resolver reads it again.
     if (!this.#system || this.#system.untilMs < nowMs)
       this.#system = {
         servers: new SystemResolver().getServers().map(readServer),

@@ -1,4 +1,4 @@
-// Which mail servers are our own.
+// Which mail servers are this deployment itself.
 import assert from 'node:assert/strict'
 import { networkInterfaces } from 'node:os'
 import { test } from 'node:test'

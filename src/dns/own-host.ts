@@ -1,14 +1,14 @@
-// Knows which mail servers are this deployment itself: to connect there would be a mail loop.
+// Knows which mail servers are this deployment itself. Connecting to them would be a mail loop.
 import { networkInterfaces } from 'node:os'
 import type { Resolver } from './resolver.ts'
 
 export interface OwnHostOptions {
   resolver: Pick<Resolver, 'resolve'>
-  /** The mail host, by whose name and addresses the world reaches us; null where there is none, in development. */
+  /** The mail host: its name and addresses are those that other hosts connect to. Null if there is none, in development. */
   mailHost: string | null
-  /** Where living nodes listen for mail, `ip:port`. */
+  /** Addresses at which living nodes listen for mail, `ip:port`. */
   listListening(): Promise<string[]>
-  /** The port on which mail servers are spoken to: who listens on another one is not met there. */
+  /** The port of mail servers that deliveries connect to. Nodes that listen on another port are not reached. */
   port: number
 }
 
@@ -22,7 +22,7 @@ export class OwnHost {
     this.#options = options
   }
 
-  /** Whether the mail server of this name, or one of these addresses, is ours. Rejects when the nodes cannot be asked. */
+  /** Whether the mail server of this name, or one of these addresses, is ours. Rejects if the nodes cannot be asked. */
   async is(name: string, addresses: readonly string[]): Promise<boolean> {
     if (name === this.#options.mailHost) return true
     const own = await this.#addresses()
@@ -44,7 +44,8 @@ export class OwnHost {
   async #find(): Promise<ReadonlySet<string>> {
     const { resolver, mailHost, listListening, port } = this.#options
     const types = mailHost ? (['A', 'AAAA'] as const) : []
-    // What DNS cannot say now is left out: to stop all mail for it would be worse than a loop, which its hops end.
+    // Ignores answers that DNS cannot give now. Stopping all mail for them would be worse than a loop, which the hop
+    // limit ends.
     const answers = await Promise.all(types.map((type) => resolver.resolve(type, mailHost!)))
     const published = answers.flatMap((answer) => (answer.status === 'ok' ? answer.records : []))
     const listening = (await listListening()).flatMap((text) => {
@@ -56,7 +57,7 @@ export class OwnHost {
   }
 }
 
-/** Who listens at every address of this machine is reached at each of them. */
+/** A node that listens at every address of this machine is reached at each of them. */
 function reachedAt(ip: string): string[] {
   if (ip !== '0.0.0.0' && ip !== '::') return [ip]
   return Object.values(networkInterfaces()).flatMap((addresses) =>

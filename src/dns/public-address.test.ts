@@ -1,4 +1,4 @@
-// Address classes that are never connected to, as a table.
+// Address classes that must never be connected to, as a table.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isPublicUnicast } from './public-address.ts'

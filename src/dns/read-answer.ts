@@ -1,16 +1,16 @@
-// What a reply of DNS answers to its question: records behind their aliases, an absence, or nothing that is to be known now.
+// Reads the answer of a DNS reply to its question: records at the end of their aliases, an absence, or a temporary fault.
 import { type RawRecord, type Reply, typeNumbers } from './message.ts'
 import { readHost } from './read-record.ts'
 
-/** What comes with an answer. */
+/** Facts that come with an answer. */
 export interface Known {
-  /** For how long it holds, from when it was given; absent where DNS does not say. */
+  /** How long the answer is valid, from its receipt. Absent if DNS does not say. */
   ttlSeconds?: number
-  /** The server says that signatures prove it (AD). Worth as much as the way to that server. */
+  /** The server reports that signatures prove the answer (AD). This is as trustworthy as the connection to that server. */
   isAuthenticated?: boolean
 }
 
-/** SERVFAIL, REFUSED, a timeout, a malformed answer: nothing was learned, ask again later. */
+/** SERVFAIL, REFUSED, a timeout, a malformed answer: the answer is not known, so ask again later. */
 export interface Temporary {
   status: 'temporary'
   reason: string
@@ -26,10 +26,10 @@ export const malformed = 'DNS gave a malformed answer'
 const maxAliases = 10
 const rcodes = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED'] as const
 const longestTtlSeconds = 0x7fff_ffff
-/** Two names of at least one byte, and five numbers. */
+/** Two names of at least one byte each, and five numbers. */
 const minSoaBytes = 22
 
-/** Finds the records of `type`, a number, at `name`, which is in lower case and escaped. Their contents are not read. */
+/** Finds the records of `type`, a number, at `name`, which is in lower case and escaped. Does not read their contents. */
 export function readAnswer(reply: Reply, type: number, name: string): Found {
   const code = rcodes[reply.rcode] ?? `code ${reply.rcode}`
   if (code !== 'NOERROR' && code !== 'NXDOMAIN') return temporary(`DNS answered ${code}`)
@@ -53,17 +53,17 @@ function authenticated({ isAuthenticated }: Reply): Known {
 }
 
 interface Chain {
-  /** Of the type asked for, at the end of the aliases. Records of other names are nobody's answer. */
+  /** Records of the requested type at the end of the aliases. Records of other names are ignored. */
   records: RawRecord[]
-  /** The last name. */
+  /** The name at the end of the aliases. */
   name: string
-  /** The shortest of the aliases'. */
+  /** The shortest TTL of the aliases. */
   ttlSeconds: number
-  /** Why it could not be followed to its end. */
+  /** Why the chain could not be followed to its end. */
   fault: string | null
 }
 
-/** Follows CNAMEs within the reply. A loop ends where it closes: there is nothing at its end. */
+/** Follows CNAMEs within the reply. A loop ends at the first name that repeats, without records. */
 function followAliases({ answers, bytes }: Reply, type: number, asked: string): Chain {
   const seen = new Set<string>()
   const chain: Chain = { records: [], name: asked, ttlSeconds: Number.POSITIVE_INFINITY, fault: null }
@@ -87,17 +87,20 @@ function ttlOf({ ttlSeconds }: RawRecord): number {
   return boundTtl(ttlSeconds)
 }
 
-// RFC 2181 8: a TTL with its first bit set is one of 0.
+// RFC 2181 8: a TTL with its first bit set counts as 0.
 function boundTtl(seconds: number): number {
   return seconds > longestTtlSeconds ? 0 : seconds
 }
 
-/** A server that neither has the name nor asks others names those who may: it was not made to be asked by us. */
+/**
+ * Whether the server only refers to other servers: it neither has the name nor offers recursion. We cannot use such a
+ * server.
+ */
 function isReferral({ isAuthoritative, isRecursive, authorities }: Reply): boolean {
   return !isAuthoritative && !isRecursive && !authorities.some(({ type }) => type === typeNumbers.SOA)
 }
 
-/** How long it is known that there is nothing. */
+/** How long an absence is valid. */
 function negativeTtl({ authorities, bytes }: Reply, { name, ttlSeconds }: Chain): Known {
   const soa = authorities.find(
     ({ type, name: zone, start, end }) =>

@@ -1,8 +1,8 @@
-// What the contents of a record say, type by type; null where they are malformed.
+// Reads the contents of a record, type by type. Returns null if they are malformed.
 import ipaddr from 'ipaddr.js'
 import { readName } from './wire-name.ts'
 
-/** Where something begins and ends in a message. */
+/** A range of bytes in a message. */
 interface Span {
   start: number
   end: number
@@ -12,12 +12,12 @@ export function readIpv4(message: Buffer, { start, end }: Span): string | null {
   return end - start === 4 ? message.subarray(start, end).join('.') : null
 }
 
-/** In the written form of RFC 5952. */
+/** The address as RFC 5952 writes it. */
 export function readIpv6(message: Buffer, { start, end }: Span): string | null {
   return end - start === 16 ? new ipaddr.IPv6([...message.subarray(start, end)]).toString() : null
 }
 
-/** A name that fills the contents, in lower case, escaped, without a final dot; '' is the root. */
+/** The name that fills the contents, in lower case, escaped, without a final dot. '' is the root. */
 export function readHost(message: Buffer, { start, end }: Span): string | null {
   const read = readName(message, start)
   return read?.end === end ? read.name : null
@@ -31,7 +31,7 @@ export function readMx(
   return exchange === null ? null : { exchange, preference: message.readUInt16BE(start) }
 }
 
-/** The strings of a TXT record, joined, one character a byte (Latin-1). */
+/** The joined strings of a TXT record, one character per byte (Latin-1). */
 export function readText(message: Buffer, { start, end }: Span): string | null {
   const strings: Buffer[] = []
   for (let at = start; at < end; ) {
@@ -40,6 +40,6 @@ export function readText(message: Buffer, { start, end }: Span): string | null {
     strings.push(message.subarray(at + 1, next))
     at = next
   }
-  // RFC 7208 3.3: the strings of a record are one text, without spaces between them.
+  // RFC 7208 3.3: the strings of a record are joined to one text, without spaces between them.
   return Buffer.concat(strings).toString('latin1')
 }

@@ -262,7 +262,7 @@ test('check 52: each question goes out from another port, under another id', asy
   assert.ok(ids.size > 95, `${ids.size} ids`)
 })
 
-/** The server has one; closed sockets go a moment later. */
+/** The DNS server holds one socket. Closed sockets disappear a moment later. */
 const openSockets = () => process.getActiveResourcesInfo().filter((kind) => kind === 'UDPWrap').length
 
 test('check 52: a question that is given up ends at once, its socket and its repetitions with it', async () => {

@@ -1,4 +1,4 @@
-// Asks DNS, and gives the answer as a value: found, no such name, no such record, or not to be known now.
+// Asks DNS, and returns the answer as a value: records, no such name, no such record, or a temporary fault.
 import { askServer, type Bounds, late, type ServerAddress } from './ask-server.ts'
 import { type Question, type RawRecord, type Reply, typeNumbers } from './message.ts'
 import { NameServers } from './name-servers.ts'
@@ -7,14 +7,14 @@ import { readHost, readIpv4, readIpv6, readMx, readText } from './read-record.ts
 import { readName, writeName } from './wire-name.ts'
 
 export interface DnsRecords {
-  /** The exchange is in lower case without its trailing dot; empty for the root, "." */
+  /** The exchange is in lower case without its final dot, and empty for the root, "." */
   MX: { exchange: string; preference: number }
   A: { address: string; ttlSeconds: number }
   AAAA: { address: string; ttlSeconds: number }
-  /** The strings of one record, joined, one character a byte: whoever wants UTF-8 decodes it. */
+  /** The joined strings of one record, one character per byte. Callers that want UTF-8 decode it. */
   TXT: string
   CNAME: string
-  /** In lower case without the trailing dot. */
+  /** In lower case without the final dot. */
   PTR: string
 }
 
@@ -26,28 +26,28 @@ export type DnsAnswer<Record> =
   | ({ status: 'nodata' } & Known)
   | Temporary
 
-/** How long a question is pursued. */
+/** Time limits and tries of one question. */
 export interface Patience {
-  /** For one try at one server, TCP included. */
+  /** Limit of one try at one server, TCP included. */
   timeoutMs?: number
-  /** How often a server that says nothing is asked. */
+  /** How often a silent server is asked. */
   tries?: number
-  /** After so long nothing more is asked for one question. */
+  /** Limit of one question over all servers and tries. */
   deadlineMs?: number
 }
 
 export interface ResolverOptions extends Patience {
-  /** `ip:port` or `ip`; none means those of the system. */
+  /** Each is `ip:port` or `ip`. An empty list means the servers of the system. */
   servers: readonly string[]
 }
 
-/** What one question may cost; the resolver's own patience unless it says otherwise. */
+/** Limits of one question. The defaults are the resolver's own. */
 export interface Asking extends Bounds, Patience {
-  /** On whose behalf it is asked; counted by `SharedResolver` alone. */
+  /** The asker on whose behalf the question is asked. Only `SharedResolver` counts it. */
   asker?: string
 }
 
-/** A stub resolver: it asks servers that do the work, each question over a socket of its own, and keeps no answer. */
+/** A stub resolver: it asks recursive servers, uses a new socket for each question, and caches no answer. */
 export class Resolver {
   readonly #patience: Required<Patience>
   readonly #servers: NameServers
@@ -57,7 +57,7 @@ export class Resolver {
     this.#servers = new NameServers(servers)
   }
 
-  /** Asks for the records of one type; CNAMEs are followed by the server asked. Never rejects. */
+  /** Asks for the records of one type. The server follows CNAMEs. Never rejects. */
   async resolve<Type extends DnsType>(
     type: Type,
     name: string,
@@ -69,7 +69,10 @@ export class Resolver {
     return await this.#ask(type, wireName, { ...this.#patience, ...asking })
   }
 
-  /** Server after server, until one knows; who said nothing is asked again, who answered without knowing is not. */
+  /**
+   * Asks one server after the other until one answers. Asks silent servers again, but not those that answered with a
+   * fault.
+   */
   async #ask<Type extends DnsType>(
     type: Type,
     name: Buffer,

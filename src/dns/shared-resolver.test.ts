@@ -1,4 +1,4 @@
-// The share that one asker has of the questions under way, against a DNS server of our own.
+// One asker's share of the questions under way, against a DNS server of our own.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { DnsServer } from '../../tests/support/dns-server.ts'
@@ -53,6 +53,6 @@ test('hostile 21: an asker whose questions stay unanswered holds up neither anot
   for (const { status } of await Promise.all(stuck)) assert.equal(status, 'temporary')
   const asked = server.asked.slice(before).filter(({ name }) => name === 'silent.example')
   assert.ok(asked.length <= 2, `${asked.length} questions`)
-  // The places of those that waited are free again.
+  // The slots of the waiting questions are free again.
   assert.equal((await delivery.resolve('A', 'plain.example', { asker: 'one' })).status, 'ok')
 })

@@ -1,18 +1,18 @@
-// Asks DNS on behalf of many: each asker has a share of the questions under way.
+// Asks DNS on behalf of many askers. Each has a share of the questions under way.
 import { ShareLimit } from '../base/share-limit.ts'
 import type { Asking, DnsAnswer, DnsRecords, DnsType, Resolver } from './resolver.ts'
 
 export interface SharedResolverOptions {
   resolver: Pick<Resolver, 'resolve'>
-  /** Questions under way at the same time, each over a socket of its own. */
+  /** Questions under way at the same time, each with its own socket. */
   maxAsking?: number
-  /** Questions that wait for their turn. */
+  /** Questions that wait for a slot. */
   maxWaiting?: number
-  /** The longest wait for a turn. */
+  /** The longest wait for a slot. */
   maxWaitMs?: number
 }
 
-/** Of the questions that strangers choose, one asker has a third alone; the share shrinks as further askers come. */
+/** Limits questions that strangers choose. A single asker may use a third of the slots. The share shrinks as others come. */
 export class SharedResolver {
   readonly #resolver: Pick<Resolver, 'resolve'>
   readonly #limit: ShareLimit
@@ -29,7 +29,7 @@ export class SharedResolver {
     this.#maxWaitMs = maxWaitMs
   }
 
-  /** The same for one purpose: an asker's questions for it take no place from those for another purpose. */
+  /** A resolver for one purpose. An asker's questions for one purpose take no slots from its questions for another. */
   for(purpose: string): Pick<Resolver, 'resolve'> {
     return {
       resolve: (type, name, { asker = '', ...asking } = {}) =>
@@ -37,7 +37,7 @@ export class SharedResolver {
     }
   }
 
-  /** As `Resolver.resolve`, once the asker has a place. The asker '' is the node itself. Never rejects. */
+  /** Like `Resolver.resolve`, after waiting for a slot. The asker '' is the node itself. Never rejects. */
   async resolve<Type extends DnsType>(
     type: Type,
     name: string,

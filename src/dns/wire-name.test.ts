@@ -1,4 +1,4 @@
-// Names of DNS as text and as bytes, whatever the bytes are.
+// DNS names as text and as bytes, for any bytes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

@@ -1,17 +1,17 @@
-// Names of DNS as text and as bytes: labels of any bytes, escaped so that no label can pass for two.
+// DNS names as text and as bytes: labels may hold any bytes, and escapes keep one label from looking like two.
 
-// RFC 1035 2.3.4: 63 octets a label, 255 a name with the length of each label and the empty one of the root.
+// RFC 1035 2.3.4: a label has at most 63 octets, a name 255 with the length of each label and the root's empty label.
 const maxLabelBytes = 63
 const maxNameBytes = 255
-// A byte as `\DDD` is four characters.
+// A byte as `\DDD` takes four characters.
 const maxTextLength = 4 * maxNameBytes
-/** More would only be there to keep the reader busy: a name has at most 127 labels to point at. */
+/** A name has at most 127 labels to point at. More pointers would only keep the reader busy. */
 const maxPointers = 127
 const [dot, backslash] = [0x2e, 0x5c]
 
 /**
- * The bytes of a name as the question has them; null where DNS cannot hold it. A final dot is none of the name's, `\.`
- * and `\DDD` stand for a byte of a label (RFC 1035 5.1), other characters for their UTF-8.
+ * The bytes of a name in a question. Null if DNS cannot hold it. A final dot is not part of the name. `\.` and `\DDD`
+ * encode a byte of a label (RFC 1035 5.1). Other characters become UTF-8.
  */
 export function writeName(text: string): Buffer | null {
   if (text.length > maxTextLength) return null
@@ -21,7 +21,7 @@ export function writeName(text: string): Buffer | null {
   return bytes.length <= maxNameBytes ? bytes : null
 }
 
-/** Null where an escape stands for no byte. */
+/** Null if an escape encodes no byte. */
 function splitLabels(text: Buffer): Buffer[] | null {
   const labels: Buffer[] = []
   let label: number[] = []
@@ -39,14 +39,14 @@ function splitLabels(text: Buffer): Buffer[] | null {
       at += digits === undefined ? 1 : 3
     }
   }
-  // The root alone is a dot without a label before it.
+  // The root is a single dot without a label.
   if (labels.length === 1 && labels[0]!.length === 0 && label.length === 0) return []
   return label.length > 0 ? [...labels, Buffer.from(label)] : labels
 }
 
 /**
- * The name that begins at `start`, in lower case, escaped, without a final dot (the root is ''), and where what follows
- * it begins. Null where the bytes hold none. Takes at most 255 bytes and 127 pointers of work.
+ * The name at `start`, in lower case, escaped, without a final dot (the root is ''), and the position after it. Null if
+ * the bytes hold no name. Reads at most 255 bytes and 127 pointers.
  */
 export function readName(message: Buffer, start: number): { name: string; end: number } | null {
   const labels: string[] = []
@@ -59,7 +59,7 @@ export function readName(message: Buffer, start: number): { name: string; end: n
       if (at + 2 > message.length || ++pointers > maxPointers) return null
       end ||= at + 2
       at = message.readUInt16BE(at) & 0x3fff
-      // RFC 1035 4.1.4: a pointer leads to a prior name. One that does not could lead round and round.
+      // RFC 1035 4.1.4: a pointer leads to a prior name. Any other pointer could loop.
       if (at >= lowest) return null
       lowest = at
       continue
@@ -72,11 +72,11 @@ export function readName(message: Buffer, start: number): { name: string; end: n
   }
 }
 
-/** As the lower case of ASCII, for that is how DNS compares. */
+/** In ASCII lower case, because DNS compares names without regard to case. */
 function writeLabel(bytes: Buffer): string {
   const text = bytes.toString('latin1')
   if (/^[a-z0-9_-]*$/.test(text)) return text
-  // A dot or a zero byte within a label, left as it is, would make one name look like another.
+  // An unescaped dot or zero byte within a label would make one name look like another.
   return text
     .replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
     .replaceAll(/[.\\]/g, '\\$&')

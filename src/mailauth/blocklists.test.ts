@@ -1,4 +1,4 @@
-// Tests of blocklists.ts, over a DNS server on loopback.
+// Block lists at a DNS server on loopback, also lists that are silent, faulty or hold a subscriber's key.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { pino } from 'pino'
@@ -92,7 +92,7 @@ test('lists are asked together; those that refuse and those that tell are kept a
   const answered = node.check('1.2.3.4')
   while (server.held < 3) await new Promise((resolve) => setImmediate(resolve))
   release()
-  // The key of a subscriber stays with us.
+  // A subscriber's key must not leave this node.
   assert.deepEqual(await answered, { listedBy: ['told.test', 'dq.test'], refusedBy: 'dq.test' })
   assert.deepEqual(await node.check('1.2.3.5'), { listedBy: ['told.test'], refusedBy: null })
   const askedBefore = server.asked.length
@@ -102,7 +102,7 @@ test('lists are asked together; those that refuse and those that tell are kept a
 })
 
 test('check 52: a list that is silent lists nobody, is waited for five times, logged once, and heard again', async () => {
-  // What the other list says is known at once: only the silent one takes time, and that until the deadline.
+  // The other list's answer is known at once. Only the silent list delays the result, until the deadline.
   const listing = ['4.3.2.1.silent.test', '4.3.2.1.list.test']
   let isSilent = true
   let asked = 0
@@ -126,7 +126,7 @@ test('check 52: a list that is silent lists nobody, is waited for five times, lo
   assert.equal(asked, askedBefore)
   assert.equal(lines.length, 1)
   assert.match(lines[0]!, /silent\.test/)
-  // One peer a minute asks whether it is there again.
+  // One peer a minute asks whether the list answers again.
   clock.advance(60_001)
   assert.deepEqual((await Promise.all([check(), check(), check()])).map(({ waited }) => waited).sort(), [
     false,

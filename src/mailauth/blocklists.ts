@@ -1,4 +1,4 @@
-// Block lists in DNS: which of those that the operator chose have a peer's address, asked together and under one deadline.
+// Asks the DNS block lists that the operator chose about a peer's address, all at once and under one deadline.
 import ipaddr from 'ipaddr.js'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
@@ -8,27 +8,27 @@ import { isPublicUnicast } from '../dns/public-address.ts'
 import type { Lookup } from './lookup.ts'
 
 export interface Blocklist {
-  /** A domain name, below which addresses stand reversed. */
+  /** The domain name below which the list publishes reversed addresses. */
   zone: string
-  /** What follows when it lists a peer: its mail is refused, or taken with that told. */
+  /** The action if the list has a peer: refuse its mail, or accept it with a note. */
   action: 'refuse' | 'tell'
 }
 
-/** What a list says of an address. `fault`: it gave no answer that counts, and why. */
+/** A list's answer about an address. `fault`: it gave no usable answer, and the reason. */
 export type ListAnswer = { zone: string } & (
   | { outcome: 'listed' | 'not_listed' }
   | { outcome: 'fault'; reason: string }
 )
 
 const deadlineMs = 3_000
-/** After so many faults in a row a list is left alone for a minute, or each sender would wait for it. */
+/** After this number of faults in a row, a list is skipped for a minute. Otherwise each sender would wait for it. */
 const maxFaults = 5
 const restMs = 60_000
 const logEveryMs = 600_000
 
 /**
- * Asks lists for an address, all at once; an answer for each zone, in order. A list that has an address that it must not
- * have is believed nothing. Never rejects; `ip` is the literal of an IPv4 or IPv6 address.
+ * Asks lists about an address, all at once. Returns an answer for each zone, in order. A list that has an address which
+ * no list may have is not believed. `ip` is the literal of an IPv4 or IPv6 address. Never rejects.
  */
 export async function checkLists(
   lookup: Lookup,
@@ -41,7 +41,7 @@ export async function checkLists(
 async function checkList(lookup: Lookup, ip: string, zone: string): Promise<ListAnswer> {
   const answer = await askList(lookup, ip, zone)
   if (answer.outcome !== 'listed') return answer
-  // RFC 5782 5: no list has 127.0.0.1, or ::FFFF:7F00:1. One that does lists everybody, as lists that were given up do.
+  // RFC 5782 5: no list has 127.0.0.1, or ::FFFF:7F00:1. A list that does lists everybody, as abandoned lists do.
   const nobody = await askList(lookup, ip.includes(':') ? '::ffff:7f00:1' : '127.0.0.1', zone)
   if (nobody.outcome === 'listed') return { zone, outcome: 'fault', reason: 'it lists everybody' }
   return nobody.outcome === 'fault' ? nobody : answer
@@ -56,7 +56,7 @@ async function askList(lookup: Lookup, ip: string, zone: string): Promise<ListAn
   return { zone, outcome: 'fault', reason: `it answered ${addresses[0]}, which is no listing` }
 }
 
-/** RFC 5782 2.1 and 2.4: the bytes of IPv4, the half-bytes of IPv6, from the last to the first. */
+/** RFC 5782 2.1 and 2.4: the bytes of IPv4 or the half-bytes of IPv6, from the last to the first. */
 function reversed(ip: string): string {
   const bytes = ipaddr.parse(ip).toByteArray()
   const labels = bytes.length === 4 ? bytes : [...Buffer.from(bytes).toString('hex')]
@@ -64,14 +64,14 @@ function reversed(ip: string): string {
 }
 
 function isListing(address: string): boolean {
-  // QUIRK: 127.255.255.x says that the question was not answered: too many, or by a public resolver (Spamhaus, return codes).
-  // RFC 5782 2.3: a listing is an address of 127.0.0.0/8; anything else is a domain that somebody else has by now.
+  // QUIRK: 127.255.255.x means that the query was refused: too many, or by a public resolver (Spamhaus, return codes).
+  // RFC 5782 2.3: a listing is an address of 127.0.0.0/8. Any other address means that the domain has a new owner.
   return address.startsWith('127.') && !address.startsWith('127.255.255.')
 }
 
 /**
- * The zone as peers, customers and logs may see it. QUIRK: some lists have their subscribers' keys in the names that are
- * asked for (Spamhaus, Data Query Service).
+ * The zone as peers, customers and logs may see it. QUIRK: some lists put their subscribers' keys into the names to ask
+ * for (Spamhaus, Data Query Service).
  */
 export function publicName(zone: string): string {
   return zone.replace(/^(?:[a-z0-9]{20,}\.)+(?=[^.]+\.)/, '')
@@ -91,7 +91,7 @@ export interface BlocklistsOptions {
   deadlineMs?: number
 }
 
-/** The lists of a node; it knows which of them do not answer. */
+/** The lists of a node. Remembers which of them do not answer. */
 export class Blocklists {
   readonly #options: Required<BlocklistsOptions>
   readonly #states = new Map<string, ZoneState>()
@@ -103,8 +103,8 @@ export class Blocklists {
   }
 
   /**
-   * The public names of the lists that have the address, and the first of them that refuses. Never rejects, and answers
-   * within 3 s: what a list has not said by then counts as nothing. Of an address that is not on the Internet nobody is asked.
+   * The public names of the lists that have the address, and the first of them that refuses. Answers within 3 s, and
+   * ignores lists that have not answered by then. Asks no list about an address that is not public. Never rejects.
    */
   async check(address: string): Promise<{ listedBy: string[]; refusedBy: string | null }> {
     const { lookup, lists } = this.#options
@@ -129,7 +129,10 @@ export class Blocklists {
     return answer!
   }
 
-  /** One that has failed again and again is asked by one peer a minute, and the others do not wait for it. */
+  /**
+   * Whether the list may be asked now. After `maxFaults` faults in a row, only one peer a minute asks it. The others
+   * skip it.
+   */
   #mayAsk(zone: string): boolean {
     const state = this.#states.get(zone)!
     const nowMs = this.#options.clock.monotonicMs()

@@ -1,11 +1,11 @@
-// The bounds of what one mail may ask of DNS.
+// Limits on the DNS questions of one mail.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Clock } from '../base/clock.ts'
 import { boundLookups } from './bound-lookups.ts'
 import type { Lookup } from './lookup.ts'
 
-/** Answers every question with its name, and counts them; names that begin with `silent` never. */
+/** Answers every question with its name, and counts the questions. Never answers names that begin with `silent`. */
 function countingLookup(): { lookup: Lookup; asked: string[] } {
   const asked: string[] = []
   const lookup = async (type: string, name: string) => {

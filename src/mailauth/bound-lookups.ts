@@ -1,20 +1,20 @@
-// What one mail may ask of DNS: so many questions, each once, and none after its deadline.
+// Bounds the DNS questions of one mail: a maximum number, each asked once, none after the deadline.
 import type { Clock } from '../base/clock.ts'
 import { type Awaitable, within } from '../base/within.ts'
 import type { DnsAnswer, DnsRecords, DnsType } from '../dns/resolver.ts'
 import type { Lookup } from './lookup.ts'
 
 export interface LookupBounds {
-  /** Different questions. Stops the mail whose policies and signatures have a thousand names asked for. */
+  /** Different questions. Stops mails whose policies and signatures ask for a thousand names. */
   maxQuestions: number
-  /** On the monotonic clock; a question that is not answered by then is not to be known now. */
+  /** On the monotonic clock. A question that has no answer by then is `temporary`. */
   untilMs: number
   clock: Pick<Clock, 'monotonicMs'>
 }
 
 /**
- * The same look-ups within bounds. What goes past them is `temporary`; a question that is repeated gets the answer that
- * it got before, so that all checks of a mail judge by the same. Never rejects, if `lookup` does not.
+ * The same look-ups within bounds. A question beyond them is `temporary`. A repeated question gets its first answer, so
+ * that all checks of a mail agree. Never rejects, if `lookup` does not.
  */
 export function boundLookups(lookup: Lookup, { maxQuestions, untilMs, clock }: LookupBounds): Lookup {
   const answers = new Map<string, Awaitable<DnsAnswer<unknown>>>()

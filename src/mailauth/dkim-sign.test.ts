@@ -107,7 +107,7 @@ const value = fc.array(fc.constantFrom(' ', '\t', 'a', 'B:', ';', '\xe9', '\r\n\
 })
 const name = fc.constantFrom('Subject', 'to', 'X-Other', 'REFERENCES', 'Reply-To')
 const fields = fc.array(
-  // A folded line of white space only is obsolete, and verifiers differ on it.
+  // A folded line of only white space is obsolete, and verifiers differ on it.
   fc
     .tuple(name, value)
     .map(([one, pieces]) => `${one}: x${pieces.join('')}x\r\n`.replace(/\r\n[\t ]+(?=\r\n)/g, '')),

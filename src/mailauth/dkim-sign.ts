@@ -14,13 +14,13 @@ export interface DkimKey {
   privateKey: KeyObject
 }
 
-/** A new key: the private half as PKCS#8 PEM, the public half as the TXT record for `<selector>._domainkey.<domain>`. */
+/** A new key: the private part as PKCS#8 PEM, the public part as the TXT record for `<selector>._domainkey.<domain>`. */
 export async function generateDkimKey(
   algorithm: DkimAlgorithm,
 ): Promise<{ privatePem: string; publicRecord: string }> {
   const { publicKey, privateKey } = await generatePair(algorithm)
   const der = publicKey.export({ type: 'spki', format: 'der' })
-  // RFC 8463 4.2: p= holds the 32 bytes of the key itself, which end its SubjectPublicKeyInfo.
+  // RFC 8463 4.2: p= holds the 32 bytes of the key itself, which are the end of its SubjectPublicKeyInfo.
   const publicBytes = algorithm === 'ed25519-sha256' ? der.subarray(-32) : der
   return {
     privatePem: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
@@ -30,14 +30,14 @@ export async function generateDkimKey(
 
 function generatePair(algorithm: DkimAlgorithm): Promise<{ publicKey: KeyObject; privateKey: KeyObject }> {
   const generate = promisify(generateKeyPair)
-  // RFC 8301 3.2: signers use keys of at least 2048 bits; longer ones do not fit one DNS string or datagram.
+  // RFC 8301 3.2: signers use keys of at least 2048 bits. Longer keys do not fit into one DNS string or datagram.
   return algorithm === 'rsa-sha256' ? generate('rsa', { modulusLength: 2048 }) : generate('ed25519')
 }
 
 /**
- * The DKIM-Signature fields, one a key in the order of the keys, each ending in CRLF, to be put before the message.
- * `message` is final: CRLF line ends, header and body as they go on the wire. The body is hashed once for all keys.
- * Keys work on libuv's thread pool. Measured for 5 KB: 30 µs beside the signature itself (RSA-2048 300, Ed25519 35).
+ * The DKIM-Signature fields to put before the message: one per key, in the order of the keys, each ending in CRLF.
+ * `message` is final: CRLF line ends, header and body as they go on the wire. The body is hashed once for all keys. Keys
+ * work on libuv's thread pool. Measured for 5 KB: 30 µs in addition to the signature itself (RSA-2048 300, Ed25519 35).
  */
 export async function signDkim(message: Buffer, keys: readonly DkimKey[], at: Date): Promise<Buffer> {
   const { fields, body } = split(message)
@@ -59,7 +59,7 @@ function split(message: Buffer): { fields: string[]; body: Buffer } {
   return { fields: header.split(/\r\n(?![\t ])/), body: message.subarray(end < 0 ? message.length : end + 4) }
 }
 
-// RFC 6376 5.4.1: the fields that say what the message is, and nothing that mail servers add or change.
+// RFC 6376 5.4.1: fields that carry the message's content, without those that mail servers add or change.
 const signedNames = [
   'from',
   'to',
@@ -75,7 +75,7 @@ const signedNames = [
   'content-transfer-encoding',
 ]
 
-/** The h= list, and the canonical form of the fields that it names, in its order. */
+/** The h= list, and the canonical form of the listed fields in the same order. */
 function selectFields(fields: readonly string[]): { names: string[]; canonical: string } {
   const found = new Map<string, string[]>(signedNames.map((name) => [name, []]))
   for (const field of fields) found.get(nameOf(field))?.push(field)
@@ -87,7 +87,7 @@ function selectFields(fields: readonly string[]): { names: string[]; canonical: 
       names.push(name)
       canonical += `${relaxField(field)}\r\n`
     }
-    // RFC 6376 8.15: named once more than it stands, no field of that name can be added without breaking the signature.
+    // RFC 6376 8.15: h= names each field once more than it occurs, so adding a field of that name breaks the signature.
     names.push(name)
   }
   return { names, canonical }
@@ -102,7 +102,7 @@ function signatureField(key: DkimKey, seconds: number, names: readonly string[],
     `DKIM-Signature: v=1; a=${key.algorithm}; c=relaxed/relaxed;`,
     `d=${key.domain};`,
     `s=${key.selector}; t=${seconds};`,
-    // RFC 6376 3.5: white space may stand around the colons of h=.
+    // RFC 6376 3.5: white space may surround the colons of h=.
     `h=${names.join(':').replace(/.{1,70}:/g, '$&\r\n  ')};`,
     `bh=${bodyHash};`,
     'b=',
@@ -111,7 +111,7 @@ function signatureField(key: DkimKey, seconds: number, names: readonly string[],
 }
 
 function signBytes(bytes: Buffer, { algorithm, privateKey }: DkimKey): Promise<Buffer> {
-  // RFC 8463 3: Ed25519 signs the SHA-256 of what RSA would sign.
+  // RFC 8463 3: Ed25519 signs the SHA-256 of the bytes that RSA would sign.
   if (algorithm === 'ed25519-sha256') return signOnPool(null, hash('sha256', bytes, 'buffer'), privateKey)
   return signOnPool('sha256', bytes, privateKey)
 }
@@ -123,7 +123,7 @@ const tab = 0x09
 const cr = 0x0d
 const lf = 0x0a
 
-// RFC 6376 3.4.4: one space for many, none before a line end. Most bodies are so already, as one search finds out.
+// RFC 6376 3.4.4: one space for many, none before a line end. Most bodies need no change, as one search shows.
 function relaxBody(body: Buffer): Buffer {
   return endOnce(/\t| (?:[\t\r ]|$)/.test(body.toString('latin1')) ? relaxSpaces(body) : body)
 }
@@ -132,8 +132,8 @@ const isSpace = Uint8Array.from({ length: 256 }, (_, byte) => (byte === space ||
 const isSpaceOrReturn = isSpace.with(cr, 1)
 
 /**
- * Of spaces in a row the last one stays, where no line end follows; a CR is always one, in what we write. Without branches:
- * measured, half of what they cost.
+ * Keeps the last space of a run, unless a line end follows. Every CR that we write begins a line end. The loop has no
+ * branches, which halves the measured cost.
  */
 function relaxSpaces(body: Buffer): Buffer {
   const relaxed = Buffer.allocUnsafe(body.length)
@@ -148,7 +148,7 @@ function relaxSpaces(body: Buffer): Buffer {
   return relaxed.subarray(0, length)
 }
 
-/** One line end after the last line that is not empty; nothing where all are. */
+/** Keeps one line end after the last non-empty line. Returns nothing if all lines are empty. */
 function endOnce(body: Buffer): Buffer {
   let end = body.length
   while (end >= 2 && body[end - 1] === lf && body[end - 2] === cr) end -= 2

@@ -1,11 +1,11 @@
-// The header fields of a mail as signatures cover them: in order, byte for byte, and in canonical form.
+// Reads the header fields of a mail as signatures cover them: in order, byte for byte, and in canonical form.
 
-/** One field; its text is what was received, as Latin-1, without its last CRLF. */
+/** One field. Its text is as received, in Latin-1, without its last CRLF. */
 export class HeaderField {
-  /** In lower case, without the white space before the colon; empty where a line is no field. */
+  /** In lower case, without the white space before the colon. Empty if the line is no field. */
   readonly name: string
   readonly text: string
-  /** What stands after the colon, in `text`. */
+  /** The part of `text` after the colon. */
   readonly value: string
   #relaxed: string | null = null
 
@@ -25,13 +25,13 @@ export class HeaderField {
 
 export type HeaderCanonicalization = 'simple' | 'relaxed'
 
-/** The field as it is hashed, without its line end. */
+/** The field as signatures hash it, without its line end. */
 export function canonicalField(field: HeaderField, canonicalization: HeaderCanonicalization): string {
   // RFC 6376 3.4.1: "simple" changes nothing.
   return canonicalization === 'simple' ? field.text : field.relaxed
 }
 
-// RFC 6376 3.4.2: lower case, unfolded, one space for many, none around the colon and at the end.
+// RFC 6376 3.4.2: lower case, unfolded, one space for many, none around the colon or at the end.
 export function relaxField(text: string): string {
   const colon = text.indexOf(':')
   const value = text.slice(colon + 1)
@@ -45,8 +45,8 @@ const maxHeaderBytes = 256 * 1024
 const maxFields = 1_000
 
 /**
- * The fields of a header block, from its first byte to the empty line or to the end; null where it has more than 256 KiB
- * or 1,000 fields: what was signed of such a header costs more to hash than it is worth.
+ * The fields of a header block, up to the empty line or the end. Null if it has more than 256 KiB or 1,000 fields.
+ * Signatures of such a header cost more to hash than they are worth.
  */
 export function readFields(block: Buffer): HeaderField[] | null {
   if (block.length > maxHeaderBytes) return null
@@ -57,7 +57,7 @@ export function readFields(block: Buffer): HeaderField[] | null {
   return lines.filter((line) => line !== '').map((line) => new HeaderField(line))
 }
 
-/** What a signature covers of a header, in its order, each field with its CRLF; `own` is the signature itself. */
+/** The signed part of a header, in the signature's order, each field with its CRLF. `own` is the signature itself. */
 export function signedHeader(
   fields: readonly HeaderField[],
   own: HeaderField,
@@ -65,14 +65,14 @@ export function signedHeader(
 ): string {
   const remaining = new Map<string, HeaderField[]>(names.map((name) => [name, []]))
   for (const field of fields) {
-    // RFC 6376 3.5: h= does not cover the signature that it stands in.
+    // RFC 6376 3.5: h= does not cover its own signature field.
     if (field !== own && field.name !== '') remaining.get(field.name)?.push(field)
   }
   let canonical = ''
   for (const name of names) {
     // RFC 6376 5.4.2: fields of one name are taken from the bottom up.
     const field = remaining.get(name)!.pop()
-    // RFC 6376 5.4: one that is not there counts as empty.
+    // RFC 6376 5.4: a missing field counts as empty.
     if (field !== undefined) canonical += `${canonicalField(field, canonicalization)}\r\n`
   }
   return canonical

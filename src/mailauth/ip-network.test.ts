@@ -1,4 +1,4 @@
-// Addresses in their written forms, against another reader of them.
+// Compares our reader of addresses with another one, for all written forms.
 import assert from 'node:assert/strict'
 import { isIP } from 'node:net'
 import { test } from 'node:test'
@@ -40,7 +40,7 @@ const nothing = [
   'fe80::1%eth0',
 ]
 
-/** Without dots in IPv6, which ipaddr.js takes for a mapped address wherever they stand. */
+/** Without dots in IPv6, because ipaddr.js takes any IPv6 address with dots for a mapped one. */
 function reference(text: string): ipaddr.IPv4 | ipaddr.IPv6 {
   return ipaddr.parse(isIP(text) === 6 ? new URL(`http://[${text}]/`).hostname.slice(1, -1) : text)
 }

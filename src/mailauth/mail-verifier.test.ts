@@ -1,4 +1,4 @@
-// Mails verified as they stream in: every verdict of DKIM, keys as DNS has them, any bytes in any pieces.
+// Mails verified as they stream in: every verdict of DKIM, keys as DNS publishes them, any bytes in any pieces.
 import assert from 'node:assert/strict'
 import { createPrivateKey } from 'node:crypto'
 import { after, before, test } from 'node:test'

@@ -1,4 +1,4 @@
-// Verifies a mail's DKIM signatures and its ARC chain while it arrives: keys from the header on, the body as it streams.
+// Verifies a mail's DKIM signatures and ARC chain as it arrives: asks for keys after the header, and streams the body.
 import { ArcValidation, type ArcVerdict } from './arc/validate-arc.ts'
 import { type BodyCanonicalization, BodyDigest } from './dkim/body-digest.ts'
 import type { SignatureTags } from './dkim/signature.ts'
@@ -8,7 +8,7 @@ import { readFields } from './header-fields.ts'
 import type { Lookup } from './lookup.ts'
 
 export interface MailVerdicts {
-  /** One a signature, in the order of the fields; empty for a mail that is not signed. */
+  /** One per signature, in the order of the fields. Empty for unsigned mail. */
   dkim: DkimVerdict[]
   arc: ArcVerdict
 }
@@ -16,11 +16,12 @@ export interface MailVerdicts {
 const headerTooLarge = 'the header has more than 256 KiB or 1,000 fields: not verified'
 
 /**
- * To be given the header once, then the body in pieces, then `end`. It asks at most 28 names: 8 of DKIM, 20 of ARC.
- * The body is made canonical and hashed once for each canonicalization in use, twice at most, however many signatures
- * there are. Nothing throws for what a mail says. A `lookup` that ends by a deadline makes `end` do so as well.
- * Measured for 5 KB, of processor: 90 µs with an RSA-2048 signature, 190 with an Ed25519 one, 20 without any; at worst,
- * for 8 signatures over 1 MiB of header or for 50 ARC sets of 256 KiB, some 40 to 70 ms.
+ * Call `header` once, then `body` for each piece, then `end`. Asks for at most 28 names: 8 for DKIM, 20 for ARC. The
+ * body is made canonical and hashed once for each canonicalization in use, at most twice, however many signatures there
+ * are. Never throws on malformed mail. If `lookup` has a deadline, `end` keeps it.
+ *
+ * Measured for 5 KB, processor time: 90 µs with an RSA-2048 signature, 190 with an Ed25519 one, 20 without any. The
+ * worst cases, 8 signatures over 1 MiB of header or 50 ARC sets of 256 KiB, take 40 to 70 ms.
  */
 export class MailVerifier {
   readonly #lookup: Lookup
@@ -34,7 +35,7 @@ export class MailVerifier {
     this.#nowSeconds = nowSeconds
   }
 
-  /** The complete header block; the empty line at its end may be there or not. */
+  /** The complete header block, with or without the empty line at its end. */
   header(block: Buffer): void {
     const fields = readFields(block)
     if (fields === null) return
@@ -48,12 +49,12 @@ export class MailVerifier {
     }
   }
 
-  /** The next bytes of the body, which begins behind the empty line. */
+  /** The next bytes of the body, which begins after the empty line. */
   body(chunk: Buffer): void {
     for (const digest of this.#digests.values()) digest.update(chunk)
   }
 
-  /** Waits for the keys. To be called once. */
+  /** Waits for the keys. Must be called once. */
   async end(): Promise<MailVerdicts> {
     if (this.#dkim === null || this.#arc === null) return tooLarge
     for (const digest of this.#digests.values()) digest.end()

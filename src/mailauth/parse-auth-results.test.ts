@@ -1,4 +1,4 @@
-// Authentication-Results as they are written, by RFC 8601's examples and by providers, and anything else.
+// Parses Authentication-Results as in RFC 8601's examples and as providers write them, and arbitrary text.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

@@ -1,16 +1,16 @@
-// Reads Authentication-Results and what ARC keeps of them: who says so, and what it says of each method (RFC 8601 2.2).
+// Reads Authentication-Results, and the copy that ARC keeps: the reporting server and its result per method (RFC 8601 2.2).
 
 export interface MethodResult {
   /** In lower case, as `dkim`. */
   method: string
-  /** In lower case, as `pass`; also one that no RFC knows. */
+  /** In lower case, as `pass`. May be a result that no RFC defines. */
   result: string
-  /** By their names in lower case, as `header.d`; the first of each name counts. */
+  /** By their names in lower case, as `header.d`. The first of each name counts. */
   properties: ReadonlyMap<string, string>
 }
 
 export interface AuthResults {
-  /** Whoever says so, in lower case. */
+  /** The reporting server, in lower case. */
   authservId: string
   results: MethodResult[]
 }
@@ -20,13 +20,13 @@ const maxResults = 100
 const maxProperties = 20
 
 /**
- * Reads the value of a field, as received; null where it is none. Up to 16 KiB and 100 results; comments are passed
- * over, and so are results that cannot be read. Linear in the text.
+ * Parses the value of a field as received. Null if it is malformed. Reads up to 16 KiB and 100 results. Ignores comments
+ * and unreadable results. Takes linear time.
  */
 export function parseAuthResults(value: string): AuthResults | null {
   if (value.length > maxLength) return null
   const [first, ...parts] = splitParts(value)
-  // RFC 8601 2.2: whose results they are comes first, and then perhaps a version.
+  // RFC 8601 2.2: the reporting server comes first, optionally followed by a version.
   const authservId = first?.[0]?.text ?? ''
   if (!/^[^=]+$/.test(authservId)) return null
   const results = parts.slice(0, maxResults).flatMap((tokens) => readResult(tokens) ?? [])
@@ -34,9 +34,9 @@ export function parseAuthResults(value: string): AuthResults | null {
 }
 
 interface Token {
-  /** Of a word without the quotes. */
+  /** The text of a word, without quotes. */
   text: string
-  /** `;`, `=`, `.` or `/` between words; empty for a word. */
+  /** `;`, `=`, `.` or `/` between words. Empty for a word. */
   sign: string
 }
 
@@ -52,7 +52,7 @@ function readResult(tokens: readonly Token[]): MethodResult | null {
   return { method: method.name.replace(/\/.*$/s, ''), result: method.value.toLowerCase(), properties }
 }
 
-/** Every `name = value` of one part, names put together of their words and dots; words without a value are passed over. */
+/** Every `name = value` of one part. Names are joined from words and dots. Words without a value are ignored. */
 function readPairs(tokens: readonly Token[]): { name: string; value: string }[] {
   const pairs: { name: string; value: string }[] = []
   let name = ''
@@ -78,7 +78,7 @@ function readPairs(tokens: readonly Token[]): { name: string; value: string }[] 
   return pairs
 }
 
-/** What stands between semicolons, in tokens; of no more parts than are read. */
+/** The tokens between semicolons. Stops after the maximum number of parts. */
 function splitParts(value: string): Token[][] {
   const scanner = new Scanner(value)
   const parts: Token[][] = [[]]
@@ -91,13 +91,13 @@ function splitParts(value: string): Token[][] {
 
 const whiteSpace = ' \t\r\n'
 const endsName = ' \t\r\n();=./'
-/** Values hold addresses, base64, and whatever else; only these end them. */
+/** Values contain addresses, base64 and other text. Only these characters end them. */
 const endsValue = ' \t\r\n();'
 
 class Scanner {
   readonly #text: string
   #at = 0
-  /** Whether the next word is a value, or the first word of all: dots and slashes are letters of it. */
+  /** Whether the next word is a value or the very first word. Such words contain dots and slashes. */
   #isValue = true
 
   constructor(text: string) {
@@ -118,7 +118,7 @@ class Scanner {
     return { text, sign: '' }
   }
 
-  // RFC 5322 3.2.2: comments nest, and stand wherever white space may.
+  // RFC 5322 3.2.2: comments nest, and may occur wherever white space may.
   #skipComments(): void {
     let depth = 0
     for (; this.#at < this.#text.length; this.#at++) {
@@ -130,7 +130,7 @@ class Scanner {
     }
   }
 
-  /** Up to a sign that ends it; quoted strings in it are taken without their quotes (a local part, or all of it). */
+  /** Reads up to a sign that ends the word. Removes the quotes of quoted strings in it (a local part, or all of it). */
   #readWord(ends: string): string {
     let word = ''
     for (; this.#at < this.#text.length; this.#at++) {

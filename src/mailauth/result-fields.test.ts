@@ -1,4 +1,4 @@
-// Authentication-Results and Received-SPF to the letter, and read back by the grammar and by others whatever is in them.
+// The exact text of Authentication-Results and Received-SPF, and how the grammar and other parsers read them back.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { createRequire } from 'node:module'
@@ -140,7 +140,7 @@ test('at most 24 results with 8 properties are written', () => {
   assert.deepEqual([field.split('dkim=').length - 1, field.split('header.d=').length - 1], [24, 24 * 8])
 })
 
-// What anybody writes: every sign that means something in a header, in any order.
+// Hostile content: every sign that has a meaning in a header, in any order.
 const signs = [
   ...[
     '\r\n',
@@ -200,7 +200,7 @@ const results = fc.array(
 )
 const charsets = fc.constantFrom<HeaderCharset>('ascii', 'utf8')
 
-/** One field in lines of at most 998 octets, none empty but for white space, in the characters that it may have. */
+/** Checks that this is one field: lines of at most 998 octets, none blank, and only characters that it may contain. */
 function assertIsOneField(field: string, charset: HeaderCharset): void {
   assert.match(field, /^[A-Za-z-]+:[^\r\n]*\S[^\r\n]*\r\n(?: [^\r\n]*\S[^\r\n]*\r\n)*$/)
   assert.doesNotMatch(field.replaceAll('\r\n', ''), charset === 'ascii' ? /[^\x20-\x7e]/ : /[\p{Cc}\p{Cs}]/u)
@@ -217,7 +217,7 @@ const grammar = {
     / (smtp|header|policy)\.([a-z-]+)=(?:"((?:[^"\\]|\\["\\])*)"|((?:[\w!#$%&'*+/=?^`{|}~.-]+@)?[\w!#$%&'*+^`{|}~.-]+))(?=[ ;]|$)/y,
 }
 
-/** Reads a field strictly by RFC 8601 2.2, as far as it is written here; fails on anything else. */
+/** Parses a field strictly by the part of RFC 8601 2.2 that we write. Fails on anything else. */
 function readStrictly(field: string): MethodResult[] {
   const text = field.trimEnd().replaceAll('\r\n ', ' ')
   let at = `Authentication-Results: ${ours}`.length
@@ -297,7 +297,7 @@ test('whatever SPF found, Received-SPF is one field with each key once', () => {
 const readWithMailauth = createRequire(import.meta.url)('mailauth/lib/parse-dkim-headers') as (
   field: Buffer,
 ) => { parsed: Record<string, Record<string, Record<string, string>>> }
-/** It makes one space of white space, within quotes too. */
+/** mailauth collapses white space to one space, within quotes too. */
 const collapsed = (text: string) => text.replace(/\s+/g, ' ')
 
 test('mailauth reads every value as it was written', () => {
@@ -330,7 +330,7 @@ const hasAuthres = spawnSync(python, ['-c', 'import authres']).status === 0
 test('authres reads every value as it was written', {
   skip: hasAuthres ? false : 'authres is absent',
 }, (t) => {
-  // It takes a quoted value for the last of its result, and none without a character: one property each, never empty.
+  // authres stops at a quoted value, and drops empty ones. So each result has one property, which is never empty.
   const sample = fc.sample(fc.tuple(written, written), { numRuns: 1000, seed: 53 })
   const fields = sample.map(([reason, value]) => {
     const properties = [['smtp', 'mailfrom', value || 'a'] as const]

@@ -1,17 +1,17 @@
-// Writes what the checks found above a received mail (RFC 8601, RFC 7208 9.1), and finds fields that pretend to be ours.
+// Writes the results of the checks above a received mail (RFC 8601, RFC 7208 9.1), and finds forged fields in our name.
 
 import type { AuthResult } from '../base/auth-result.ts'
 import { parseDomain } from '../mail/address.ts'
 
-/** What a result is about, as `['header', 'd', 'example.com']`; the value may be anybody's. */
+/** The subject of a result, as `['header', 'd', 'example.com']`. The value may come from a stranger. */
 export type ResultProperty = readonly [ptype: string, property: string, value: string]
 
-/** What one check found; a method with several results, as dkim, has several of these. */
+/** The result of one check. A method with several results, such as dkim, has one entry for each. */
 export interface MethodResult {
-  /** As it is registered: `spf`, `dkim`, `dmarc`, `arc`, `iprev`. */
+  /** The registered name: `spf`, `dkim`, `dmarc`, `arc`, `iprev`. */
   method: string
   result: AuthResult
-  /** Why, in a sentence, which may hold what others wrote. */
+  /** The reason, in a sentence. May contain text from strangers. */
   reason?: string | null
   properties: readonly ResultProperty[]
 }
@@ -24,14 +24,14 @@ export interface ReceivedSpf {
   /** Empty for the null return path. */
   envelopeFrom: string
   helo: string
-  /** Our own name. */
+  /** Our own host name. */
   receiver: string
   identity: 'mailfrom' | 'helo'
-  /** The term that matched; null where none did. */
+  /** The term that matched. Null if none did. */
   mechanism: string | null
 }
 
-/** `utf8` where the mail came with SMTPUTF8, and only there. */
+/** `utf8` if the mail came with SMTPUTF8, else `ascii`. */
 export type HeaderCharset = 'ascii' | 'utf8'
 
 const maxResults = 24
@@ -42,13 +42,13 @@ const maxReasonChars = 200
 const lineChars = 76
 
 /**
- * The field Authentication-Results, ending in CRLF, with at most 24 results of 8 properties each; the first ones count.
- * A value is written exactly, names beyond ASCII as A-labels at most, or its property is left out: where it holds
- * controls, is longer than 320 octets, or is not ASCII in mail that must be. Reasons are prose, mended and cut. Throws
- * on names that are no keywords: a bug of ours.
+ * The field Authentication-Results, ending in CRLF, with at most the first 24 results and 8 properties of each. Values
+ * are written exactly, except that domains beyond ASCII may become A-labels. A property is left out if its value has
+ * controls, exceeds 320 octets, or is not ASCII in mail that must be. Reasons are prose: they are cleaned and cut.
+ * Throws if a name is no keyword, which would be our bug.
  *
- * Those who read a mail trust the topmost such field alone: it stands above the bytes as they were received, in which
- * anybody may have written others, also with our name.
+ * Readers of mail trust only the topmost field of this name. The received bytes below it may contain others, which
+ * anybody may have written, also with our name.
  */
 export function authenticationResults(
   authservId: string,
@@ -56,7 +56,7 @@ export function authenticationResults(
   charset: HeaderCharset,
 ): string {
   const written = results.slice(0, maxResults).map((one) => resinfo(one, charset))
-  // RFC 8601 2.2: without any result it says "none".
+  // RFC 8601 2.2: without any result the field has "none".
   if (written.length === 0) return foldField('Authentication-Results', [[`${token(authservId)};`, 'none']])
   return foldField('Authentication-Results', [[token(authservId)], ...written].map(endWith(';')))
 }
@@ -71,7 +71,7 @@ function resinfo({ method, result, reason, properties }: MethodResult, charset: 
   return [`${keyword(method)}=${result}`, ...(why && quote(why, 'reason=').split(' ')), ...written]
 }
 
-/** The field Received-SPF, ending in CRLF; values are written as in Authentication-Results, or left out. */
+/** The field Received-SPF, ending in CRLF. Values are written as in Authentication-Results, or left out. */
 export function receivedSpf(spf: ReceivedSpf, charset: HeaderCharset): string {
   const { result, reason, clientIp, envelopeFrom, helo, receiver, identity } = spf
   const isError = result === 'temperror' || result === 'permerror'
@@ -83,7 +83,7 @@ export function receivedSpf(spf: ReceivedSpf, charset: HeaderCharset): string {
     ['receiver', receiver],
     ['identity', identity],
   ]
-  // RFC 7208 9.1: "default" where no mechanism matched, and "problem" where there was an error.
+  // RFC 7208 9.1: "default" if no mechanism matched, and "problem" if there was an error.
   if (!isError && result !== 'none') pairs.push(['mechanism', spf.mechanism ?? 'default'])
   const written = pairs.flatMap((pair) => keyValue(pair, charset))
   if (isError) written.push(quote(why, 'problem=').split(' '))
@@ -96,17 +96,17 @@ function keyValue([key, given]: [key: string, value: string], charset: HeaderCha
   return value === null ? [] : [[`${key}=${dotAtom.test(value) ? value : quote(value)}`]]
 }
 
-/** Header injection: these would end a line, or make a value read as another. */
+/** Header injection: these characters would end a line, or change how a value is read. */
 const forbidden = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
 const forbiddenRuns = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu
 
-/** The value in the characters that the header may have; null where it cannot be written. */
+/** The value in the characters that the header may contain. Null if it cannot be written. */
 function exactValue(value: string, charset: HeaderCharset): string | null {
   if (Buffer.byteLength(value) > maxValueOctets || forbidden.test(value)) return null
   return charset === 'utf8' || isAscii(value) ? value : withALabels(value)
 }
 
-/** A domain, or an address with an ASCII local part, with its domain in A-labels; null for anything else. */
+/** A domain, or an address with an ASCII local part, with its domain in A-labels. Null for other values. */
 function withALabels(value: string): string | null {
   const localPart = value.slice(0, value.lastIndexOf('@') + 1)
   const domain = parseDomain(value.slice(localPart.length))
@@ -117,7 +117,7 @@ function isAscii(text: string): boolean {
   return /^[\x00-\x7f]*$/.test(text)
 }
 
-/** Prose of one line: one space between words, a question mark for what may not stand in it, no encoded-words. */
+/** Prose in one line: one space between words, question marks for forbidden characters, no encoded-words. */
 function mend(reason: string, charset: HeaderCharset): string {
   const words = reason
     .slice(0, maxReasonChars)
@@ -127,7 +127,7 @@ function mend(reason: string, charset: HeaderCharset): string {
   return charset === 'utf8' ? mended : mended.replace(/[^\x00-\x7f]+/g, '?')
 }
 
-// RFC 2045 5.1: a token has no tspecials in it.
+// RFC 2045 5.1: a token contains no tspecials.
 const tokens = /^[!#$%&'*+.0-9A-Z^_`a-z{|}~-]+$/
 // RFC 5322 3.2.3: dot-atom-text.
 const dotAtom = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
@@ -141,12 +141,12 @@ function pvalue(value: string): string {
 }
 
 function quote(value: string, before = ''): string {
-  // RFC 5322 3.2.4: within quotes a backslash stands before each quote and backslash.
+  // RFC 5322 3.2.4: within quotes a backslash precedes each quote and backslash.
   return `${before}"${value.replace(/["\\]/g, '\\$&')}"`
 }
 
 function comment(text: string): string {
-  // RFC 5322 3.2.2: and within a comment before each parenthesis.
+  // RFC 5322 3.2.2: within a comment a backslash precedes each parenthesis and backslash.
   return `(${text.replace(/[()\\]/g, '\\$&')})`
 }
 
@@ -162,13 +162,13 @@ function keyword(name: string): string {
   return name
 }
 
-/** Adds the mark to the last token of every group but the last one. */
+/** Adds the mark to the last token of every group except the last group. */
 function endWith(mark: string) {
   return (group: readonly string[], index: number, groups: readonly (readonly string[])[]): string[] =>
     index === groups.length - 1 ? [...group] : [...group.slice(0, -1), group.at(-1)! + mark]
 }
 
-/** Each group begins a line, but for the first; lines are longer than 76 characters only where one token is. */
+/** Each group but the first begins a line. A line exceeds 76 characters only if a single token does. */
 function foldField(name: string, groups: readonly (readonly string[])[]): string {
   const lines = groups.flatMap((group, index) => foldGroup(index === 0 ? `${name}:` : '', group))
   return lines.map((line) => `${line}\r\n`).join('')

@@ -1,4 +1,4 @@
-// Reverse DNS by the words of RFC 8601 2.7.3.
+// Checks reverse DNS against RFC 8601 2.7.3.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lookupIn, zoneOf } from '../../tests/support/zone.ts'

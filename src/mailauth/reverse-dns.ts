@@ -1,11 +1,11 @@
-// Reverse DNS: the names that an address has, each confirmed by the addresses that it has itself (RFC 8601 3, "iprev").
+// Reverse DNS: finds the names of an address, and confirms each by the name's own addresses (RFC 8601 3, "iprev").
 import type { DnsAnswer } from '../dns/resolver.ts'
 import { clientIp, type IpBytes, parseIp, reverseName, writeIp } from './ip-network.ts'
 import { type Asked, type Lookup, recordLookups } from './lookup.ts'
 
 export interface ReverseDnsVerdict {
   result: 'pass' | 'fail' | 'temperror' | 'permerror'
-  /** The first confirmed name, in lower case; null unless `pass`. */
+  /** The first confirmed name, in lower case. Null unless `pass`. */
   name: string | null
   /** In a sentence. */
   reason: string
@@ -13,17 +13,17 @@ export interface ReverseDnsVerdict {
 }
 
 export interface ConfirmedNames {
-  /** What the question for the names themselves came to. */
+  /** The result of the PTR question. */
   reverse: DnsAnswer<never>['status'] | 'ok'
-  /** Those that have the address, in the order in which DNS gave them. */
+  /** Confirmed names, in the order of DNS. */
   names: string[]
-  /** Whether the addresses of a name could not be learned. */
+  /** Whether DNS did not answer for the addresses of a name. */
   hasUnknown: boolean
 }
 
 const maxNames = 10
 
-/** Whether the address has a name that has the address. At most 11 questions. */
+/** Whether a name of the address leads back to it. Asks at most 11 questions. */
 export async function checkReverseDns(lookup: Lookup, ip: string): Promise<ReverseDnsVerdict> {
   const recorded = recordLookups(lookup)
   const address = clientIp(ip)
@@ -36,7 +36,7 @@ function toVerdict(
   ip: string,
 ): Omit<ReverseDnsVerdict, 'asked'> {
   const without = { name: null }
-  // RFC 8601 2.7.3: what may be known later is "temperror", no name at all "permerror", names of others "fail".
+  // RFC 8601 2.7.3: "temperror" if DNS may answer later, "permerror" without any name, "fail" if no name leads back.
   if (reverse === 'temporary')
     return { ...without, result: 'temperror', reason: `the names of ${ip} are not known now` }
   if (reverse !== 'ok') return { ...without, result: 'permerror', reason: `${ip} has no name` }
@@ -47,11 +47,11 @@ function toVerdict(
   return { ...without, result: 'fail', reason: `no name of ${ip} has that address` }
 }
 
-/** Asks for the names of the address and, of the first `limit`, all at once, for their addresses. */
+/** Asks for the names of the address, and then for the addresses of the first `limit` names, all at once. */
 export async function confirmNames(lookup: Lookup, ip: IpBytes, limit: number): Promise<ConfirmedNames> {
   const answer = await lookup('PTR', reverseName(ip))
   if (answer.status !== 'ok') return { reverse: answer.status, names: [], hasUnknown: false }
-  // RFC 8601 3: the number of names is bounded, for its owner gives an address as many as he likes.
+  // RFC 8601 3: the number of names is bounded, because the owner can give an address any number of them.
   const candidates = [...new Set(answer.records.slice(0, limit).map(toHostName))].filter(isHostName)
   const answers = await Promise.all(candidates.map((name) => hasAddress(lookup, name, ip)))
   return {
@@ -65,7 +65,7 @@ function toHostName(name: string): string {
   return name.replace(/\.$/, '').toLowerCase()
 }
 
-/** Names from PTR records are anybody's: only what is harmless in a header or a log is one. */
+/** Anybody can put any name into a PTR record. Only names that are harmless in headers and logs count. */
 function isHostName(name: string): boolean {
   return name.length <= 253 && name.split('.').every((label) => /^[a-z0-9_-]{1,63}$/.test(label))
 }

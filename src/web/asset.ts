@@ -1,4 +1,4 @@
-// What is the same for everyone: made and compressed once, and sent only to who does not have it yet.
+// Responses that are the same for every client: made and compressed once, and sent only to clients without a current copy.
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -8,7 +8,7 @@ export interface Asset {
   contentType: string
   bytes: Buffer
   compressed: Buffer
-  /** Of its bytes, in URL-safe letters. */
+  /** Digest of `bytes`, in base64url. */
   digest: string
 }
 
@@ -20,19 +20,19 @@ export async function makeAsset(contentType: string, content: string | Buffer): 
   return { contentType, bytes, compressed: await compress(bytes, { level: 9 }), digest }
 }
 
-/** For what is asked for by its digest, and so never changes. */
+/** For URLs that contain the digest, whose content never changes. */
 export const forGood = 'public, max-age=31536000, immutable'
-/** For what may change with the next version: kept, and asked about each time. */
+/** For URLs whose content may change with the next version: clients keep a copy and revalidate it each time. */
 export const untilChanged = 'no-cache'
 
-/** Sends it, or 304 to who has it. */
+/** Sends the asset, or 304 if the client has it. */
 export function sendAsset(
   request: FastifyRequest,
   reply: FastifyReply,
   { contentType, bytes, compressed, digest }: Asset,
   cacheControl: string,
 ): FastifyReply {
-  // RFC 9110 8.8.1: weak, for the same tag stands for it compressed and not.
+  // RFC 9110 8.8.1: a weak tag, because the compressed and the plain form share it.
   const tag = `W/"${digest}"`
   reply.headers({ 'cache-control': cacheControl, etag: tag, vary: 'accept-encoding' })
   const known = request.headers['if-none-match'] ?? ''
@@ -42,7 +42,7 @@ export function sendAsset(
   return reply.header('content-encoding', 'gzip').send(compressed)
 }
 
-// RFC 9110 12.5.3: a weight of zero says that it is not taken.
+// RFC 9110 12.5.3: a weight of zero means "not acceptable".
 function takesGzip(accepted: unknown): boolean {
   return (
     typeof accepted === 'string' && /(?:^|,)\s*gzip\s*(?:,|$|;(?!\s*q=0(?:\.0*)?\s*(?:,|$)))/i.test(accepted)

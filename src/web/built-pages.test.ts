@@ -1,4 +1,4 @@
-// Pages as they are built, built anew and missing: what is there is sent, and what could not be read is tried again.
+// Built, rebuilt and missing pages: the server sends existing files, and retries files that could not be read.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-// Pages as the build has made them: their files by name for good, and each page under a policy with a nonce of its own.
+// Serves the pages of the build: its files by name, as immutable, and each page with a policy and a fresh nonce.
 import { randomBytes } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
@@ -13,10 +13,10 @@ const types: Readonly<Record<string, string>> = {
   '.json': 'application/json; charset=utf-8',
   '.webmanifest': 'application/manifest+json',
 }
-/** What the build has written where a nonce belongs. */
+/** The build writes this text in place of a nonce. */
 const nonceMark = '__NONCE__'
 
-/** A file of a folder, and no way out of it. */
+/** The name of a file in a folder, which cannot lead out of it. */
 const fileName = /^[\w-][\w.-]*$/
 
 export class BuiltPages {
@@ -24,18 +24,21 @@ export class BuiltPages {
   readonly #assets = new Map<string, Promise<Asset | null>>()
   readonly #pages = new Map<string, { html: string; mtimeMs: number }>()
 
-  /** The folder need not be there. */
+  /** The folder may be missing. */
   constructor(folder: string) {
     this.#folder = folder
   }
 
-  /** Sends a file that bears its digest in its name; null where the build has none of that name. */
+  /** Sends a file whose name contains its digest. Returns null if the build has no file of that name. */
   async sendFile(request: FastifyRequest, reply: FastifyReply, name: string): Promise<FastifyReply | null> {
     const asset = fileName.test(name) ? await this.#findAsset(name) : null
     return asset && sendAsset(request, reply, asset, forGood)
   }
 
-  /** Sends a page, which may do what `directives` say beside running what this origin serves; `notBuilt` where it is missing. */
+  /**
+   * Sends a page, which may use the content of this origin and the permissions in `directives`. Sends `notBuilt` with
+   * 503 if the page is missing.
+   */
   async sendPage(
     reply: FastifyReply,
     name: string,
@@ -54,7 +57,7 @@ export class BuiltPages {
     return reply.code(200).send(html.replaceAll(nonceMark, nonce))
   }
 
-  /** Read once, for its name stands for its bytes; what could not be read is tried again. */
+  /** Reads each file once, because its name identifies its bytes. Retries a file that could not be read. */
   async #findAsset(name: string): Promise<Asset | null> {
     const known = this.#assets.get(name)
     if (known) return await known
@@ -67,7 +70,7 @@ export class BuiltPages {
     return await reading
   }
 
-  /** Read again only after another build: its name stays, and the files that it names do not. */
+  /** Reads the page again only after another build, which keeps its name but changes the files that it refers to. */
   async #findPage(name: string): Promise<string | null> {
     const path = join(this.#folder, name)
     try {
@@ -92,7 +95,7 @@ async function readAsset(path: string): Promise<Asset> {
   return await makeAsset(types[extname(path)] ?? 'application/octet-stream', await readFile(path))
 }
 
-/** Runs and loads what this origin serves, and nothing else; nobody may frame it. */
+/** A page runs and loads only content of this origin, and no site may frame it. */
 function policyWith(nonce: string, directives: readonly string[]): string {
   return [
     ...["default-src 'none'", "script-src 'self'", `style-src 'self' 'nonce-${nonce}'`, "connect-src 'self'"],

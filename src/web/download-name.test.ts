@@ -1,4 +1,4 @@
-// Names of downloads: whatever a stranger called a file, one harmless name comes out, in a header of one line.
+// Names of downloads: any name that a stranger gave a file becomes one harmless name, in a header of one line.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

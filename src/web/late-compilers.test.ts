@@ -1,4 +1,4 @@
-// Requests are checked and answers written as by Fastify's own compilers, from the first of them on.
+// From the first request on, requests are checked and answers written like with Fastify's own compilers.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -10,7 +10,7 @@ const components = [
 ]
 const named = {
   body: { type: 'object', required: ['name'], properties: { name: { $ref: 'Name#' } } },
-  // An answer that is a component, and one that refers to it.
+  // An answer that is a component, and an answer that refers to it.
   response: { 200: { $ref: 'Person#' }, 202: { type: 'array', items: { $ref: 'Person#' } } },
 }
 

@@ -1,5 +1,4 @@
-// Compiles what checks requests and writes answers at its first use. Fastify compiles all of it at the start, which took four
-// fifths of the start's processor time.
+// Compiles validators and serializers at their first use: at the start they took four fifths of its processor time.
 import AjvCompiler from '@fastify/ajv-compiler'
 import SerializerSelector from '@fastify/fast-json-stringify-compiler'
 import type { FastifyServerOptions } from 'fastify'
@@ -10,22 +9,22 @@ type BuildSerializer = ReturnType<typeof SerializerSelector>
 type Validate = ReturnType<ReturnType<BuildValidator>>
 type Serialize = ReturnType<ReturnType<BuildSerializer>>
 
-/** How every server judges requests: nothing is changed to fit its schema. */
+/** Validation options of every server: requests are never changed to fit their schema. */
 export const ajvOptions = {
   removeAdditional: false,
   coerceTypes: false,
   useDefaults: false,
   allErrors: false,
-  // A breach knows the schema that it broke, for the words of its answer.
+  // Adds the broken schema to each error, for the words of the answer.
   verbose: true,
   allowUnionTypes: true,
   strictTypes: false,
 } as const
 
 /**
- * For one server's option `schemaController`. A schema that cannot be compiled fails the requests that need it. Validators
- * stop at the first breach, because strangers may send millions of breaches; a small value is checked once more for all of
- * its breaches.
+ * For one server's option `schemaController`. A schema that cannot be compiled fails the requests that need it.
+ * Validators stop at the first error, because strangers may send millions of errors. A small value is checked again for
+ * all of its errors.
  */
 export function lateCompilers(): NonNullable<FastifyServerOptions['schemaController']> {
   const compilersOf = AjvCompiler()

@@ -1,4 +1,4 @@
-// Changes that pages ask for: each comes from a page of ours, which shows its token beside the cookie.
+// Checks that one of our pages requested a change, by its origin and by a token that it sends in addition to the cookie.
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { ServiceError } from '../base/errors.ts'
@@ -6,8 +6,8 @@ import { ServiceError } from '../base/errors.ts'
 type Asking = Pick<FastifyRequest, 'headers'>
 
 /**
- * Refuses a change that no page of these origins asked for. Every browser sends the field with whatever is not a plain link
- * (Fetch 3.2), and no page can choose it.
+ * Refuses a change that no page of these origins asked for. Every browser sends Origin with all requests except plain
+ * links (Fetch 3.2), and no page can choose its value.
  */
 export function requireOrigin({ headers: { origin } }: Asking, origins: readonly string[]): void {
   if (typeof origin !== 'string' || !origins.includes(origin)) throw new ServiceError('wrong_origin')
@@ -20,7 +20,7 @@ export function requirePageToken({ headers }: Asking, token: string): void {
     throw new ServiceError('wrong_origin')
 }
 
-// RFC 9110 9.2.1: these are safe.
+// RFC 9110 9.2.1: GET and HEAD are safe.
 export function isChange({ method }: { method: string }): boolean {
   return method !== 'GET' && method !== 'HEAD'
 }

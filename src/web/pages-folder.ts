@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Where `npm run build` leaves the pages. */
+/** `npm run build` writes the pages to this folder. */
 export const pagesFolder = join(import.meta.dirname, '../../dashboard/dist')
 
 export const notBuiltWords =

@@ -1,8 +1,8 @@
-// Answers with a stream, if there still is somebody to answer.
+// Answers a request with a stream, unless it has been answered already.
 import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 
-/** One that was opened too late, after the 503, is closed, for nobody would read it. */
+/** Sends the stream, or closes it if it was opened too late, after the 503. */
 export function sendStream(reply: FastifyReply, stream: Readable): FastifyReply {
   if (!reply.sent) return reply.send(stream)
   stream.destroy()

@@ -19,16 +19,16 @@ export type HttpServer = FastifyInstance<
 >
 
 interface ServerOptions extends Omit<FastifyHttpOptions<RawServerDefault>, 'ajv'> {
-  /** Formats of its schemas, in place of Fastify's own if they have the same name. */
+  /** Formats of the server's schemas. They replace Fastify's own formats of the same name. */
   formats?: Record<string, (text: string) => boolean>
 }
 
-/** Creates an instance with the options of every listener and these. */
+/** Creates an instance with these options and those of every listener. */
 export function createServer({ formats = {}, ...options }: ServerOptions): HttpServer {
   const server: HttpServer = Fastify({
     ...options,
     logger: false,
-    // RFC 9110 9.3.2: what answers GET answers HEAD.
+    // RFC 9110 9.3.2: HEAD is available wherever GET is.
     exposeHeadRoutes: true,
     return503OnClosing: false,
     schemaController: lateCompilers(),
@@ -44,8 +44,8 @@ export function createServer({ formats = {}, ...options }: ServerOptions): HttpS
 }
 
 /**
- * Answers OPTIONS of every path that is added after it, with the path's methods, to anyone. HEAD reads no stream: Fastify
- * itself answers HEAD with the route of GET, and would read the whole stream for nothing.
+ * Answers OPTIONS with the path's methods, to anyone, for every path added after this call. Also keeps HEAD from reading
+ * streams. Fastify answers HEAD with the route of GET, and would read the whole stream for nothing.
  */
 function answerHeadAndOptions(server: HttpServer): void {
   const methodsOf = new Map<string, Set<string>>()
@@ -66,7 +66,7 @@ function answerHeadAndOptions(server: HttpServer): void {
   server.addHook('onSend', (request, _reply, answer, done) => {
     // RFC 9110 9.3.2: an answer to HEAD has no content.
     if (request.method !== 'HEAD' || !(answer instanceof Readable)) return done()
-    // Nobody else listens: an error of a stream that is not read must not end the process.
+    // Nothing else listens for errors of this stream, and an unhandled one would end the process.
     answer.once('error', () => {}).destroy()
     done(null, Readable.from([]))
   })

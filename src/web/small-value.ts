@@ -1,6 +1,6 @@
-// Which refused values are checked once more for all that is wrong with them.
+// Decides which refused values are checked again for all of their errors.
 
-/** Beyond these a list of all breaches could cost more than the request itself: only the first one is named. */
+/** Above these limits a list of all errors could cost more than the request itself. Only the first error is reported. */
 const maxValues = 1_000
 const maxCharacters = 256 * 1024
 

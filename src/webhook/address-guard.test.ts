@@ -1,11 +1,11 @@
-// Which URLs are taken, and that no literal of an address that is not public gets through in any spelling.
+// Which URLs are accepted, and that a non-public address is refused in every spelling.
 import assert from 'node:assert/strict'
 import { networkInterfaces } from 'node:os'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { AddressGuard } from './address-guard.ts'
 
-/** Public, for these tests: what does not begin like one of these. */
+/** In these tests an address is public unless it begins like this. */
 const isPublic = (ip: string) => !/^(0\.|10\.|127\.|169\.254|192\.168|::|fc|fd|fe80|2[2-5]\d\.)/.test(ip)
 const outside = { isPublic, allowPrivateNetworks: false, isDevelopment: false }
 const guard = new AddressGuard(outside)
@@ -129,7 +129,7 @@ test('check 80: no spelling of a loopback address passes', () => {
   fc.assert(
     fc.property(fc.array(part, { maxLength: 3 }), fc.constantFrom('127', '0177', '0x7f'), (rest, first) => {
       const host = [first, ...rest].join('.')
-      // One number alone is the whole address.
+      // A single number is a whole address.
       if (rest.length > 0) assert.equal(typeof guard.refusalOf(`https://${host}/`), 'string', host)
     }),
   )

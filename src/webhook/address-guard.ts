@@ -1,4 +1,4 @@
-// Says which URLs a customer may have called, and which addresses may be connected to for it.
+// Decides which URLs a customer may have called, and which addresses a call may connect to.
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 
@@ -12,8 +12,8 @@ export interface AddressGuardOptions {
 }
 
 const maxUrl = 2_048
-// Servers of these ports speak something else, and some of them act on what they can read of an HTTP request: mail, the
-// blocked ports of browsers, databases, caches, queues and the controls of clusters.
+// Servers on these ports speak other protocols, and some act on the parts of an HTTP request that they understand. The
+// list has mail, the blocked ports of browsers, databases, caches, queues and cluster controls.
 const refusedPorts = new Set([
   ...[
     0, 7, 9, 13, 19, 20, 21, 22, 23, 25, 37, 42, 53, 69, 79, 110, 111, 119, 123, 135, 137, 139, 143, 161, 179,
@@ -34,7 +34,7 @@ const refusedPorts = new Set([
   ...[9300, 10080, 10250, 10255, 11211, 26379, 27017, 27018, 27019, 50000],
 ])
 
-/** Asked when an endpoint is made, and again for every call and every connection: what a name leads to changes. */
+/** Checks when an endpoint is created, and again for every call and connection, because a name's addresses change. */
 export class AddressGuard {
   readonly #options: AddressGuardOptions
 
@@ -42,7 +42,7 @@ export class AddressGuard {
     this.#options = options
   }
 
-  /** Null when the URL may be an endpoint's, else what is wrong with it, in words. Names are not looked up. */
+  /** Null if the URL may be an endpoint. Otherwise says what is wrong, in words. Does not look names up. */
   refusalOf(text: string): string | null {
     const { isDevelopment, allowPrivateNetworks } = this.#options
     if (text.length > maxUrl) return `must be at most ${maxUrl} characters`
@@ -59,7 +59,7 @@ export class AddressGuard {
     return isIP(host) ? this.#refusalOfAddress(text, url, host) : this.#refusalOfName(host)
   }
 
-  /** Whether a connection to this address may be made. */
+  /** Whether a call may connect to this address. */
   allows(ip: string): boolean {
     const { isPublic, allowPrivateNetworks, isDevelopment } = this.#options
     if (allowPrivateNetworks || (isDevelopment && isLoopback(ip))) return true
@@ -67,7 +67,7 @@ export class AddressGuard {
   }
 
   #refusalOfAddress(text: string, url: URL, host: string): string | null {
-    // Decimal, octal, hexadecimal and shortened forms (`0x7f.1`, `2130706433`) hide an address from who reads it.
+    // Decimal, octal, hexadecimal and shortened forms (`0x7f.1`, `2130706433`) hide an address from human readers.
     const authority = /^https?:\/\/([^/?#]*)/i.exec(text)?.[1]?.replace(/:\d*$/, '')
     if (authority?.toLowerCase() !== url.hostname && isIP(host) === 4)
       return 'must write an IPv4 address as four decimal numbers'
@@ -84,7 +84,7 @@ export class AddressGuard {
   }
 }
 
-/** The host as it is looked up or connected to: IPv6 without its brackets. */
+/** The host to look up or connect to. IPv6 has no brackets. */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[(.*)\]$/, '$1')
 }
@@ -94,7 +94,7 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
-/** This machine's own addresses, public ones included: behind them stands what only listens to neighbours. */
+/** This machine's own addresses, also public ones. Services that should be open only to neighbours may listen there. */
 function isOwn(ip: string): boolean {
   return Object.values(networkInterfaces()).some((addresses) =>
     addresses?.some(({ address }) => address === ip),

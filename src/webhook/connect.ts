@@ -1,4 +1,4 @@
-// Connects to a webhook's host: looked up once, every address judged, and the one that was judged connected to.
+// Connects to a webhook's host: looks it up once, checks every address, and connects only to checked addresses.
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { buildConnector } from 'undici'
@@ -6,7 +6,7 @@ import { type AddressGuard, hostOf, isLoopback } from './address-guard.ts'
 
 export interface ConnectDeps {
   guard: Pick<AddressGuard, 'allows'>
-  /** The addresses of a name, in the order to try them; rejects with words for people where there are none. */
+  /** The addresses of a name, in the order to try them. Rejects with words for people if there are none. */
   lookup(host: string): Promise<string[]>
 }
 
@@ -16,7 +16,7 @@ const timeoutMs = 10_000
 /** A fault whose message may be shown to the customer. */
 export class CallFault extends Error {}
 
-/** What undici opens its connections with. */
+/** The function with which undici opens connections. */
 export function guardedConnector(deps: ConnectDeps): buildConnector.connector {
   return ({ hostname, protocol, port }, callback) => {
     const url = { host: hostOf({ hostname } as URL), port: Number(port) || 0, isSafe: protocol === 'https:' }
@@ -36,7 +36,7 @@ interface Target {
 async function open(deps: ConnectDeps, target: Target): Promise<Socket> {
   const deadline = AbortSignal.timeout(timeoutMs)
   const addresses = await findAddresses(deps, target.host)
-  // Rebinding: only what was looked up here is connected to; there is no second look-up that could answer otherwise.
+  // Rebinding: connects only to addresses looked up here. A second look-up could give other addresses.
   const allowed = addresses.filter((address) => deps.guard.allows(address)).slice(0, maxAddresses)
   let fault = new Error('no address')
   if (allowed.length === 0) throw new CallFault('the host has no public address')

@@ -1,29 +1,29 @@
-// Makes one webhook call: no redirects, bounded in time and in what is read, to nothing but addresses that may be reached.
+// Makes one webhook call: without redirects, with limits on time and on bytes read, and only to allowed addresses.
 import { Agent, type Dispatcher } from 'undici'
 import type { AddressGuard } from './address-guard.ts'
 import { CallFault, type ConnectDeps, guardedConnector } from './connect.ts'
 
 export interface CallAnswer {
-  /** The receiver's status; null where there was none. */
+  /** The receiver's status. Null if there was no answer. */
   status: number | null
-  /** The first 2 KiB of its body as text; null where there was none. */
+  /** The first 2 KiB of the answer's body as text. Null if there was no answer. */
   body: string | null
-  /** What went wrong, in words for the customer; null for a 2xx in time. */
+  /** The error, in words for the customer. Null for a 2xx in time. */
   error: string | null
 }
 
 export interface PosterOptions extends ConnectDeps {
   guard: AddressGuard
-  /** From the call to the receiver's status. */
+  /** From the start of the call to the receiver's status. */
   timeoutMs?: number
 }
 
 const keptBytes = 2_048
-/** Reading on to the end keeps the connection; past this it costs more than a new one. */
+/** Reading a body to its end keeps the connection. Beyond this size that costs more than a new connection. */
 const drainedBytes = 64 * 1024
 const bodyTimeoutMs = 2_000
 
-/** Calls endpoints over connections that are kept for the next call. */
+/** Calls endpoints. Keeps connections for the next call. */
 export class Poster {
   readonly #guard: AddressGuard
   readonly #agent: Agent
@@ -35,7 +35,7 @@ export class Poster {
     this.#agent = new Agent({
       connect: guardedConnector(deps),
       allowH2: false,
-      // One receiver may stand behind endpoints of many customers: none of them waits for another's calls.
+      // No limit: one receiver may serve endpoints of many customers, and no customer should wait for another's calls.
       connections: null,
       pipelining: 1,
       keepAliveTimeout: 10_000,
@@ -46,7 +46,7 @@ export class Poster {
     })
   }
 
-  /** Posts the body; never rejects. `signal` cuts it short. */
+  /** Posts the body. Never rejects. `signal` aborts the call. */
   async post(
     url: string,
     headers: Record<string, string>,
@@ -72,7 +72,7 @@ export class Poster {
       clearTimeout(timer)
       return toAnswer(answer.statusCode, await readStart(answer.body, abort))
     } catch (error) {
-      // The world's answer comes as an exception here and leaves as a value.
+      // Network failures are exceptions here. The caller gets them as values.
       return failed(describe(abort.signal.aborted ? abort.signal.reason : error))
     } finally {
       clearTimeout(timer)
@@ -99,7 +99,7 @@ function toAnswer(status: number, body: string): CallAnswer {
   return { status, body, error: isRedirect ? `${error}; redirects are not followed` : error }
 }
 
-/** The beginning of the body. An endless or a dripping one is cut: its status has said enough. */
+/** The beginning of the body. An endless or very slow body is cut off, because the status is enough. */
 async function readStart(body: Dispatcher.ResponseData['body'], abort: AbortController): Promise<string> {
   const timer = setTimeout(() => abort.abort(), bodyTimeoutMs)
   const kept: Buffer[] = []
@@ -111,11 +111,11 @@ async function readStart(body: Dispatcher.ResponseData['body'], abort: AbortCont
       if (bytes > drainedBytes) break
     }
   } catch {
-    // Cut by us or broken off by the receiver: what came before counts.
+    // We cut the body off, or the receiver did. The bytes read so far count.
   } finally {
     clearTimeout(timer)
   }
-  // PostgreSQL's text holds no NUL.
+  // PostgreSQL's text type cannot hold NUL.
   return Buffer.concat(kept).toString().replaceAll('\0', '\uFFFD')
 }
 
@@ -135,6 +135,6 @@ function describe(error: unknown): string {
   const { code = '', name, message, reason } = error as NodeJS.ErrnoException & { reason?: string }
   if (words[code]) return words[code]
   if (name === 'HTTPParserError' || code.startsWith('UND_ERR')) return 'the answer is not HTTP'
-  // OpenSSL's own words say best what is wrong with a certificate.
+  // OpenSSL's own words describe a certificate fault best.
   return `TLS: ${reason ?? message}`.slice(0, 200)
 }

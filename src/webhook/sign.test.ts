@@ -1,4 +1,4 @@
-// Signatures against the published vectors, and against the public libraries with our own secrets.
+// Checks signatures against the published vectors, and verifies our own with the public libraries.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'

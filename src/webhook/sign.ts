@@ -1,4 +1,4 @@
-// Signs webhook calls as Standard Webhooks describes it, so that any of its libraries can verify them.
+// Signs webhook calls in the format of Standard Webhooks, so that any of its libraries can verify them.
 import { createHmac, randomBytes } from 'node:crypto'
 
 const prefix = 'whsec_'
@@ -9,8 +9,8 @@ export function newSigningSecret(): string {
 }
 
 /**
- * The three headers of a call. `atMs` is when it is made; the signature covers id, time and the raw body, once for each
- * secret: two while an old one is still valid.
+ * The three headers of a call, made at `atMs`. The signature covers id, time and the raw body, once for each secret.
+ * There are two secrets while an old one is still valid.
  */
 export function signatureHeaders(
   id: string,

@@ -1,4 +1,4 @@
-// Puts the fields of an Authenticated Received Chain together, and says whether they can be one (RFC 8617 5.2).
+// Assembles the fields of an Authenticated Received Chain, and checks whether they can form one (RFC 8617 5.2).
 import { withoutComments } from '../../mail/read/comments.ts'
 import {
   readMessageSignature,
@@ -11,12 +11,12 @@ import type { TagList } from '../dkim/tag-list.ts'
 import type { HeaderField } from '../header-fields.ts'
 import { type AuthResults, parseAuthResults } from '../parse-auth-results.ts'
 
-/** One hop that sealed the mail. */
+/** The fields that one hop added when it sealed the mail. */
 export interface ArcSet {
-  /** From 1, the first hop. */
+  /** Counted from 1, the first hop. */
   instance: number
   results: HeaderField
-  /** `ways` it can be meant, one as a rule; none where it is refused. */
+  /** `ways` lists the possible readings of the signature, usually one. Empty if the signature is refused. */
   message: { field: HeaderField; ways: SignatureTags[]; refusal: string }
   seal: { field: HeaderField; tags: SealTags }
 }
@@ -24,7 +24,7 @@ export interface ArcSet {
 export type ArcChain =
   | { status: 'none' }
   | { status: 'failed'; reason: string }
-  /** The sets in the order of their instances, at least one. */
+  /** The sets in the order of their instances. At least one. */
   | { status: 'ok'; sets: ArcSet[] }
 
 const maxSets = 50
@@ -36,7 +36,7 @@ const names = {
 } as const
 type Kind = keyof typeof names
 
-/** The chain in a header, as far as it can be told without keys. */
+/** The chain of a header, as far as it can be checked without keys. */
 export function readChain(fields: readonly HeaderField[], nowSeconds: number): ArcChain {
   const kinds = Object.keys(names) as Kind[]
   const found = fields.filter(({ name }) => kinds.some((kind) => names[kind] === name))
@@ -62,7 +62,7 @@ interface Numbered {
 
 type Draft = Partial<Record<Kind, Numbered>>
 
-/** Gives each field of one kind to the set of its instance; the reason why one cannot be. */
+/** Adds each field of one kind to the set of its instance. Returns the reason if a field cannot be part of a chain. */
 function sortInto(drafts: Draft[], kind: Kind, found: readonly HeaderField[]): string | null {
   for (const field of found.filter(({ name }) => name === names[kind])) {
     const read = kind === 'results' ? readPrefix(field) : readTagList(field)
@@ -77,7 +77,7 @@ function sortInto(drafts: Draft[], kind: Kind, found: readonly HeaderField[]): s
   return null
 }
 
-// RFC 8617 4.1.1: i= and a semicolon begin ARC-Authentication-Results; comments may stand between.
+// RFC 8617 4.1.1: i= and a semicolon begin ARC-Authentication-Results. Comments may occur between them.
 const prefix = /^[\t\r\n ]*i[\t\r\n ]*=[\t\r\n ]*(\d{1,2})[\t\r\n ]*;/
 
 function readPrefix(field: HeaderField): { status: 'ok'; tags: TagList } {
@@ -85,7 +85,7 @@ function readPrefix(field: HeaderField): { status: 'ok'; tags: TagList } {
   return { status: 'ok', tags: new Map([['i', { value, start: 0, end: 0 }]]) }
 }
 
-/** What ARC-Authentication-Results report, behind their instance. */
+/** The results in ARC-Authentication-Results, without their instance. */
 export function reportedResults(results: HeaderField): AuthResults | null {
   return parseAuthResults(withoutComments(results.value).replace(prefix, ''))
 }
@@ -100,7 +100,7 @@ function readSets(drafts: readonly Draft[], nowSeconds: number): ArcChain {
   const sets: ArcSet[] = []
   for (let instance = 1; instance <= drafts.length; instance++) {
     const { results, message, seal } = drafts[instance - 1] ?? {}
-    // RFC 8617 5.2: instances go from 1 to the last without a gap, and each set is whole.
+    // RFC 8617 5.2: instances go from 1 to the last without a gap, and each set is complete.
     if (!results || !message || !seal) return failed(`ARC set ${instance} is not whole`)
     const reason = wrongStatus(seal.tags, instance)
     if (reason !== null) return failed(reason)
@@ -121,7 +121,7 @@ function readSets(drafts: readonly Draft[], nowSeconds: number): ArcChain {
   return { status: 'ok', sets }
 }
 
-// RFC 8617 5.2: cv= is none in the first seal and pass in all others; one fail ends the chain for good.
+// RFC 8617 5.2: cv= is none in the first seal and pass in all others. A single fail ends the chain for good.
 function wrongStatus(tags: TagList, instance: number): string | null {
   const status = tags.get('cv')?.value
   if (status === (instance === 1 ? 'none' : 'pass')) return null

@@ -1,4 +1,4 @@
-// ARC chains that pass, fail or cannot be told, and whose word counts for a mail that DMARC would refuse.
+// ARC chains that pass, fail or stay unknown, and the sealers whose word counts for a mail that DMARC would refuse.
 import assert from 'node:assert/strict'
 import { createPrivateKey } from 'node:crypto'
 import { before, test } from 'node:test'
@@ -31,7 +31,7 @@ before(async () => {
 
 const mail = 'From: ann@author.example\r\nTo: bob@far.example\r\nSubject: s\r\n\r\nbody\r\n'
 
-/** Sealed by each in turn, each with what differs from its plan. */
+/** Seals the mail by each hop in order. Each hop gives its changes to its plan. */
 function sealed(hops: [string, Partial<SealingPlan>?][], text = mail): string {
   return hops.reduce((one, [name, more], index) => {
     return sealMail(one, { ...plans[name]!, instance: index + 1, ...more })
@@ -136,7 +136,7 @@ const author: AuthorDomain = {
 }
 const reporting = (results: string): Partial<SealingPlan> => ({ results: `x.example; ${results}` })
 
-/** Who vouches, and with what; null for nobody. */
+/** The sealer that vouches and its reason, or null if no sealer vouches. */
 const vouched: [string, () => string, string | null][] = [
   ['a list that saw it pass', () => sealed([['list']]), 'list.example 1 dmarc=pass'],
   ['two trusted ones', () => sealed([['list'], ['forwarder']]), 'forwarder.example 2 dmarc=pass'],

@@ -1,4 +1,4 @@
-// Validates the Authenticated Received Chain of a mail (RFC 8617 5.2): who handled it on the way, and what they saw.
+// Validates the Authenticated Received Chain of a mail (RFC 8617 5.2): the hops that handled it, and their results.
 import type { BodyHash } from '../dkim/body-digest.ts'
 import type { SealTags, SignatureTags } from '../dkim/signature.ts'
 import type { SignerKeys } from '../dkim/signer-keys.ts'
@@ -10,30 +10,34 @@ import type { AuthResults } from '../parse-auth-results.ts'
 import { type ArcChain, type ArcSet, readChain, reportedResults } from './chain.ts'
 
 /**
- * `pass`: the seals are whole, and the mail is what the last sealer sent. It proves nothing by itself: anybody can seal,
- * and can seal anything (see `vouchingSealer`). `temperror`: DNS does not say; to be written as `fail` (RFC 8617 5.2.1).
+ * `pass`: the seals are valid, and the mail is as the last sealer sent it. This proves nothing by itself, because
+ * anybody can seal anything (see `vouchingSealer`). `temperror`: DNS does not answer. It must be written as `fail` (RFC
+ * 8617 5.2.1).
  */
 export interface ArcVerdict {
   result: 'none' | 'pass' | 'fail' | 'temperror'
   reason: string
-  /** d= of the seals, the newest first; also of a chain that does not pass, where they can be read. */
+  /** d= of the seals, the newest first. If the fields can be read, a failed chain has them too. */
   sealers: string[]
-  /** What each sealer reported of the mail as it came to it, in the order of `sealers`; null where it cannot be read. */
+  /** The results that each sealer reported when the mail reached it, in the order of `sealers`. Null if unreadable. */
   authResults: (AuthResults | null)[]
-  /** Whether the newest message signature covers From, and all there are of the fields that it covers; false where it does not pass. */
+  /**
+   * Whether the newest message signature covers From and every instance of the fields that it covers. False unless the
+   * chain passes.
+   */
   coversFrom: boolean
-  /** Whether it covers the body to its end. */
+  /** Whether it covers the whole body. */
   coversBody: boolean
-  /** The oldest set whose message signature still passes, 0 where all do; null where that is not known. */
+  /** The oldest set whose message signature still passes. 0 if all do, null if that is not known. */
   oldestPass: number | null
   asked: Asked[]
 }
 
 type HashOf = (signature: SignatureTags) => BodyHash | null
 
-// RFC 8617 9.2: a chain can be made to ask for two keys a set. Mail has a handful of hops; more names than these fail.
+// RFC 8617 9.2: a chain can request two keys a set. Real mail has few hops. A chain with more key names fails.
 const maxKeyNames = 20
-/** Bytes of header that may be hashed to find out how long the mail stayed as it was. */
+/** Bytes of header that may be hashed to find out how long the mail stayed unchanged. */
 const maxOlderBytes = 4 << 20
 
 export class ArcValidation {
@@ -43,7 +47,7 @@ export class ArcValidation {
   readonly #asked: Asked[] = []
   readonly #hasTooManyKeys: boolean
 
-  /** Begins to ask for the keys, where the fields can be a chain. */
+  /** Begins to ask for the keys, if the fields can form a chain. */
   constructor(fields: readonly HeaderField[], keys: SignerKeys, nowSeconds: number) {
     this.#fields = fields
     this.#keys = keys
@@ -51,7 +55,7 @@ export class ArcValidation {
     this.#hasTooManyKeys = this.#ask()
   }
 
-  /** The message signatures whose body hash will be wanted. */
+  /** Message signatures whose body hash `verdict` needs. */
   get wanted(): SignatureTags[] {
     return this.#sets.flatMap(({ message }) => message.ways)
   }
@@ -60,7 +64,10 @@ export class ArcValidation {
     return this.#chain.status === 'ok' ? this.#chain.sets : []
   }
 
-  /** Whether there are more names than may be asked. Those of older message signatures are asked while there is room. */
+  /**
+   * Whether the chain needs more key names than allowed. Keys of older message signatures are asked for only within that
+   * limit.
+   */
   #ask(): boolean {
     const newestFirst = this.#sets.toReversed()
     const [newest, ...older] = newestFirst.flatMap(({ message }) => message.ways.slice(0, 1))
@@ -97,10 +104,10 @@ export class ArcValidation {
 
   async #validate(newestFirst: readonly ArcSet[], hashOf: HashOf): Promise<Partial<ArcVerdict>> {
     const newest = newestFirst[0]!
-    // RFC 8617 5.2: the newest message signature holds, for it covers what arrived.
+    // RFC 8617 5.2: the newest message signature must pass, because it covers the mail as it arrived.
     const message = await this.#verifyMessage(newest, hashOf)
     if (!isUnchanged(message)) return chainVerdict('message signature', newest.instance, message)
-    // RFC 8617 5.2: and so does each seal, the newest first.
+    // RFC 8617 5.2: each seal must pass too, the newest first.
     for (const set of newestFirst) {
       const seal = await this.#verifySeal(set)
       if (seal.result !== 'pass') return chainVerdict('seal', set.instance, seal)
@@ -141,7 +148,7 @@ export class ArcValidation {
     return isGood ? { result: 'pass', reason: '' } : { result: 'fail', reason: 'did not verify' }
   }
 
-  /** RFC 8617 5.2: the message signatures before the newest one, until one does not hold; they decide nothing. */
+  /** RFC 8617 5.2: checks older message signatures until one fails. They decide nothing. */
   async #findOldestPass([, ...older]: readonly ArcSet[], hashOf: HashOf): Promise<number | null> {
     let hashedBytes = 0
     for (const set of older) {
@@ -156,7 +163,7 @@ export class ArcValidation {
   }
 }
 
-/** A chain whose newest message signature cannot be worked with fails before anything is asked. */
+/** Fails the chain before any look-up if its newest message signature cannot be used. */
 function withoutRefusal(chain: ArcChain): ArcChain {
   const newest = chain.status === 'ok' ? chain.sets.at(-1)! : null
   if (newest === null || newest.message.ways.length > 0) return chain
@@ -164,7 +171,7 @@ function withoutRefusal(chain: ArcChain): ArcChain {
   return { status: 'failed', reason: `message signature ${instance}: ${message.refusal}` }
 }
 
-/** What l= covers is what was signed; that the rest is not is told apart from it. */
+/** Whether the signed content is unchanged. `policy` counts: l= leaves a part unsigned, which is reported separately. */
 function isUnchanged({ result }: ContentVerdict): boolean {
   return result === 'pass' || result === 'policy'
 }
@@ -179,8 +186,8 @@ function chainVerdict(what: string, instance: number, { result, reason }: Outcom
   return { result: result === 'temperror' ? 'temperror' : 'fail', reason: `${what} ${instance}: ${reason}` }
 }
 
-// RFC 8617 5.1.1: a seal covers all sets up to its own, each as results, message signature and seal, in relaxed form, and
-// itself last, with an empty b= and without its line end.
+// RFC 8617 5.1.1: a seal covers all sets up to its own, each as results, message signature and seal, in relaxed form.
+// The seal itself comes last, with an empty b= and without its line end.
 function sealedHeader(sets: readonly ArcSet[], own: SealTags): string {
   const covered = sets.flatMap(({ results, message, seal }) => [
     results.relaxed,

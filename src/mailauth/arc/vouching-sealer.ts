@@ -1,12 +1,12 @@
-// Whether sealers that are trusted vouch for a mail that DMARC alone would refuse: a mailing list's, a forwarder's.
+// Decides whether trusted sealers, such as lists and forwarders, vouch for a mail that DMARC alone would refuse.
 import type { AuthResults, MethodResult } from '../parse-auth-results.ts'
 import type { ArcVerdict } from './validate-arc.ts'
 
-/** The author's domain, as DMARC has it. */
+/** The author's domain as DMARC found it. */
 export interface AuthorDomain {
   /** A-labels, in lower case. */
   domain: string
-  /** Whether a domain that SPF or DKIM proved is the author's, by the rules of DMARC. */
+  /** Whether a domain proved by SPF or DKIM aligns with the author's by the rules of DMARC. */
   isAligned(domain: string): boolean
 }
 
@@ -14,17 +14,17 @@ export interface VouchingSealer {
   /** d= of its seal. */
   sealer: string
   instance: number
-  /** What it reported, as `dmarc=pass`. */
+  /** The result that it reported, as `dmarc=pass`. */
   because: string
 }
 
 /**
- * The trusted sealer that saw the mail pass DMARC before it was changed on the way; null where none did.
+ * The trusted sealer that saw the mail pass DMARC before a later hop changed it. Null if there is none.
  *
- * The chain passes, its newest message signature covers From and the whole body, and every sealer from the newest one
- * back to the one that vouches is trusted: whoever sealed after it could have put another mail under its seals.
- * It reports dmarc=pass for this author; or, where it reports dmarc=none or nothing of DMARC, SPF or DKIM that passed
- * for a domain that is aligned with the author's.
+ * The chain must pass, and its newest message signature must cover From and the whole body. Every sealer from the newest
+ * to the vouching one must be trusted: a later sealer could have put another mail under its seals. The sealer reports
+ * dmarc=pass for this author. If it reports dmarc=none or no DMARC result, a pass of SPF or DKIM for a domain aligned
+ * with the author's also counts.
  */
 export function vouchingSealer(
   arc: ArcVerdict,
@@ -33,7 +33,7 @@ export function vouchingSealer(
 ): VouchingSealer | null {
   if (arc.result !== 'pass' || !arc.coversFrom || !arc.coversBody) return null
   for (const [index, sealer] of arc.sealers.entries()) {
-    // RFC 8617 9.4: anybody can seal: a chain is worth what its sealers are trusted with.
+    // RFC 8617 9.4: anybody can seal, so a chain is worth only as much as the trust in its sealers.
     if (!trustedSealers.has(sealer)) return null
     const because = passOf(arc.authResults[index] ?? null, author)
     if (because !== null) return { sealer, instance: arc.sealers.length - index, because }
@@ -55,7 +55,7 @@ function isPassFor({ result, properties }: MethodResult, { domain }: AuthorDomai
   return result === 'pass' && (from === undefined || domainOf(from) === domain)
 }
 
-/** The domains that a method proved, by the properties of RFC 8601 2.7.1 and 2.7.2, and the old name smtp.mfrom. */
+/** The domains that a method proved. Reads the properties of RFC 8601 2.7.1 and 2.7.2, and the old name smtp.mfrom. */
 function domainsOf({ method, properties }: MethodResult): string[] {
   const proved = { dkim: ['header.d', 'header.i'], spf: ['smtp.mailfrom', 'smtp.mfrom'] }[method] ?? []
   return proved.flatMap((name) => properties.get(name) ?? []).map(domainOf)

@@ -1,4 +1,4 @@
-// Body hashes against the plain reading of RFC 6376, for any bytes in any pieces.
+// Compares body hashes with a direct implementation of RFC 6376, for any bytes in any pieces.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'

@@ -1,17 +1,17 @@
-// Hashes a body while it streams by, in one of DKIM's two canonical forms, for any number of l= at the cost of one.
+// Hashes a body as it streams, in one of DKIM's two canonical forms, for any number of l= at the cost of one.
 import { createHash, type Hash } from 'node:crypto'
 
 export type BodyCanonicalization = 'simple' | 'relaxed'
 
 export interface BodyHash {
   digest: Buffer
-  /** Whether it covers the whole canonical body, not only its beginning. */
+  /** Whether the hash covers the whole canonical body, not only its beginning. */
   isWhole: boolean
 }
 
 /**
- * The SHA-256 of the canonical body, and of its first so many bytes for each of `lengths` (l=, null for all of it).
- * The canonical form is made and hashed once; a length costs a copy of the state of the hash.
+ * The SHA-256 of the canonical body's first bytes, for each of `lengths` (l=, or null for the whole body). The canonical
+ * form is made and hashed once. Each length costs a copy of the hash state.
  */
 export class BodyDigest {
   readonly #canonical: SimpleBody | RelaxedBody
@@ -28,23 +28,23 @@ export class BodyDigest {
     if (chunk.length > 0) this.#canonical.write(chunk)
   }
 
-  /** To be called once, after the last piece and before `hashOf`. */
+  /** Must be called once, after the last piece and before `hashOf`. */
   end(): void {
     this.#canonical.end()
     this.#hash.end()
   }
 
-  /** For one of the lengths that were given; null where the canonical body is shorter. */
+  /** The hash for one of the given lengths. Null if the canonical body is shorter. */
   hashOf(length: number | null): BodyHash | null {
     return this.#hash.hashOf(length)
   }
 }
 
-/** SHA-256 of a stream, and of as many of its beginnings as are wanted. */
+/** SHA-256 of a stream, and of its beginnings with the wanted lengths. */
 class PrefixHash {
   readonly #hash: Hash = createHash('sha256')
   readonly #wantsWhole: boolean
-  /** Lengths that are not reached yet, the longest first. */
+  /** Lengths not reached yet, the longest first. */
   readonly #cuts: number[]
   readonly #digests = new Map<number | null, Buffer>()
   #lengthBytes = 0
@@ -96,12 +96,12 @@ const manyLines = Buffer.from('\r\n'.repeat(4096))
 
 type Write = (bytes: Buffer) => void
 
-/** Gives out what it is given, slices of it without a copy, but for the line ends at its end, which it holds back. */
+/** Passes its input on, in slices without a copy, but holds back the line ends at its end. */
 class EndHolder {
   readonly #write: Write
   #heldLines = 0
   #isCrHeld = false
-  /** Whether anything was given out. */
+  /** Whether any bytes were passed on. */
   hasContent = false
 
   constructor(write: Write) {
@@ -138,13 +138,13 @@ class EndHolder {
     this.hasContent = true
   }
 
-  /** A CR that nothing followed is content after all; the line ends before the end are not. */
+  /** A CR at the very end is content. The line ends before it are not. */
   end(): void {
     if (this.#isCrHeld) this.#give(loneCr)
   }
 }
 
-// RFC 6376 3.4.3: empty lines at the end are left out, and one line end ends the body, even one that is empty.
+// RFC 6376 3.4.3: empty lines at the end are removed. One line end ends the body, even if the body is empty.
 class SimpleBody {
   readonly #holder: EndHolder
   readonly #write: Write
@@ -165,17 +165,17 @@ class SimpleBody {
 }
 
 const sliceBytes = 64 * 1024
-/** Where slices are made canonical: one for all bodies, for it is hashed before anything else runs. */
+/** Buffer for canonical slices. All bodies share it, because each slice is hashed before any other code runs. */
 const relaxed = Buffer.allocUnsafe(sliceBytes + 2)
 
 /**
- * RFC 6376 3.4.4: one space for many, none before a line end, no empty lines at the end, and nothing of an empty body.
- * Measured, hash included: slices without white space to change 530 MB/s for prose and 1,300 for base64, others 250.
+ * RFC 6376 3.4.4: one space for many, none before a line end, no empty lines at the end. An empty body stays empty.
+ * Measured, hash included: slices whose white space needs no change 530 MB/s for prose and 1,300 for base64, others 250.
  */
 class RelaxedBody {
   readonly #holder: EndHolder
   readonly #write: Write
-  /** White space that waits for what comes after it, and then a CR that does. */
+  /** White space whose next byte is not known yet, or white space and a CR in the same state. */
   #held: '' | ' ' | ' \r' = ''
 
   constructor(write: Write) {
@@ -198,7 +198,7 @@ class RelaxedBody {
   #relax(slice: Buffer, text: string): Buffer {
     let length = 0
     if (this.#held === ' \r') {
-      // White space before a line end goes; before another CR it stays.
+      // White space is dropped before a line end, and kept before another CR.
       if (slice[0] !== lf) relaxed[length++] = space
       relaxed[length++] = cr
     }
@@ -238,17 +238,17 @@ class RelaxedBody {
   }
 }
 
-// Patterns of two characters each: those are found twice as fast as one that may be a single character.
+// Patterns of two characters: they are found twice as fast as a pattern that may match a single character.
 const changesWithoutTabs = / [ \r]/g
 const changesWithTabs = / [ \t\r]|\t./gs
-/** In a slice; what has more places to change is read byte by byte, which takes the same time whatever it holds. */
+/** Per slice. A slice with more changes is read byte by byte, which takes the same time for any content. */
 const maxJumps = 1024
 
 function needsRelaxing(text: string): boolean {
   return text.includes('\t') || text.endsWith(' ') || / [ \r]/.test(text)
 }
 
-/** Where white space begins that is to be changed, or may be; the last byte where there is none before it. */
+/** The next white space that must, or may, be changed. The last byte if there is none before it. */
 function nextChange(changes: RegExp, text: string, from: number): number {
   changes.lastIndex = from
   return changes.test(text) ? changes.lastIndex - 2 : text.length - 1

@@ -1,4 +1,4 @@
-// Key records: which are keys, and why others are none.
+// Which key records hold a key, and why others do not.
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { test } from 'node:test'
@@ -17,7 +17,7 @@ const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({
   type: 'spki',
   format: 'der',
 })
-// The modulus of the key above with an exponent as long as it.
+// The modulus of the key above with an exponent of the same length.
 const numbers = Buffer.concat([
   Buffer.from(pkcs1, 'base64').subarray(3, -5),
   Buffer.from('028181', 'hex'),

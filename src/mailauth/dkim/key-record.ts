@@ -1,4 +1,4 @@
-// Reads the public keys of signers out of TXT records (RFC 6376 3.6.1, RFC 8463), each parsed once.
+// Reads the public keys of signers from TXT records (RFC 6376 3.6.1, RFC 8463), each parsed once.
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { BoundedMap } from '../../base/bounded-map.ts'
 import type { Read, Refusal } from './signature.ts'
@@ -7,21 +7,24 @@ import { decodeBase64, parseTagList, type TagList, withoutFolding } from './tag-
 export interface DkimKeyRecord {
   type: 'rsa' | 'ed25519'
   publicKey: KeyObject
-  /** Of the modulus of an RSA key; 256 of an Ed25519 key. */
+  /** Size of the modulus of an RSA key. 256 for an Ed25519 key. */
   sizeBits: number
-  /** t=y: the domain only tries DKIM. */
+  /** t=y: the domain is only testing DKIM. */
   isTesting: boolean
-  /** t=s: i= has the very domain of d=. */
+  /** t=s: the domain of i= must equal that of d=. */
   isStrict: boolean
 }
 
 const maxRecordLength = 8 * 1024
 const maxCachedRecords = 2000
 
-/** What was made of a text. Measured: making a key of its bytes takes 30 µs, longer than verifying with it (21). */
+/** Parsed keys by their text. Measured: making a key from its bytes takes 30 µs, longer than verifying with it (21). */
 const cache = new BoundedMap<string, Read<DkimKeyRecord>>(maxCachedRecords)
 
-/** The key of one TXT record, its strings joined; refused with `permerror`, or `policy` for what may not be believed. */
+/**
+ * The key of one TXT record, its strings joined. Refused with `permerror`, or with `policy` if the key must not be
+ * trusted.
+ */
 export function readKeyRecord(text: string): Read<DkimKeyRecord> {
   if (text.length > maxRecordLength) return refuse('the key record is longer than 8 KiB')
   const cached = cache.get(text)
@@ -35,7 +38,7 @@ function parseKeyRecord(text: string): Read<DkimKeyRecord> {
   const tags = parseTagList(text)
   if (tags === null) return refuse('key syntax error')
   const value = (name: string) => tags.get(name)?.value
-  // RFC 6376 3.6.1: v=, where it is given, comes first and is DKIM1.
+  // RFC 6376 3.6.1: v= is optional, but if present it comes first and is DKIM1.
   const version = value('v')
   if (version !== undefined && (version !== 'DKIM1' || tags.keys().next().value !== 'v'))
     return refuse('not a DKIM key record')
@@ -44,7 +47,7 @@ function parseKeyRecord(text: string): Read<DkimKeyRecord> {
   if (!allows(tags, 's', ['*', 'email'])) return refuse('key not applicable: s= is without email')
   const letters = value('p')
   if (letters === undefined) return refuse('key syntax error: no p=')
-  // RFC 6376 3.6.1: an empty p= says that the key was revoked.
+  // RFC 6376 3.6.1: an empty p= means that the key was revoked.
   if (letters === '') return refuse('key revoked')
   const bytes = decodeBase64(letters)
   if (bytes === null) return refuse('key syntax error in p=')
@@ -70,7 +73,7 @@ function allows(tags: TagList, name: string, wanted: readonly string[]): boolean
 }
 
 function flags(tags: TagList): Pick<DkimKeyRecord, 'isTesting' | 'isStrict'> {
-  // RFC 6376 3.6.1: flags that are not known are ignored.
+  // RFC 6376 3.6.1: unknown flags are ignored.
   const given = listOf(tags, 't') ?? []
   return { isTesting: given.includes('y'), isStrict: given.includes('s') }
 }
@@ -84,22 +87,22 @@ function readRsaKey(bytes: Buffer): Key | Refusal | null {
   const publicKey = importRsaKey(bytes)
   if (publicKey === null) return null
   const { modulusLength = 0, publicExponent = 0n } = publicKey.asymmetricKeyDetails ?? {}
-  // RFC 8301 3.2: shorter keys than 1024 bits are not believed, and longer ones than 4096 need not be.
+  // RFC 8301 3.2: keys under 1024 bits are not trusted. Support for keys over 4096 bits is optional.
   if (modulusLength < 1024) return { result: 'policy', reason: `an RSA key of ${modulusLength} bits` }
-  // Against keys that are made to be slow: a large modulus, or an exponent as long as it, costs milliseconds a signature.
+  // Against keys made to be slow: a large modulus, or an exponent of the same length, costs milliseconds a signature.
   if (modulusLength > maxModulusBits || publicExponent > maxExponent)
     return { result: 'policy', reason: 'an RSA key that is slow to verify with' }
   return { type: 'rsa', publicKey, sizeBits: modulusLength }
 }
 
-/** RFC 6376 3.6.1 names RSAPublicKey and shows SubjectPublicKeyInfo (erratum 3017); both are in use. */
+/** RFC 6376 3.6.1 names RSAPublicKey and shows SubjectPublicKeyInfo (erratum 3017). Both are in use. */
 function importRsaKey(key: Buffer): KeyObject | null {
   for (const type of ['spki', 'pkcs1'] as const) {
     try {
       const publicKey = createPublicKey({ key, format: 'der', type })
       if (publicKey.asymmetricKeyType === 'rsa') return publicKey
     } catch {
-      // Bytes that are no such key are what a stranger publishes: an answer like any other.
+      // The bytes are no RSA key of this form. A stranger may publish such bytes, so this is an ordinary result.
     }
   }
   return null

@@ -1,4 +1,4 @@
-// Reads DKIM-Signature fields, and what ARC's fields have in common with them, up to what can be said without DNS.
+// Reads DKIM-Signature fields and the tags that ARC's fields share with them, as far as possible without DNS.
 
 import type { AuthResult } from '../../base/auth-result.ts'
 import { parseDomain } from '../../mail/address.ts'
@@ -8,13 +8,13 @@ import { decodeBase64, parseTagList, type TagList, withoutFolding } from './tag-
 
 export type VerifiedAlgorithm = 'rsa-sha256' | 'ed25519-sha256'
 
-/** Why a signature cannot pass, whatever its key says. */
+/** Why a signature cannot pass, whatever its key. */
 export interface Refusal {
   result: Exclude<AuthResult, 'pass' | 'none' | 'softfail'>
   reason: string
 }
 
-/** Who signed, and how the field itself is hashed. */
+/** The signer, and the way in which the field itself is hashed. */
 export interface SealTags {
   /** d=, A-labels in lower case. */
   domain: string
@@ -30,19 +30,19 @@ export interface SignatureTags extends SealTags {
   headerCanonicalization: HeaderCanonicalization
   bodyCanonicalization: BodyCanonicalization
   bodyHash: Buffer
-  /** l=, in bytes of the canonical body; null for all of it. */
+  /** l=, in bytes of the canonical body. Null for the whole body. */
   bodyLength: number | null
   /** h=, in lower case. */
   names: string[]
 }
 
 export interface DkimSignature extends SignatureTags {
-  /** i=, or what it is without: `@` and the domain. */
+  /** i=, or its default: `@` and the domain. */
   identity: string
   identityDomain: string
 }
 
-/** What of a field verdicts show, as far as it can be read. */
+/** The parts of a field that verdicts show, as far as they can be read. */
 export interface SignatureLabels {
   domain: string | null
   selector: string | null
@@ -55,17 +55,17 @@ export type Read<Tags> = { status: 'ok'; tags: Tags } | { status: 'refused'; ref
 
 const maxFieldLength = 16 * 1024
 
-/** The tags of a signature field; refused where it has more than 16 KiB or is no list. */
+/** The tags of a signature field. Refused if it has more than 16 KiB or is no tag list. */
 export function readTagList(field: HeaderField): Read<TagList> {
   if (field.text.length > maxFieldLength)
     return refuse('neutral', 'the signature field is longer than 16 KiB')
   const tags = parseTagList(field.value)
-  // RFC 8601 2.7.1: neutral is for what contains syntax errors.
+  // RFC 8601 2.7.1: neutral is for syntax errors.
   if (tags === null) return refuse('neutral', 'signature syntax error: not a list of tags')
   return { status: 'ok', tags }
 }
 
-/** Reads a DKIM-Signature. Its labels are there even where it is refused. */
+/** Reads a DKIM-Signature. Returns its labels even if it is refused. */
 export function readDkimSignature(
   field: HeaderField,
   nowSeconds: number,
@@ -73,19 +73,19 @@ export function readDkimSignature(
   const list = readTagList(field)
   if (list.status === 'refused') return { ...list, labels: noLabels }
   const reader = new TagReader(field, list.tags)
-  // RFC 6376 3.5: v= is there and 1; anything else is another protocol.
+  // RFC 6376 3.5: v= is required and must be 1. Any other version is another protocol.
   reader.match('v', /^1$/, 'incompatible version')
   const signature = reader.readSignature(nowSeconds)
   const identity = reader.identity(signature.domain)
-  // RFC 6376 5.4: what does not sign From says nothing about who wrote the mail.
+  // RFC 6376 5.4: a signature without From proves nothing about the author.
   if (!signature.names.includes('from')) reader.refuse('permerror', 'From field not signed')
   const dkim: DkimSignature = { ...signature, ...identity }
   return { ...reader.outcome(dkim), labels: labelsOf(dkim, reader) }
 }
 
 /**
- * Reads an ARC-Message-Signature without its i=, into the ways it can be meant, one as a rule. `names` may be empty, and
- * v= is ignored (RFC 8617 4.1.2).
+ * Reads an ARC-Message-Signature without its i=, and returns its possible readings, usually one. `names` may be empty,
+ * and v= is ignored (RFC 8617 4.1.2).
  */
 export function readMessageSignature(
   field: HeaderField,
@@ -94,7 +94,7 @@ export function readMessageSignature(
 ): Read<SignatureTags[]> {
   const reader = new TagReader(field, tags)
   const signature = reader.readSignature(nowSeconds)
-  // RFC 8617 4.1.2: seals are never signed, for they are made last.
+  // RFC 8617 4.1.2: message signatures never cover seals, because seals are made last.
   if (signature.names.includes('arc-seal')) reader.refuse('permerror', 'ARC-Seal is in h=')
   if (tags.has('c')) return reader.outcome([signature])
   // QUIRK: without c= it is simple (RFC 6376 3.5), but the working group's own suite and dkimpy take it for relaxed.
@@ -135,16 +135,16 @@ function refuse(result: Refusal['result'], reason: string): { status: 'refused';
   return { status: 'refused', refusal: { result, reason } }
 }
 
-// RFC 6376 3.1: labels of letters, digits and hyphens.
-// QUIRK: selectors with underscores are in use, and opendkim, dkimpy and Mail::DKIM verify them.
+// RFC 6376 3.1: labels of letters, digits and hyphens. QUIRK: selectors with underscores are in use, and opendkim,
+// dkimpy and Mail::DKIM verify them.
 const selectorPattern =
   /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*$/i
 
 const maxNameLength = 253
 
-/** Reads tag after tag, and keeps the first reason against the signature; what it cannot read is empty. */
+/** Reads tag after tag, and keeps the first reason to refuse the signature. Returns an empty value for an unreadable tag. */
 class TagReader {
-  /** a=, where it is one that is known, if only to be refused. */
+  /** a=, if its value is known, even if it is refused. */
   algorithm: string | null = null
   readonly #field: HeaderField
   readonly #tags: TagList
@@ -163,16 +163,16 @@ class TagReader {
     this.#refusal ??= { result, reason }
   }
 
-  /** The value of a tag that must be there and be so. */
+  /** The value of a required tag, which must match `pattern`. */
   match(name: string, pattern: RegExp, reason = `signature syntax error in ${name}=`): string {
     const value = this.#tags.get(name)?.value
     if (value !== undefined && pattern.test(value)) return value
-    // RFC 8601 2.7.1: neutral is for syntax errors, and for what cannot be worked with.
+    // RFC 8601 2.7.1: neutral is for syntax errors and for signatures that cannot be processed.
     this.refuse('neutral', value === undefined ? `signature missing required tag ${name}=` : reason)
     return ''
   }
 
-  /** The same for a tag that may be missing. */
+  /** Like `match`, but for an optional tag. */
   #matchOptional(name: string, pattern: RegExp): string | null {
     return this.#tags.has(name) ? this.match(name, pattern) : null
   }
@@ -196,9 +196,9 @@ class TagReader {
 
   #readContent(): Omit<SignatureTags, keyof SealTags> {
     const form = this.#matchOptional('c', /^(?:simple|relaxed)(?:\/(?:simple|relaxed))?$/) ?? ''
-    // RFC 6376 3.5: without c= both are simple; without its second half the body is.
+    // RFC 6376 3.5: without c= both are simple. Without its second half the body is simple.
     const [header = '', body = ''] = form.split('/')
-    // RFC 6376 3.5: l= has up to 76 digits; what no number holds exactly is longer than any body.
+    // RFC 6376 3.5: l= has up to 76 digits. A value that a number cannot hold exactly is longer than any body.
     const length = this.#matchOptional('l', /^[0-9]{1,76}$/)
     const names = this.match('h', /^[\x21-\x7e\t\r\n ]*$/)
     return {
@@ -213,13 +213,13 @@ class TagReader {
   #readAlgorithm(): VerifiedAlgorithm {
     const value = this.match('a', /^(?:rsa-sha1|rsa-sha256|ed25519-sha256)$/, 'unsupported algorithm')
     this.algorithm = value === '' ? null : value
-    // RFC 8301 3.1: rsa-sha1 is neither used nor believed any more.
+    // RFC 8301 3.1: rsa-sha1 must neither be used nor trusted.
     if (value === 'rsa-sha1') this.refuse('policy', 'signed with rsa-sha1')
     return value === 'ed25519-sha256' ? value : 'rsa-sha256'
   }
 
   #readDomain(): string {
-    // RFC 8616 5: d= may be in U-labels, and is asked for in A-labels.
+    // RFC 8616 5: d= may be in U-labels. DNS is asked for A-labels.
     const given = decodeUtf8(this.match('d', /./s))
     const domain = parseDomain(given) ?? ''
     if (domain === '') this.refuse('neutral', 'signature syntax error in d=')
@@ -238,7 +238,7 @@ class TagReader {
     return decoded ?? Buffer.alloc(0)
   }
 
-  // RFC 6376 3.7: b= is emptied with the white space around it, and nothing else is changed.
+  // RFC 6376 3.7: empties b=, with the white space around its value, and changes nothing else.
   #unsigned(): string {
     const { text, value } = this.#field
     const tag = this.#tags.get('b')
@@ -249,7 +249,7 @@ class TagReader {
 
   #matchMethod(): void {
     const methods = this.#tags.get('q')?.value
-    // RFC 6376 3.5: q= lists where the key is to be found; methods that are not known are passed over.
+    // RFC 6376 3.5: q= lists the methods to find the key. Unknown methods are ignored.
     if (methods !== undefined && !withoutFolding(methods).split(':').includes('dns/txt'))
       this.refuse('neutral', 'no query method in q= that is known')
   }
@@ -259,11 +259,11 @@ class TagReader {
     const expires = this.#matchOptional('x', /^[0-9]{1,12}$/)
     if (expires === null) return
     if (signed !== null && Number(expires) <= Number(signed)) this.refuse('neutral', 'x= is not after t=')
-    // RFC 6376 3.5: a signature may be believed up to x=, and not after it.
+    // RFC 6376 3.5: a signature is valid until x=, and not after it.
     if (Number(expires) < nowSeconds) this.refuse('policy', 'signature expired')
   }
 
-  /** i= below `domain`, or what it stands for where it is missing. */
+  /** i=, which must be `domain` or below it. The default if the tag is missing. */
   identity(domain: string): { identity: string; identityDomain: string } {
     const given = this.#tags.get('i')?.value
     if (given === undefined) return { identity: domain && `@${domain}`, identityDomain: domain }

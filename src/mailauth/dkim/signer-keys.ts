@@ -1,4 +1,4 @@
-// Finds the keys of the signers of one mail: asked for at once, each name once, and answered as values.
+// Finds the keys of the signers of one mail. Asks for each name once, without waiting, and returns faults as values.
 import type { Awaitable } from '../../base/within.ts'
 import type { DnsAnswer } from '../../dns/resolver.ts'
 import type { Asked, Lookup } from '../lookup.ts'
@@ -17,7 +17,7 @@ interface Signer {
 
 /** The name under which a signer publishes its key. */
 export function keyNameOf({ domain, selector }: Signer): string {
-  // RFC 6376 3.6.2.1: keys stand in the subdomain _domainkey.
+  // RFC 6376 3.6.2.1: keys are published in the subdomain _domainkey.
   return `${selector}._domainkey.${domain}`
 }
 
@@ -29,7 +29,7 @@ export class SignerKeys {
     this.#lookup = lookup
   }
 
-  /** How many names were asked for so far. */
+  /** Number of names asked for so far. */
   get count(): number {
     return this.#answers.size
   }
@@ -38,7 +38,7 @@ export class SignerKeys {
     return this.#answers.has(keyNameOf(signer))
   }
 
-  /** Asks now for what `find` will wait for; the question, as verdicts show it. */
+  /** Asks now for the key that `find` needs later. Returns the question as verdicts show it. */
   ask(signer: Signer): Asked[] {
     const name = keyNameOf(signer)
     if (name.length > maxNameLength) return []
@@ -47,14 +47,14 @@ export class SignerKeys {
   }
 
   /**
-   * The keys that the signer's signatures may be verified with, one as a rule. `temperror` where DNS does not say,
-   * `permerror` where there is none, or `policy`, each with its reason.
+   * Keys that may verify the signer's signatures, usually one. `temperror` if DNS does not answer, `permerror` if there
+   * is no key, or `policy`, each with its reason.
    */
   async find(signer: Signer, algorithm: VerifiedAlgorithm): Promise<FoundKeys> {
     this.ask(signer)
     const answer = await this.#answers.get(keyNameOf(signer))
     if (answer === undefined) return refuse('permerror', 'no key: its name is too long for DNS')
-    // RFC 6376 6.1.2: what cannot be asked for now is no reason against the signature, and none for it.
+    // RFC 6376 6.1.2: an answer that DNS cannot give now counts neither for nor against the signature.
     if (answer.status === 'temporary') return refuse('temperror', `key unavailable: ${answer.reason}`)
     if (answer.status !== 'ok') return refuse('permerror', 'no key for signature')
     return selectKeys(answer.records, algorithm)
@@ -65,14 +65,14 @@ function refuse(result: Refusal['result'], reason: string): FoundKeys {
   return { status: 'refused', refusal: { result, reason } }
 }
 
-// RFC 6376 3.6.2.2: what several records mean is undefined: each of the first five that fits may verify the signature.
+// RFC 6376 3.6.2.2: the meaning of several records is undefined. Any fitting one of the first five may verify the signature.
 function selectKeys(records: readonly string[], algorithm: VerifiedAlgorithm): FoundKeys {
   const keys: DkimKeyRecord[] = []
   let refusal: Refusal | null = null
   for (const text of records.slice(0, maxRecords)) {
     const read = readKeyRecord(text)
     if (read.status === 'refused') refusal ??= read.refusal
-    // RFC 6376 6.1.2: the kind of key is that of the signature's algorithm.
+    // RFC 6376 6.1.2: the key must be of the type that the signature's algorithm needs.
     else if (algorithm === `${read.tags.type}-sha256`) keys.push(read.tags)
     else refusal ??= { result: 'permerror', reason: 'inappropriate key algorithm' }
   }

@@ -1,4 +1,4 @@
-// Lists of tags: what RFC 6376 allows, and what makes a list invalid.
+// Tag lists: the syntax that RFC 6376 allows, and the errors that make a list invalid.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decodeBase64, parseTagList } from './tag-list.ts'

@@ -1,4 +1,4 @@
-// Verifies the DKIM signatures of a mail (RFC 6376, 8301, 8463): what each of them proves, and why it does not.
+// Verifies the DKIM signatures of a mail (RFC 6376, 8301, 8463), and gives a reason for each result.
 
 import type { AuthResult } from '../../base/auth-result.ts'
 import { type HeaderField, relaxField, signedHeader } from '../header-fields.ts'
@@ -16,19 +16,19 @@ import type { SignerKeys } from './signer-keys.ts'
 import { findVerifyingKey } from './verify-signature.ts'
 
 /**
- * What one signature proves: with `pass` that `domain` vouches for the fields that it signed, From among them, and for
- * the whole body. Nothing else proves anything:
- * `fail`      header or body are not what was signed;
- * `policy`    the signature may be good, and is not believed: rsa-sha1, a key under 1024 bits, expired, l= before the
- *             end of the body, a second Subject or the like that is not signed, or one signature too many;
- * `neutral`   it cannot be read; `permerror` it breaks a rule, or there is no key for it; `temperror` DNS does not say.
+ * The meaning of one signature. With `pass`, `domain` vouches for the signed fields, From among them, and for the whole
+ * body. Nothing else proves anything:
+ * `fail`      header or body differ from what was signed;
+ * `policy`    the signature may be good, but is not trusted: rsa-sha1, a key under 1024 bits, expired, l= before
+ *             the end of the body, an unsigned second Subject or the like, or one signature too many;
+ * `neutral`   it cannot be read; `permerror` it breaks a rule, or has no key; `temperror` DNS does not answer.
  */
 export interface DkimVerdict extends SignatureLabels {
   result: AuthResult
   reason: string
-  /** False where l= leaves bytes at the end of the body that anybody could have added, and where nothing was verified. */
+  /** False if l= leaves bytes at the end of the body that anybody could have added, and if nothing was verified. */
   coversBody: boolean
-  /** The key says t=y: the domain only tries DKIM, and its failures mean nothing. */
+  /** The key has t=y: the domain is only testing DKIM, and its failures mean nothing. */
   testing: boolean
   asked: Asked[]
 }
@@ -51,12 +51,12 @@ export class DkimSignatures {
   readonly #candidates: Candidate[]
   readonly #omitted: number
 
-  /** Begins to ask for the keys. The first eight signatures count, which are those that were added last. */
+  /** Begins to ask for the keys. Uses only the first eight signatures, the most recently added ones. */
   constructor(fields: readonly HeaderField[], keys: SignerKeys, nowSeconds: number) {
     const signatures = fields.filter(({ name }) => name === 'dkim-signature')
     this.#fields = fields
     this.#keys = keys
-    // RFC 6376 6.1: a verifier may limit how many signatures it tries, against mails that are made to be slow.
+    // RFC 6376 6.1: a verifier may limit the number of signatures, against mails made to be slow.
     this.#omitted = Math.max(0, signatures.length - maxSignatures)
     this.#candidates = signatures.slice(0, maxSignatures).map((field) => {
       const { labels, ...read } = readDkimSignature(field, nowSeconds)
@@ -64,12 +64,12 @@ export class DkimSignatures {
     })
   }
 
-  /** Those whose body hash will be wanted. */
+  /** Signatures whose body hash `verdicts` needs. */
   get wanted(): SignatureTags[] {
     return this.#candidates.flatMap(({ read }) => (read.status === 'ok' ? [read.tags] : []))
   }
 
-  /** One verdict a signature in the order of the fields, and one for all those beyond eight. */
+  /** One verdict per signature, in the order of the fields, and one for all signatures after the eighth. */
   async verdicts(hashOf: HashOf): Promise<DkimVerdict[]> {
     const verdicts = await Promise.all(this.#candidates.map((one) => this.#verify(one, hashOf)))
     if (this.#omitted === 0) return verdicts
@@ -87,7 +87,7 @@ export class DkimSignatures {
     const keys = found.keys.filter(
       ({ isStrict }) => !isStrict || signature.identityDomain === signature.domain,
     )
-    // RFC 6376 3.6.1: under t=s the domain of i= is that of d=, not one below it.
+    // RFC 6376 3.6.1: under t=s the domain of i= must be that of d=, not a subdomain.
     if (keys.length === 0)
       return { ...verdict, testing, result: 'permerror', reason: 'domain mismatch: i= under a key with t=s' }
     const outcome = verifyContent(this.#fields, field, { signature, keys, bodyHash: hashOf(signature) })
@@ -98,15 +98,15 @@ export class DkimSignatures {
   }
 }
 
-/** Fields that stand once at most (RFC 5322 3.6, RFC 2045), and that readers show or decode by. */
+/** Fields that may occur only once (RFC 5322 3.6, RFC 2045), and that mail readers display or use for decoding. */
 const singleFields = [
   ...['from', 'sender', 'reply-to', 'to', 'cc', 'subject', 'date', 'message-id', 'in-reply-to', 'references'],
   ...['mime-version', 'content-type', 'content-transfer-encoding'],
 ]
 
 /**
- * A field that is signed and stands once more, unsigned; null where there is none.
- * RFC 6376 8.15: whoever adds a field above the signed one may have the reader see that instead, under the signature.
+ * The name of a signed field that occurs once more, unsigned. Null if there is none.
+ * RFC 6376 8.15: an attacker may add a field above the signed one, and readers may show it as if it were signed.
  */
 export function findUnsignedDouble(fields: readonly HeaderField[], { names }: SignatureTags): string | null {
   for (const single of singleFields) {
@@ -116,7 +116,7 @@ export function findUnsignedDouble(fields: readonly HeaderField[], { names }: Si
   return null
 }
 
-/** Of a signature that was not looked into. */
+/** The verdict of a signature that was not verified. */
 export const unverified: DkimVerdict = {
   result: 'none',
   reason: '',
@@ -133,13 +133,13 @@ export const unverified: DkimVerdict = {
 interface Signed {
   signature: SignatureTags
   keys: readonly DkimKeyRecord[]
-  /** Null where the body is shorter than l=. */
+  /** Null if the body is shorter than l=. */
   bodyHash: BodyHash | null
 }
 
 export type ContentVerdict = Pick<DkimVerdict, 'result' | 'reason' | 'coversBody'>
 
-/** Whether header and body are what was signed, with one of the keys. */
+/** Whether header and body are as signed, with one of the keys. */
 export function verifyContent(
   fields: readonly HeaderField[],
   field: HeaderField,
@@ -150,7 +150,7 @@ export function verifyContent(
   const key = findVerifyingKey(signature, canonicalHeader(fields, field, signature), keys)
   if (key === null) return fail('signature did not verify')
   const coversBody = bodyHash.isWhole
-  // RFC 6376 8.2: what follows the bytes that l= counts anybody can have added, and may hide all that was signed.
+  // RFC 6376 8.2: anybody can add bytes after those that l= counts, and may hide all of the signed content.
   if (!coversBody) return { result: 'policy', reason: 'l= leaves the end of the body unsigned', coversBody }
   return { result: 'pass', reason: `verified with ${key.sizeBits} bits`, coversBody }
 }

@@ -1,9 +1,9 @@
-// Identifier alignment: whether what SPF and DKIM proved belongs to the organization of the author's domain.
+// Identifier alignment: whether a domain that SPF or DKIM proved belongs to the organization of the author's domain.
 import { fitsDns, isWithin, registeredDomain } from './dns-name.ts'
 import type { AlignmentMode } from './record.ts'
 import { type Organization, organizationalDomain, type RecordLookup, walkTree } from './tree-walk.ts'
 
-/** `unknown` where DNS did not say; `unsought` where the message has too many identifiers for all to be asked for. */
+/** `unknown`: DNS did not answer. `unsought`: the message has too many identifiers to look all of them up. */
 export type Alignment =
   | { status: 'aligned' }
   | { status: 'unaligned' }
@@ -15,10 +15,13 @@ export interface Author {
   organization: Organization
 }
 
-/** How many identifiers below the organization a message may have sought in DNS. */
+/** Identifiers below the organization that one message may have looked up in DNS. */
 const maxWalks = 4
 
-/** Compares identifiers with authors, of one message: each identifier is sought once, and only so many of them. */
+/**
+ * Compares the identifiers of one message with its authors. Looks up each identifier once, and at most `maxWalks` of
+ * them.
+ */
 export class Aligner {
   readonly #ask: RecordLookup
   readonly #organizations = new Map<string, Promise<Organization>>()
@@ -34,7 +37,7 @@ export class Aligner {
     if (mode === 'strict' || !fitsDns(identifier)) return { status: 'unaligned' }
     const { organization } = author
     const within = organization.status === 'known' ? organization.domain : organization.within
-    // An organizational domain is the name itself or one above it: what is not below the author's has another.
+    // An organizational domain is the name itself or one above it. A name not below the author's has another organization.
     if (!isWithin(identifier, within)) return { status: 'unaligned' }
     if (organization.status === 'temporary') return { status: 'unknown', reason: organization.reason }
     const own = await this.#organizationOf(identifier, organization.domain)
@@ -46,7 +49,8 @@ export class Aligner {
   #organizationOf(identifier: string, authors: string): Promise<Organization> | null {
     let own = this.#organizations.get(identifier)
     if (own !== undefined) return own
-    // Against a message whose many signatures make it ask for many names; the author's own walk asked for this one.
+    // Against messages with many signatures, each of which asks for another name. The author's own walk has asked for
+    // this name.
     if (identifier !== authors && this.#organizations.size >= maxWalks) return null
     own = this.#seek(identifier)
     if (identifier !== authors) this.#organizations.set(identifier, own)

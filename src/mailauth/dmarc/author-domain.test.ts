@@ -1,4 +1,4 @@
-// Whose domain a From field names, and every trick by which it would name another one to somebody.
+// Finds the domain of a From field, despite every trick that shows another domain to some reader.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -41,7 +41,7 @@ const bank = 'bank.example'
 const evil = 'evil.example'
 const encodedBank = `=?utf-8?B?${Buffer.from('<ceo@bank.example>').toString('base64')}?=`
 
-/** What an attacker owns is evil.example; the domains are those of which the policy is looked up. */
+/** The attacker owns evil.example. `domains` lists the domains whose policies are looked up. */
 const tricks: [name: string, header: string | Buffer, domains: string[], fault: RegExp][] = [
   ['no From', 'Sender: ceo@bank.example', [], /no From field/],
   ['an empty From', 'From: ', [], /no domain/],
@@ -161,7 +161,7 @@ const pieces = [
 ]
 const domainOf = (email: string) => email.slice(email.lastIndexOf('@') + 1)
 const parts = fc.array(fc.constantFrom(...pieces), { maxLength: 6 })
-/** Half of them have an address at least: few of the others are believed. */
+/** At least half of them contain an address, because few of the others are accepted. */
 const fields = fc
   .tuple(parts, fc.constantFrom('', 'ceo@bank.example'), parts)
   .map(([before, address, after]) => [...before, address, ...after].join(''))

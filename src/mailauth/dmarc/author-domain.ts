@@ -1,4 +1,4 @@
-// Whose domain a message says that it is from: read so strictly that no reader of it can see another one.
+// Reads the author's domain of a message, so strictly that no reader of mail can see another one.
 import { isUtf8 } from 'node:buffer'
 import { maxFromLength, readAuthor } from '../../mail/read/author.ts'
 import { decodeEncodedWords } from '../../mail/read/encoded-word.ts'
@@ -6,21 +6,21 @@ import { bufferOver, type HeaderScan, scanHeader } from '../../mail/read/header-
 import { toDnsName } from './dns-name.ts'
 import { type FromField, possibleDomains, readFromField } from './from-field.ts'
 
-/** What the From fields of a message come to. */
+/** The author domains of a message's From fields. */
 export interface AuthorDomains {
   /**
-   * In A-labels, each once, at most 3: of a sound From field its one; of another first that of the address that this
-   * service shows as the author, then what else it may mean.
+   * In A-labels, each once, at most 3. A sound From field has one. Otherwise the domain of the address that this service
+   * shows as the author comes first, then others that the field may mean.
    */
   domains: string[]
-  /** Null where there is one From field, sound, of one domain. With a fault, DMARC never passes; in words for people. */
+  /** Null if there is one From field, sound and of one domain. Otherwise words for people, and DMARC never passes. */
   fault: string | null
 }
 
 const maxDomains = 3
 const maxFields = 3
 
-/** The author domains of the header; what follows its empty line is not looked at. In linear time, whatever the bytes. */
+/** The author domains of the header. Ignores the bytes after its empty line. Takes linear time for any bytes. */
 export function readAuthorDomains(header: Uint8Array): AuthorDomains {
   const bytes = bufferOver(header)
   const scan = scanHeader(bytes)
@@ -40,8 +40,8 @@ export function readAuthorDomains(header: Uint8Array): AuthorDomains {
 
 const maxDomainLength = 256
 
-// Against fields that are no sound list, and of which an address is shown all the same: <ceo @ bank . example>, or one
-// behind three that are none. What reads alike counts alike: bank.example. is bank.example.
+// Against fields that are no sound list but still show an address: <ceo @ bank . example>, or an address after three
+// non-addresses. Names that read alike count alike: bank.example. is bank.example.
 function visibleDomains(scan: HeaderScan): string[] {
   const author = readAuthor(scan)
   if (author === null) return []
@@ -54,7 +54,7 @@ function visibleDomains(scan: HeaderScan): string[] {
 function domainsOf({ addresses }: FromField): string[] {
   return addresses.flatMap((address) => [
     ...possibleDomains(address),
-    // Against readers that decode an address which was written as an encoded word.
+    // Against readers that decode an address written as an encoded word.
     ...(address.includes('=?') ? possibleDomains(decodeEncodedWords(address)) : []),
   ])
 }
@@ -66,7 +66,7 @@ function faultOfCount(count: number, block: Buffer): string | null {
   return countLookalikes(block) > 1 ? 'there are several fields that can be read as From' : null
 }
 
-// Against fields that some readers take for From and others do not: `From\0:`, `\x01From :`, and one after a bare CR.
+// Against fields that only some readers take for From: `From\0:`, `\x01From :`, and a field after a bare CR.
 const lookalike = /^(?![ \t])[^!-~\r\n]*f[^!-~\r\n]*r[^!-~\r\n]*o[^!-~\r\n]*m[^!-~\r\n]*:/gim
 
 function countLookalikes(block: Buffer): number {
@@ -75,18 +75,18 @@ function countLookalikes(block: Buffer): number {
 
 function faultOfText(value: string): string | null {
   if (value.length > maxFromLength) return 'the From field is too long'
-  // Against readers that end a text at NUL and show what stands before it.
+  // Against readers that end a text at NUL and show only the part before it.
   return /[\x00-\x08\x0a-\x1f\x7f]/.test(value) ? 'the From field has control characters' : null
 }
 
 function faultOfBytes({ addresses }: FromField, block: Buffer): string | null {
-  // RFC 6532 3.2: beyond ASCII a field is UTF-8. What is not is guessed, and each reader guesses for itself.
+  // RFC 6532 3.2: beyond ASCII a field is UTF-8. Readers guess other encodings, each in its own way.
   const isGuessed = addresses.some((address) => /[^\x00-\x7f]/.test(address)) && !isUtf8(block)
   return isGuessed ? 'the address in From is not UTF-8' : null
 }
 
 function faultOfDomains(domains: readonly string[]): string | null {
-  // RFC 9989 5.3.1: it is precisely one, or there is nothing to be validated.
+  // RFC 9989 5.3.1: there must be exactly one domain, or there is nothing to validate.
   if (domains.length === 1) return null
   return domains.length === 0 ? 'From has no domain' : 'From names several domains'
 }

@@ -1,4 +1,4 @@
-// What a report says of a mail's signatures: which of them stand in it, and in which order.
+// Which signatures of a mail a report lists, and in which order.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { dmarcNoteOf } from './dmarc-note.ts'

@@ -1,11 +1,11 @@
-// What of an evaluated mail is counted for its domain's aggregate report: kinds of mail, and nothing of a single one.
+// The facts of an evaluated mail that its domain's aggregate report counts: they describe kinds of mail, not single mails.
 import type { AuthResult } from '../../base/auth-result.ts'
 import type { DmarcVerdict } from './evaluate.ts'
 import type { Policy } from './record.ts'
 import { readDestinations } from './report-destinations.ts'
 import type { PublishedPolicy, ReportedMail } from './report-xml.ts'
 
-/** A mail as its domain's report counts it. */
+/** One mail as its domain's report counts it. */
 export interface DmarcNote {
   policyDomain: string
   policy: PublishedPolicy & { rua: readonly string[] }
@@ -14,20 +14,20 @@ export interface DmarcNote {
 
 export interface EvaluatedMail {
   verdict: DmarcVerdict
-  /** The address that it came from. */
+  /** The client's address. */
   sourceIp: string
-  /** The domain of MAIL FROM; empty for the null path. */
+  /** The domain of MAIL FROM. Empty for the null path. */
   envelopeFrom: string
   spf: { domain: string; result: AuthResult } | null
   dkim: readonly { domain: string; selector: string; result: AuthResult }[]
-  /** What was done with it: `none` where it was taken as any other. */
+  /** The policy that was applied: `none` if the mail was accepted as usual. */
   applied: Policy
 }
 
 const maxSignatures = 10
 const maxNameLength = 255
 
-/** The note of a mail; null where its domain asks for no reports, or DMARC came to no conclusion. */
+/** The note of a mail. Null if its domain asks for no reports, or if DMARC came to no conclusion. */
 export function dmarcNoteOf(evaluated: EvaluatedMail): DmarcNote | null {
   const { verdict, sourceIp, envelopeFrom, spf } = evaluated
   const { result, record, policyDomain, domain, alignedBy } = verdict
@@ -57,11 +57,14 @@ function dispositionOf({ verdict, applied }: EvaluatedMail): ReportedMail['dispo
 
 function overrideOf({ verdict, applied }: EvaluatedMail): ReportedMail['override'] {
   if (verdict.result !== 'fail') return null
-  // RFC 9990 3.1.1.9: what was done says why, where it is not what the record asks for.
+  // RFC 9990 3.1.1.9: the report gives a reason if the applied policy is not the record's.
   return applied === verdict.disposition ? verdict.override : 'local_policy'
 }
 
-/** RFC 9990 3.1.3: those that passed for the author's own domain, for its organization's, for any, and then the others. */
+/**
+ * RFC 9990 3.1.3: signatures that passed for the author's domain, then for its organization's, then for any, then the
+ * rest.
+ */
 function signatures({ dkim, verdict }: EvaluatedMail): ReportedMail['dkim'] {
   const organization = verdict.organizationalDomain
   const ordinal = ({ domain, result }: { domain: string; result: AuthResult }) => {
@@ -79,7 +82,7 @@ function signatures({ dkim, verdict }: EvaluatedMail): ReportedMail['dkim'] {
     }))
 }
 
-/** As JSON and PostgreSQL hold it: without NUL and halves of a pair. */
+/** The name as JSON and PostgreSQL can hold it: without NUL and lone surrogates. */
 function shortened(name: string): string {
   return name.slice(0, maxNameLength).toWellFormed().replaceAll('\0', '\ufffd')
 }

@@ -1,4 +1,4 @@
-// The one form in which the domains of a mail are asked for in DNS and compared, and what the public suffix list knows of them.
+// Gives the domains of a mail one form for DNS questions and comparisons, and consults the public suffix list about them.
 import { getDomain, getPublicSuffix } from 'tldts'
 import { parseDomain } from '../../mail/address.ts'
 
@@ -6,8 +6,8 @@ const maxNameLength = 253
 const underscored = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * The name in A-labels and lower case; null where it is none that DNS could hold mail for: an address, a name with NUL or
- * white space, an empty label. Labels with underscores, which no host has, are names all the same.
+ * The name in A-labels and lower case. Null if it cannot have mail in DNS: an address, a name with NUL or white space,
+ * an empty label. Labels with underscores, which no host has, are allowed.
  */
 export function toDnsName(given: string): string | null {
   const name = parseDomain(given)
@@ -24,17 +24,17 @@ export function fitsDns(name: string): boolean {
 
 const wholeList = { allowPrivateDomains: true, extractHostname: false }
 
-/** Whether everybody can have a name below this one, as far as the public suffix list knows. */
+/** Whether anybody can register a name below this one, by the public suffix list. */
 export function isPublicSuffix(name: string): boolean {
   return getPublicSuffix(name, wholeList) === name
 }
 
-/** The name that somebody registered for it, by the public suffix list; the name itself where that is a suffix. */
+/** The registered domain of the name, by the public suffix list. A suffix is returned as it is. */
 export function registeredDomain(name: string): string {
   return getDomain(name, wholeList) ?? name
 }
 
-/** Whether one name is the other, or below it. */
+/** Whether `name` is `parent` or below it. */
 export function isWithin(name: string, parent: string): boolean {
   return name === parent || name.endsWith(`.${parent}`)
 }

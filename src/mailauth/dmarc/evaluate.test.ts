@@ -1,4 +1,4 @@
-// DMARC as a table: the cases of the RFC's appendix with other names, policies, alignment, and what a fault leaves of it.
+// DMARC as a table: the cases of the RFC's appendix with other names, policies, alignment, and the effect of faults.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -54,7 +54,7 @@ const rows: Row[] = [
     { alignedBy: ['dkim', 'spf'] },
   ],
   ['nothing passed', 'shop.test', reject, { spf: { result: 'softfail', domain: 'shop.test' } }, nobody],
-  // RFC 9989 5.3.6: what DNS did not say of the author's own identifiers neither passes nor fails.
+  // RFC 9989 5.3.6: if DNS does not answer for the author's own identifiers, the message neither passes nor fails.
   ...(
     [
       ['SPF is not known now', { spf: later('bounce.shop.test') }, unknown],
@@ -118,7 +118,7 @@ const rows: Row[] = [
     { dkim: [pass('mail.mega.bank.test'), pass('bank.test')] },
     { ...nobody, policyDomain: 'bank.test', organizationalDomain: 'giant.bank.test' },
   ],
-  // RFC 9989 11.8: a neighbour below a suffix that does not say that it is one; and the suffix itself.
+  // RFC 9989 11.8: a neighbour below a suffix that does not declare itself a suffix, and the suffix itself.
   [
     'a neighbour below co.uk',
     'shop.co.uk',

@@ -1,4 +1,4 @@
-// DMARC (RFC 9989): whether the author's domain vouches for a message, by SPF or DKIM, and what it asks for where it does not.
+// DMARC (RFC 9989): whether the author's domain vouches for a message by SPF or DKIM, and the policy it asks for otherwise.
 import type { AuthResult } from '../../base/auth-result.ts'
 import { type Asked, type Lookup, recordLookups } from '../lookup.ts'
 import { Aligner, type Author } from './align.ts'
@@ -7,14 +7,14 @@ import { toDnsName } from './dns-name.ts'
 import type { DmarcRecord, Policy } from './record.ts'
 import { type Discovery, discoverPolicy, type RecordLookup, recordLookup } from './tree-walk.ts'
 
-/** What a check found of a domain: for SPF that of MAIL FROM, or of HELO where the path is null; for DKIM the d= tag. */
+/** The result of a check for one domain. SPF: the domain of MAIL FROM, or of HELO if the path is null. DKIM: the d= tag. */
 export interface CheckedDomain {
   result: AuthResult
   domain: string
 }
 
 export interface CheckedDomains {
-  /** Null where SPF was not checked. */
+  /** Null if SPF was not checked. */
   spf: CheckedDomain | null
   dkim: readonly CheckedDomain[]
 }
@@ -25,11 +25,11 @@ interface CheckedIdentifier {
   by: Identifier
   /** In A-labels. */
   domain: string
-  /** False where DNS does not say whether it passes. */
+  /** False if DNS does not say whether it passes. */
   isPassing: boolean
 }
 
-/** What the author's domain publishes; `policy` is null where no record was found. */
+/** The policy of the author's domain. `policy` is null if no record was found. */
 interface Published {
   domain: string
   discovery: Discovery
@@ -38,29 +38,29 @@ interface Published {
 
 export interface DmarcVerdict {
   result: 'pass' | 'fail' | 'none' | 'temperror' | 'permerror'
-  /** In words for people; it holds names in A-labels, and otherwise nothing that the message or DNS says. */
+  /** In words for people. Contains names in A-labels, and no other text of the message or of DNS. */
   reason: string
-  /** The author's domain; of several, the one that the verdict is about. Null where there is none. */
+  /** The author's domain. If there are several, the domain that the verdict is about. Null if there is none. */
   domain: string | null
-  /** Null where it could not be known now. */
+  /** Null if it is not known now. */
   organizationalDomain: string | null
   /** The domain whose record applies: the author's, its organization's, or that of the suffix above. */
   policyDomain: string | null
-  /** What that record asks for mail of this author that fails: by `p`, `sp` or `np`, one step milder under `t=y`. */
+  /** The policy that the record asks for if this author's mail fails: `p`, `sp` or `np`, one step milder under `t=y`. */
   policy: Policy | null
-  /** What is to be done with this message: `policy` where it failed and no trusted sealer vouches for it, else `none`. */
+  /** The policy to apply to this message: `policy` if it failed and no trusted sealer vouches for it, else `none`. */
   disposition: Policy
-  /** Why less is done with a message that failed than the record's own words ask for. */
+  /** Why a milder policy than the record's applies to a message that failed. */
   override: 'policy_test_mode' | 'trusted_forwarder' | null
   record: DmarcRecord | null
-  /** By what the author's domain vouches, all that do. */
+  /** All identifiers by which the author's domain vouches. */
   alignedBy: readonly Identifier[]
-  /** Where the domain asks for reports, as it wrote them. */
+  /** Destinations at which the domain asks for reports, as it wrote them. */
   rua: readonly string[]
   asked: Asked[]
 }
 
-/** Evaluates a message's DMARC at once; see `DmarcEvaluation`. Never rejects. */
+/** Evaluates the DMARC of one message in one call. See `DmarcEvaluation`. Never rejects. */
 export async function evaluateDmarc(
   lookup: Lookup,
   { from, ...checked }: CheckedDomains & { from: AuthorDomains },
@@ -69,13 +69,12 @@ export async function evaluateDmarc(
 }
 
 /**
- * One message's DMARC. A pass takes one sound From field of one domain (`from.fault` null) with which a passing SPF or
- * DKIM domain aligns. Of a From field with a fault every domain is evaluated, and the strictest policy of those that fail
- * counts (RFC 9989 11.5), or else that of one is not known now. What decides it and is not to be known now is `temperror`.
- * Asks DNS at most 58 questions, 2 for most mail.
+ * The DMARC evaluation of one message. It passes if one sound From field of one domain (`from.fault` null) aligns with a
+ * passing SPF or DKIM domain. If the From field has a fault, every domain is evaluated. The strictest policy of the
+ * failing domains counts (RFC 9989 11.5). If none fails, a domain counts whose result is not known now. The result is
+ * `temperror` if DNS cannot answer a question that decides it. Asks DNS at most 58 questions, 2 for most mail.
  *
- * The policies are asked for as soon as the author is known, so that a sender whose own names are slow to answer cannot
- * have the time run out before them.
+ * Asks for the policies as soon as the author is known. Otherwise a sender's slow names could use up the time first.
  */
 export class DmarcEvaluation {
   readonly #from: AuthorDomains
@@ -154,20 +153,23 @@ export class DmarcEvaluation {
       if (alignment.status === 'unknown') failure ??= alignment.reason
       if (alignment.status !== 'aligned') continue
       if (isPassing) aligned.add(by)
-      // RFC 9989 5.3.6: where DNS does not answer what it takes to know, the message neither passes nor fails.
+      // RFC 9989 5.3.6: if DNS does not answer a question that decides, the message neither passes nor fails.
       else failure ??= `whether ${by} passes for ${domain} is not known now`
     }
     return { alignedBy: [...aligned].sort(), failure }
   }
 
-  /** What the record says for mail of the domain; and why that is not known, where it depends on what DNS did not say. */
+  /**
+   * The record's policy for mail of the domain. `failure` says why it is not known, if it depends on an answer that DNS
+   * did not give.
+   */
   async #policyFor(
     domain: string,
     { record, policyDomain }: Extract<Discovery, { status: 'found' }>,
   ): Promise<{ asked: Policy; failure: string | null }> {
     const p = record.p ?? 'none'
     if (policyDomain === domain) return { asked: p, failure: null }
-    // RFC 9989 4.10.1: below the record's domain sp counts; np where the author's does not exist; p where they are absent.
+    // RFC 9989 4.10.1: below the record's domain sp counts, or np if the author's domain does not exist. The default is p.
     const sp = record.sp ?? p
     const np = record.np ?? sp
     const existence = np === sp ? 'exists' : await existenceOf(this.#lookup, domain)
@@ -176,7 +178,7 @@ export class DmarcEvaluation {
   }
 }
 
-/** The same verdict where a trusted sealer says that the message was authentic when it saw it: no policy is applied. */
+/** The same verdict if a trusted sealer saw the message as authentic: no policy is applied. */
 export function vouchedFor(verdict: DmarcVerdict): DmarcVerdict {
   if (verdict.disposition === 'none') return verdict
   return { ...verdict, disposition: 'none', override: 'trusted_forwarder' }
@@ -200,7 +202,7 @@ function strictest(verdicts: readonly Evaluated[], fault: string | null): Evalua
   const reason = fault ?? 'there is no author domain'
   const failed = verdicts.filter(({ result }) => result === 'fail')
   const [first] = failed.toSorted((a, b) => strictness[b.policy ?? 'none'] - strictness[a.policy ?? 'none'])
-  // RFC 9989 11.5: otherwise a second address would be a way round the policy of the first.
+  // RFC 9989 11.5: otherwise a second address would evade the policy of the first.
   const counted = first ?? verdicts.find(({ result }) => result === 'temperror')
   if (counted !== undefined) return { ...counted, reason: `${reason}; ${counted.domain}: ${counted.reason}` }
   return { ...nothing, result: 'permerror', reason, domain: verdicts[0]?.domain ?? null }
@@ -220,10 +222,10 @@ function whyNothingAligns(identifiers: readonly CheckedIdentifier[]): string {
   return 'what passed SPF or DKIM is not of its organization'
 }
 
-// RFC 9989 4.7: t=y asks for what is one level below the policy.
+// RFC 9989 4.7: t=y asks for the policy one level below.
 const milder: Record<Policy, Policy> = { reject: 'quarantine', quarantine: 'none', none: 'none' }
 
-/** Those that pass, and those of which that is not known now. */
+/** The identifiers that pass, and those whose result is not known now. */
 function identifiersOf(by: Identifier, checked: readonly CheckedDomain[]): CheckedIdentifier[] {
   const passing = domainsWith('pass', checked)
   const unknown = domainsWith('temperror', checked).filter((domain) => !passing.includes(domain))
@@ -233,7 +235,7 @@ function identifiersOf(by: Identifier, checked: readonly CheckedDomain[]): Check
   ]
 }
 
-/** The shortest names first: what an organization signs with stands near the top, and the number of walks is bounded. */
+/** Shortest names first: organizations sign with names near the top, and the number of walks is bounded. */
 function domainsWith(wanted: AuthResult, checked: readonly CheckedDomain[]): string[] {
   const domains = checked.filter(({ result }) => result === wanted).map(({ domain }) => toDnsName(domain))
   return [...new Set(domains)].filter((domain) => domain !== null).sort((a, b) => a.length - b.length)
@@ -249,12 +251,12 @@ function withoutRecord(
   return { result: 'none', reason: 'its domain publishes no DMARC record', organizationalDomain }
 }
 
-/** RFC 9989 A.4: a name exists where any record does; one question tells, for the name of an alias a second one. */
+/** RFC 9989 A.4: a name exists if any record does. One question is enough, or two if the name is an alias. */
 async function existenceOf(lookup: Lookup, domain: string): Promise<'exists' | 'absent' | 'unknown'> {
   for (const type of ['A', 'CNAME'] as const) {
     const { status } = await lookup(type, domain)
     if (status === 'temporary') return 'unknown'
-    // An alias whose target is gone is answered as if its own name did not exist; asked for itself, it is there.
+    // If the target of an alias is gone, DNS answers as if the alias did not exist. A question for CNAME finds it.
     if (status !== 'nxdomain') return 'exists'
   }
   return 'absent'

@@ -1,16 +1,16 @@
-// Takes a From field apart as readers of mail do, and notes where they could differ about whose addresses it names.
+// Parses a From field as readers of mail do, and notes ambiguities about whose addresses it names.
 import { toDnsName } from './dns-name.ts'
 
 export interface FromField {
-  /** What stands where addresses do, in order, at most 20, as written: sound or not. */
+  /** The texts at the positions of addresses, in order, at most 20, as written: sound or not. */
   addresses: string[]
-  /** Null where the field is a plain list of mailboxes, which every reader reads as the same. */
+  /** Null if the field is a plain list of mailboxes, which every reader reads in the same way. */
   fault: string | null
 }
 
 const maxAddresses = 20
 
-/** Reads the unfolded value of one field, in linear time. */
+/** Reads the unfolded value of one field. Takes linear time. */
 export function readFromField(field: string): FromField {
   return new FieldReader(field).read()
 }
@@ -20,7 +20,7 @@ class FieldReader {
   readonly #addresses: string[] = []
   #fault: string | null = null
   #at = 0
-  /** Of the mailbox that is being read: what stands outside angle brackets, comments as a space; and in them. */
+  /** The parts of the current mailbox outside (comments as a space) and inside angle brackets. */
   #words = ''
   #angle: string | null = null
   #wordsBeforeAngle = ''
@@ -46,7 +46,7 @@ class FieldReader {
     else if (character === '(') this.#skipComment()
     else if (character === '<') this.#takeAngle()
     else if (',;:'.includes(character)) {
-      // RFC 6854 2: a group may stand in From. It shows another name than that of the address.
+      // RFC 6854 2: From may contain a group. It shows another name than that of the address.
       if (character !== ',') this.#note('From has a group')
       if (character === ':') this.#words = ''
       this.#endMailbox()
@@ -70,7 +70,7 @@ class FieldReader {
       this.#skipCharacter()
     } while (depth > 0 && this.#at < this.#field.length)
     if (depth > 0) this.#note('From has a comment without its end')
-    // RFC 5322 3.2.2: a comment stands for white space, which no address has within it.
+    // RFC 5322 3.2.2: a comment counts as white space, which no address contains.
     this.#words += ' '
   }
 
@@ -121,10 +121,11 @@ const maxAddressLength = 1000
 const soundLocalPart = /^(?:[^\s"(),:;<>@[\\\]]+|"(?:[^"\\]|\\.)*")$/
 const controls = /[\x00-\x1f\x7f]/
 
-/** The domain of an address that is written as RFC 5322 3.4.1 has it, without anything obsolete; or null. */
+/** The domain of an address in the current form of RFC 5322 3.4.1. Null for any other text, obsolete forms included. */
 export function domainOf(address: string): string | null {
   if (address.length > maxAddressLength || controls.test(address)) return null
-  // Against readers that decode words where there are none: =?utf-8?q?ceo=40bank.example?=@elsewhere.example.
+  // Against readers that decode encoded words outside their allowed positions:
+  // =?utf-8?q?ceo=40bank.example?=@elsewhere.example.
   if (address.includes('=?')) return null
   const at = address.lastIndexOf('@')
   if (at < 1 || !soundLocalPart.test(address.slice(0, at))) return null
@@ -133,14 +134,14 @@ export function domainOf(address: string): string | null {
 
 const domainAfterAt = /@([^\s@<>(),;:"\\\x00-\x1f\x7f]+)/g
 
-/** Whether a name that stands before an address, outside quotes, has an address of another domain in it. */
+/** Whether the unquoted part of a display name contains an address of another domain. */
 function namesOther(words: string, domain: string): boolean {
   if (!words.includes('@')) return false
   const bare = words.replace(/"[^"]*"/g, ' ').slice(0, maxAddressLength)
   return [...bare.matchAll(domainAfterAt)].some(([, name]) => toDnsName(name!) !== domain)
 }
 
-/** Every domain that a reader may see in what stands where an address does, at most 10. */
+/** Every domain, at most 10, that a reader may see in the text at the position of an address. */
 export function possibleDomains(address: string): string[] {
   const names = [...address.slice(0, maxAddressLength).matchAll(domainAfterAt)].slice(0, 10)
   const domains = names.map(([, name]) => toDnsName(name!))

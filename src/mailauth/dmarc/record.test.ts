@@ -1,4 +1,4 @@
-// What DMARC records say, those with errors among them.
+// Parses DMARC records, also records with errors.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -26,7 +26,7 @@ const sound: [text: string, record: Partial<DmarcRecord>][] = [
   ['v=DMARC1; p=none; psd=n; t=n', { psd: 'no' }],
   ['v=DMARC1; p=reject; t=y', { p: 'reject', isTesting: true }],
   [`v=DMARC1; p=none; rua=${mailbox} ,\t${mailbox}!10m`, { rua: [mailbox, `${mailbox}!10m`] }],
-  // RFC 9989 C.5.2: tags of before are unknown ones now.
+  // RFC 9989 C.5.2: former tags count as unknown now.
   ['v=DMARC1; p=reject; pct=0; rf=afrf; ri=86400; x=y', { p: 'reject' }],
   ['v=DMARC1; p=none; rua=https://x.example/in', { rua: ['https://x.example/in'] }],
 ]

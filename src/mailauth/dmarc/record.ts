@@ -1,25 +1,25 @@
-// Reads DMARC policy records as DNS gives them: which text is one, and what each tag of it says.
+// Recognizes DMARC policy records among the texts of DNS, and reads their tags.
 
 export type Policy = 'none' | 'quarantine' | 'reject'
 export type AlignmentMode = 'relaxed' | 'strict'
 
 export interface DmarcRecord {
-  /** Null where the record asks for nothing that can be followed: DMARC is not applied. */
+  /** Null if the record asks for no policy that can be followed. Then DMARC is not applied. */
   p: Policy | null
-  /** For subdomains, and for those that do not exist; null where the record leaves them to `p`, or `np` to `sp`. */
+  /** For subdomains, and for names that do not exist. Null if the record leaves them to `p`, or `np` to `sp`. */
   sp: Policy | null
   np: Policy | null
   adkim: AlignmentMode
   aspf: AlignmentMode
-  /** Whether its domain is one below which others have domains of their own: it says yes, no, or nothing. */
+  /** Whether others have domains of their own below this one: the record says yes, no, or nothing. */
   psd: 'yes' | 'no' | 'unsaid'
-  /** `t=y`: the policy is not to be applied yet, but one level below it. */
+  /** `t=y`: apply the policy one level below. */
   isTesting: boolean
-  /** Where reports are asked to, as written there, at most 10; URIs by their syntax alone, of any scheme. */
+  /** Destinations of reports, as written, at most 10. URIs of any scheme. Only their syntax is checked. */
   rua: string[]
   /** The record as DNS gave it. */
   text: string
-  /** What of it is not understood, in words for its owner, at most 10. */
+  /** Parts of the record that are not understood, in words for its owner, at most 10. */
   faults: string[]
 }
 
@@ -28,17 +28,17 @@ const maxTags = 64
 const maxUris = 10
 const maxFaults = 10
 
-// RFC 9989 4.7: the version is the first tag, and its value is compared with its case.
+// RFC 9989 4.7: the version is the first tag, and its value is case-sensitive.
 const version = /^[ \t]*[vV][ \t]*=[ \t]*DMARC1[ \t]*(?:;|$)/
 
-/** Whether the text is a DMARC record, or means to be one: of several such, none counts. */
+/** Whether the text is a DMARC record or attempts to be one. If a name has several such texts, none counts. */
 export function isDmarcRecord(text: string): boolean {
   return version.test(text)
 }
 
 /**
- * What the record says; null where the text is none, or is longer than 4096 characters. A tag that is unknown, or whose
- * value is none of its own, is passed over; of a tag that stands twice, the first counts.
+ * Parses the record. Null if the text is no DMARC record or is longer than 4096 characters. Ignores unknown tags and
+ * invalid values. If a tag is repeated, the first one counts.
  */
 export function parseDmarcRecord(text: string): DmarcRecord | null {
   if (text.length > maxTextLength || !isDmarcRecord(text)) return null
@@ -64,7 +64,7 @@ const testWords: Record<string, 'testing' | 'applied'> = { y: 'testing', n: 'app
 
 type Tags = ReadonlyMap<string, string>
 
-// RFC 9989 4.8: values are printing characters without semicolons; a name is letters alone.
+// RFC 9989 4.8: values are printing characters without semicolons. A name has only letters.
 const tag = /^([a-zA-Z]+)[ \t]*=[ \t]*([\t\x20-\x3a\x3c-\x7e]+)$/
 
 function readTags(text: string, faults: string[]): Tags {
@@ -75,9 +75,9 @@ function readTags(text: string, faults: string[]): Tags {
     const written = part.trim()
     if (written === '') continue
     const [, name, value] = tag.exec(written) ?? []
-    // RFC 9989 4.8: syntax errors in the rest of the record are passed over.
+    // RFC 9989 4.8: syntax errors in the rest of the record are ignored.
     if (name === undefined || value === undefined) faults.push('something that is no tag')
-    // RFC 6376 3.2: a tag stands once. What follows it is an error of syntax.
+    // RFC 6376 3.2: a tag occurs once. A second one is a syntax error.
     else if (tags.has(name.toLowerCase())) faults.push(`a second ${name.toLowerCase()} tag`)
     else tags.set(name.toLowerCase(), value.trim())
   }
@@ -107,11 +107,11 @@ function readPolicies(
   const isWrong = (name: string, value: Policy | null | undefined) => tags.has(name) && value === null
   if (p && !isWrong('sp', sp) && !isWrong('np', np)) return { p, sp: sp ?? null, np: np ?? null }
   if (!tags.has('p')) faults.push('there is no p tag')
-  // RFC 9989 4.10.1: with a wrong policy, a record that asks for reports is read as p=none, and another is not applied.
+  // RFC 9989 4.10.1: with an invalid policy, a record that asks for reports means p=none. Any other record is not applied.
   return { p: rua.length > 0 ? 'none' : null, sp: null, np: null }
 }
 
-// RFC 9989 4.8: commas and exclamation marks of a URI are encoded; the size after a mark is obsolete, and part of it here.
+// RFC 9989 4.8: a URI encodes commas and exclamation marks. The obsolete size after a mark counts as part of the URI here.
 const uri =
   /^[a-zA-Z][a-zA-Z0-9+.-]*:(?:[a-zA-Z0-9\-._~:/?#[\]@$&'()*+;=]|%[0-9a-fA-F]{2})+(?:![0-9]+[kKmMgGtT]?)?$/
 

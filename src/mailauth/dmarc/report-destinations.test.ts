@@ -1,4 +1,4 @@
-// Where reports go: which URIs are addresses, and which hosts elsewhere have agreed.
+// Destinations of reports: which URIs are addresses, and which hosts elsewhere have agreed.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { temporary, zoneLookup } from '../../../tests/support/dmarc-zone.ts'

@@ -1,4 +1,4 @@
-// Where a domain's aggregate reports go: the addresses that it names, as far as their hosts agree to have them.
+// Finds the addresses that a domain names for its aggregate reports, and whose hosts agree to receive them.
 import { parseEmail } from '../../mail/address.ts'
 import type { Lookup } from '../lookup.ts'
 import { fitsDns } from './dns-name.ts'
@@ -14,15 +14,15 @@ export interface Destination {
 export interface Destinations {
   /** Each once, at most 4. */
   emails: string[]
-  /** Whether DNS did not say of one of them: asked again later, there may be more. */
+  /** Whether DNS did not answer for an address. A later call may find more. */
   isIncomplete: boolean
 }
 
 const maxDestinations = 4
 
 /**
- * The addresses among the URIs of an `rua` tag, each once and in order, at most 4. URIs of other schemes, of several
- * addresses, or of none that mail can be sent to, are passed over, as are sizes behind an exclamation mark.
+ * The addresses among the URIs of an `rua` tag, each once and in order, at most 4. Ignores other schemes, URIs with
+ * several addresses, addresses that cannot receive mail, and sizes after an exclamation mark.
  */
 export function readDestinations(rua: readonly string[]): Destination[] {
   const found = new Map<string, Destination>()
@@ -44,13 +44,13 @@ function decodePercents(encoded: string): string {
   try {
     return decodeURIComponent(encoded)
   } catch {
-    return '' // a % that begins no character: no address
+    return '' // A % that encodes no character: this is no address.
   }
 }
 
 /**
- * Those of the `rua` tag, found at `policyDomain`, that may be sent reports. An address at another organization counts
- * where that says in DNS that it takes them, and may name others of its host instead. Never rejects.
+ * Addresses of the `rua` tag, found at `policyDomain`, that may be sent reports. An address at another organization
+ * counts only if that organization agrees in DNS. It may name other addresses of its host instead. Never rejects.
  */
 export async function findDestinations(
   lookup: Lookup,
@@ -77,9 +77,9 @@ async function agreedBy(
   if (host === policyDomain) return [email]
   const organizations = await Promise.all([organizationOf(ask, policyDomain), organizationOf(ask, host)])
   if (organizations.includes(null)) return 'unknown'
-  // RFC 9990 4: within one organization nobody else has to agree.
+  // RFC 9990 4: within one organization no agreement is needed.
   if (organizations[0] === organizations[1]) return [email]
-  // RFC 9990 4: without it, anybody could have a stranger flooded with reports.
+  // RFC 9990 4: without this record, anybody could have a stranger flooded with reports.
   const name = `${policyDomain}._report._dmarc.${host}`
   if (!fitsDns(name)) return []
   const answer = await lookup('TXT', name)
@@ -93,7 +93,10 @@ async function organizationOf(ask: RecordLookup, domain: string): Promise<string
   return failure === null ? organizationalDomain(domain, found) : null
 }
 
-/** RFC 9990 4: the record that agrees may name other addresses, of the same host; one of another host undoes it. */
+/**
+ * RFC 9990 4: the agreeing record may name other addresses of the same host. An address of another host undoes the
+ * agreement.
+ */
 function overrides(records: readonly string[], { email, host }: Destination): string[] {
   const uris = records.flatMap((text) => parseDmarcRecord(text)?.rua ?? [])
   if (uris.length === 0) return [email]

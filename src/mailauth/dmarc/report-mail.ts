@@ -12,7 +12,7 @@ export interface ReportMail {
   content: Buffer
 }
 
-/** The same bytes for the same report. */
+/** The same report always gives the same bytes. */
 export async function writeReportMail(report: AggregateReport): Promise<ReportMail> {
   const { reporter, policyDomain } = report
   return {
@@ -25,7 +25,7 @@ export async function writeReportMail(report: AggregateReport): Promise<ReportMa
   }
 }
 
-/** RFC 9990 3.5.2: receiver, policy domain, begin and end, with exclamation marks between them. */
+/** RFC 9990 3.5.2: receiver, policy domain, begin and end, separated by exclamation marks. */
 function filenameOf(report: AggregateReport): string {
   const { begin, end } = periodOf(report)
   return `${report.reporter.host}!${report.policyDomain}!${begin}!${end}.xml.gz`

@@ -1,4 +1,4 @@
-// Aggregate reports: a whole one as it is written, and documents that stay well-formed whatever they are made of.
+// Aggregate reports: one complete report, and documents that stay well-formed for any content.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
@@ -163,7 +163,7 @@ test('whatever the strings, the document is well-formed and says what it was giv
   for (const [at, line] of read.entries()) {
     const names: string[] = JSON.parse(line)
     assert.equal(names.length, samples[at]!.length)
-    // A parser reads every line end as one.
+    // An XML parser normalizes every line end.
     const plain = (text: string) => text.replace(/\r\n?/g, '\n').replace(/[^\n -~]/g, '')
     for (const [index, name] of names.entries()) {
       const given = samples[at]![index]!.slice(0, 500)

@@ -1,58 +1,58 @@
-// Writes aggregate reports (RFC 9990): one domain's policy and what became of the mail in its name, as an XML document.
+// Writes aggregate reports (RFC 9990): one domain's policy and the results of the mail in its name, as an XML document.
 import { createHash } from 'node:crypto'
 import type { AuthResult } from '../../base/auth-result.ts'
 import { counted } from '../../base/counted.ts'
 import type { DmarcRecord, Policy } from './record.ts'
 
-/** The policy that mail was evaluated by, as a report tells it. */
+/** The policy that mail was evaluated by, as a report shows it. */
 export type PublishedPolicy = Pick<DmarcRecord, 'sp' | 'np' | 'adkim' | 'aspf' | 'isTesting'> & { p: Policy }
 
-/** What all mails of a row have in common. */
+/** The fields that all mails of a row share. */
 export interface ReportedMail {
   sourceIp: string
   /** The author's domain. */
   headerFrom: string
-  /** The domain of MAIL FROM; empty for the null path. */
+  /** The domain of MAIL FROM. Empty for the null path. */
   envelopeFrom: string
-  /** What was done: `pass` with mail that passed under a policy, `none` where nothing was to be done. */
+  /** The applied policy: `pass` for mail that passed under a policy, `none` if nothing had to be done. */
   disposition: Policy | 'pass'
-  /** By what the author's domain vouches. */
+  /** Identifiers by which the author's domain vouches. */
   alignedBy: readonly ('dkim' | 'spf')[]
   override: 'policy_test_mode' | 'trusted_forwarder' | 'local_policy' | null
-  /** At most 10, those that count first. */
+  /** At most 10, the most relevant first. */
   dkim: readonly { domain: string; selector: string; result: AuthResult }[]
   spf: { domain: string; result: AuthResult } | null
 }
 
 export interface AggregateReport {
-  /** The host that received the mail, and whom to write to about the report. */
+  /** The host that received the mail, and the address for questions about the report. */
   reporter: { host: string; email: string }
   policyDomain: string
   policy: PublishedPolicy
-  /** Midnight UTC, at which the day of the report begins. */
+  /** Midnight UTC, the beginning of the report's day. */
   dayStart: Date
   /** At least one. */
   rows: readonly { mail: ReportedMail; count: number }[]
-  /** How many mails of that day are in none of the rows, because there would be too many. */
+  /** Number of that day's mails that are in no row because there would be too many rows. */
   omitted: number
 }
 
 const maxTextLength = 500
 const daySeconds = 86_400
 
-/** RFC 9990 3.5.1: unique among the reports to the domain; the same for the same day, however often it is sent. */
+/** RFC 9990 3.5.1: unique among the reports to the domain. Stays the same for the same day, however often it is sent. */
 export function reportIdOf({ reporter, policyDomain, dayStart }: AggregateReport): string {
   const digest = createHash('sha256').update(`${policyDomain} ${reporter.host}`).digest('hex').slice(0, 12)
   return `${dayStart.toISOString().slice(0, 10)}.${digest}@${reporter.host}`
 }
 
-/** First and last second of the report's day, since 1970. */
+/** First and last second of the report's day, in seconds since 1970. */
 export function periodOf({ dayStart }: AggregateReport): { begin: number; end: number } {
   const begin = Math.floor(dayStart.getTime() / 1000)
   return { begin, end: begin + daySeconds - 1 }
 }
 
-/** The document, well-formed whatever strings it is given, each of which is cut at 500 characters. */
+/** The document, well-formed for any strings. Each string is cut at 500 characters. */
 export function writeReportXml(report: AggregateReport): string {
   const root = element('feedback', [
     text('version', '1.0'),
@@ -82,7 +82,7 @@ function metadata(report: AggregateReport): string {
   ])
 }
 
-// RFC 9990 3.1.1.5: tags that the record leaves out have the values that they are read with.
+// RFC 9990 3.1.1.5: a tag that the record leaves out is reported with its default value.
 function published({ policyDomain, policy }: AggregateReport): string {
   const sp = policy.sp ?? policy.p
   return element('policy_published', [
@@ -102,7 +102,7 @@ function record(mail: ReportedMail, count: number): string {
     element('row', [text('source_ip', mail.sourceIp), text('count', `${count}`), evaluated(mail)]),
     element('identifiers', [
       text('header_from', mail.headerFrom),
-      // RFC 9990 3.1.1.10: it is there and empty for a null reverse path.
+      // RFC 9990 3.1.1.10: the element is present and empty for a null reverse path.
       text('envelope_from', mail.envelopeFrom),
     ]),
     element('auth_results', [
@@ -143,7 +143,7 @@ const entities: Record<string, string> = {
   '"': '&quot;',
   "'": '&apos;',
 }
-// What XML 1.0 has no way to write: controls, halves of a pair, and two that are no characters.
+// Characters that XML 1.0 cannot contain: controls, lone surrogates, and two noncharacters.
 const unwritable = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]/g
 
 function escaped(value: string): string {

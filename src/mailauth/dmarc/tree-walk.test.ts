@@ -1,4 +1,4 @@
-// What the tree walk asks, whose policy it finds, and up to which name a domain is one organization's.
+// The questions of the tree walk, the policy that it finds, and the domain at which an organization begins.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -18,10 +18,10 @@ type Row = [
 ]
 
 const rows: Row[] = [
-  // Nothing is published: the public suffix list says it.
+  // Without any record, the public suffix list decides.
   ['a.mail.example.com', {}, 'example.com', null],
   ['shop.example.co.uk', {}, 'example.co.uk', null],
-  // The longest of several organizations' records, and the shortest.
+  // The longest and the shortest of several organizations' records.
   ['a.mail.example.com', { 'mail.example.com': plain, 'example.com': plain }, 'example.com', 'example.com'],
   ['a.mail.example.com', { 'mail.example.com': plain }, 'mail.example.com', 'mail.example.com'],
   [
@@ -30,7 +30,7 @@ const rows: Row[] = [
     'example.com',
     'mail.example.com',
   ],
-  // Records that say where an organization begins.
+  // Records that declare where an organization begins.
   [
     'a.mail.example.com',
     { 'mail.example.com': organization, 'example.com': plain },
@@ -44,18 +44,18 @@ const rows: Row[] = [
     ...(['mail.example.com', 'a.mail.example.com'] as const),
   ],
   ['bank.example', { 'bank.example': suffix }, 'bank.example', 'bank.example'],
-  // A suffix that publishes a record without saying that it is one.
+  // A suffix whose record does not declare it a suffix.
   ['shop.co.uk', { 'co.uk': plain }, 'shop.co.uk', 'co.uk'],
   ['shop.co.uk', { 'co.uk': plain, 'shop.co.uk': plain }, 'shop.co.uk', 'shop.co.uk'],
   ['a.shop.co.uk', { 'co.uk': plain, uk: plain }, 'shop.co.uk', 'co.uk'],
   ['co.uk', { 'co.uk': plain }, 'co.uk', 'co.uk'],
   ['me.github.io', { 'github.io': plain }, 'me.github.io', 'github.io'],
   ['me.github.io', { 'github.io': organization }, 'github.io', 'github.io'],
-  // Several records are none, and what is no record does not count.
+  // Several records count as none. A text that is no record does not count.
   ['example.com', { 'example.com': [plain, plain] }, 'example.com', null],
   ['example.com', { 'example.com': ['v=spf1 -all', plain, 'v=DMARC2'] }, 'example.com', 'example.com'],
   ['a.example.com', { 'a.example.com': [plain, suffix], 'example.com': plain }, 'example.com', 'example.com'],
-  // Eight labels, and more.
+  // Eight labels, and more than eight.
   ['1.2.3.4.5.6.example.com', { '2.3.4.5.6.example.com': plain }, ...twice('2.3.4.5.6.example.com')],
   ['0.1.2.3.4.5.6.example.com', { '1.2.3.4.5.6.example.com': plain }, 'example.com', null],
   ['0.1.2.3.4.5.6.example.com', { '3.4.5.6.example.com': plain }, ...twice('3.4.5.6.example.com')],

@@ -1,35 +1,35 @@
-// The DNS tree walk of RFC 9989: whose policy is that of a domain, and up to which name it is one organization's.
+// The DNS tree walk of RFC 9989: finds the policy that applies to a domain, and its organizational domain.
 import type { Lookup } from '../lookup.ts'
 import { fitsDns, isPublicSuffix, isWithin, registeredDomain } from './dns-name.ts'
 import { type DmarcRecord, isDmarcRecord, parseDmarcRecord } from './record.ts'
 
-/** What is published at one name. */
+/** The DMARC record of one name. */
 export type Published =
   | { status: 'found'; record: DmarcRecord }
   | { status: 'absent' }
   | { status: 'temporary'; reason: string }
 
-/** Answers for a name what is published at `_dmarc` below it. */
+/** Finds the record at `_dmarc` below the name. */
 export type RecordLookup = (name: string) => Promise<Published>
 
 export interface FoundRecord {
-  /** The name that it was published for, without `_dmarc`. */
+  /** The name that publishes the record, without `_dmarc`. */
   domain: string
   record: DmarcRecord
 }
 
-/** What is known of a domain's place in the tree. */
+/** The records that a walk found. */
 export interface Walk {
   /** From the longest name to the shortest. */
   found: FoundRecord[]
-  /** Why the walk ended before its end; null where it did not. */
+  /** Why the walk stopped early. Null if it reached its end. */
   failure: string | null
 }
 
-// RFC 9989 4.10: of a name with eight labels or more, the second question is about its last seven.
+// RFC 9989 4.10: for a name with eight labels or more, the second question is about its last seven.
 const maxLabelsAfterFirst = 7
 
-/** Asks each name once, however many walks pass it. */
+/** Asks for each name once, however many walks need it. */
 export function recordLookup(lookup: Lookup): RecordLookup {
   const known = new Map<string, Promise<Published>>()
   return (name) => {
@@ -47,15 +47,15 @@ async function askFor(lookup: Lookup, name: string): Promise<Published> {
   if (!fitsDns(asked)) return { status: 'absent' }
   const answer = await lookup('TXT', asked)
   if (answer.status === 'temporary') return answer
-  // RFC 9989 4.10: what does not begin with the version is no record; of several records, none counts.
+  // RFC 9989 4.10: a text that does not begin with the version is no record. Of several records, none counts.
   const texts = answer.status === 'ok' ? answer.records.filter(isDmarcRecord) : []
   const record = texts.length === 1 ? parseDmarcRecord(texts[0]!) : null
   return record === null ? { status: 'absent' } : { status: 'found', record }
 }
 
 /**
- * The records at the domain and above it, in at most eight questions, one after the other: a record that says whether its
- * domain is a public suffix ends the walk, and so does an answer that cannot be had now.
+ * The records at the domain and above it. Asks at most eight questions, one after the other. The walk ends at a record
+ * that says whether its domain is a public suffix, or at an answer that DNS cannot give now.
  */
 export async function walkTree(ask: RecordLookup, domain: string): Promise<Walk> {
   const found: FoundRecord[] = []
@@ -69,7 +69,7 @@ export async function walkTree(ask: RecordLookup, domain: string): Promise<Walk>
   return { found, failure: null }
 }
 
-/** The names that a walk from the domain goes through, the domain first. */
+/** The names of a walk from the domain, beginning with the domain. */
 function namesOf(domain: string): string[] {
   const labels = domain.split('.')
   const above = labels.slice(1).slice(-maxLabelsAfterFirst)
@@ -77,12 +77,12 @@ function namesOf(domain: string): string[] {
 }
 
 /**
- * The organizational domain, of a walk from `start` that came to its end: by its records, and where there are none by the
- * public suffix list.
+ * The organizational domain after a complete walk from `start`. It follows from the records, or from the public suffix
+ * list if there are none.
  */
 export function organizationalDomain(start: string, found: readonly FoundRecord[]): string {
   for (const { domain, record } of found) {
-    // RFC 9989 4.10.2: with psd=n it is this one, with psd=y the one a label below, unless the walk began there.
+    // RFC 9989 4.10.2: psd=n means this domain, psd=y the domain one label below, unless the walk began there.
     if (record.psd === 'no') return domain
     if (domain !== start && isSuffix(domain, record)) return childTowards(start, domain)
   }
@@ -90,8 +90,8 @@ export function organizationalDomain(start: string, found: readonly FoundRecord[
   return found.at(-1)?.domain ?? registeredDomain(start)
 }
 
-// QUIRK: a registry that publishes a record without a psd tag would make its customers one organization, each of which
-// could send in the name of any other (RFC 9989 11.8). Where the record says nothing, the public suffix list does.
+// QUIRK: a registry may publish a record without a psd tag. Its customers would then be one organization, and could send
+// in each other's names (RFC 9989 11.8). If the record does not say, the public suffix list decides.
 function isSuffix(domain: string, { psd }: DmarcRecord): boolean {
   return psd === 'yes' || (psd === 'unsaid' && isPublicSuffix(domain))
 }
@@ -101,21 +101,18 @@ function childTowards(start: string, parent: string): string {
   return start.split('.').slice(-labels).join('.')
 }
 
-/** Whose policy is that of an author's domain. */
+/** The record that gives the policy of an author's domain. */
 export type Discovery =
   | { status: 'found'; policyDomain: string; record: DmarcRecord; organization: Organization }
   | { status: 'absent'; organizationalDomain: string }
   | { status: 'temporary'; reason: string }
 
-/** The organizational domain; where the walk failed, a name that it is at or below, and why. */
+/** The organizational domain. If the walk failed: a name that it equals or is below, and the reason. */
 export type Organization =
   | { status: 'known'; domain: string }
   | { status: 'temporary'; within: string; reason: string }
 
-/**
- * RFC 9989 4.10.1: the record of the author's domain, or else that of its organizational domain, or else that of the
- * public suffix above.
- */
+/** RFC 9989 4.10.1: the author's record, else its organizational domain's, else that of the public suffix above. */
 export async function discoverPolicy(ask: RecordLookup, domain: string): Promise<Discovery> {
   const { found, failure } = await walkTree(ask, domain)
   const own = found[0]?.domain === domain ? found[0] : null

@@ -1,4 +1,4 @@
-// SPF as a receiver asks for it: identities, limits, deadlines, and what hostile records come to.
+// SPF as a receiver asks for it: identities, limits, deadlines, and the results of hostile records.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lookupIn, zoneOf } from '../../../tests/support/zone.ts'
@@ -103,7 +103,7 @@ for (const helo of [
   })
 }
 
-/** The same with every question counted, those asked again too. */
+/** The same, counting every question, repeated ones too. */
 function counting(lookup: Lookup): { lookup: Lookup; count(): number } {
   let count = 0
   return {
@@ -157,7 +157,7 @@ const hostile: [string, Names, string][] = [
   ],
 ]
 
-// The record itself; for each of 10 terms a question, and one for each of 10 names; an explanation with its 11 names.
+// The record: 1. Each of 10 terms: 1, and 1 for each of 10 names. The explanation: 1, and 11 for its names.
 const maxQuestions = 1 + 10 * 11 + 1 + 11
 
 for (const [what, names, result] of hostile) {

@@ -1,4 +1,4 @@
-// check_host() of RFC 7208 4: a client's address against the record of a domain, and those that it refers to.
+// check_host() of RFC 7208 4: checks a client's address against a domain's record, and the records that it refers to.
 
 import { type IpBytes, isInNetwork, parseIp, reverseParts, writeIp } from '../ip-network.ts'
 import type { Lookup } from '../lookup.ts'
@@ -9,18 +9,18 @@ import { type Directive, type Mechanism, parseSpfRecord, type SpfRecord, selectS
 export type SpfResult = Directive['result'] | 'none' | 'temperror' | 'permerror'
 
 export interface SpfLimits {
-  /** Of terms that ask DNS, in all records together: include, a, mx, ptr, exists, redirect; and the first %{p}. */
+  /** Terms that ask DNS, in all records together: include, a, mx, ptr, exists, redirect, and the first %{p}. */
   terms: number
-  /** Of such terms for which DNS has no such name, or no such record. */
+  /** Terms that ask DNS for a name or a record that does not exist. */
   voids: number
-  /** Of the hosts of one mx, and of the names that the client's address has. */
+  /** Hosts of one mx, and names of the client's address. */
   names: number
 }
 
 // RFC 7208 4.6.4: 10 terms, 2 void look-ups, and 10 names.
 export const spfLimits: SpfLimits = { terms: 10, voids: 2, names: 10 }
 
-/** What is asked for one sender, and what was used of the limits. */
+/** The state of one check: its look-ups, its limits, and how much of them is used. */
 export interface SpfCheck {
   readonly lookup: Lookup
   readonly limits: SpfLimits
@@ -31,7 +31,7 @@ export interface SpfCheck {
   readonly at: Date
   terms: number
   voids: number
-  /** The names of the client that have its address, once they were asked for. */
+  /** The client's confirmed names, once they were asked for. */
   clientNames: Promise<readonly string[]> | null
 }
 
@@ -39,13 +39,13 @@ export interface SpfOutcome {
   result: SpfResult
   /** In a sentence. */
   reason: string
-  /** The term that matched; null where none did. */
+  /** The term that matched. Null if none did. */
   mechanism: string | null
-  /** Where the domain in whose record it was explains a fail; null where it does not. */
+  /** The exp= target of a record that gives a fail, and the record's domain. Otherwise null. */
   explanation: { domain: string; pieces: MacroString } | null
 }
 
-/** Why there is no answer. */
+/** The error that prevents a result. */
 interface SpfError {
   result: 'temperror' | 'permerror'
   reason: string
@@ -59,12 +59,12 @@ export async function evaluateSpf(check: SpfCheck, domain: string): Promise<SpfO
   if ('result' in found) return outcome(found)
   for (const directive of found.directives) {
     const testing = testMechanism(check, directive.mechanism, domain)
-    // Most terms are networks: they are compared at once.
+    // Most terms are networks, which need no look-up and no promise.
     const tested = testing instanceof Promise ? await testing : testing
     if (tested === 'match') return matched(check, directive, found, domain)
     if (tested !== 'mismatch') return outcome(tested)
   }
-  // RFC 7208 6.1: redirect counts where no mechanism matches, wherever it stands.
+  // RFC 7208 6.1: redirect applies if no mechanism matches, at any position in the record.
   if (found.redirect !== null) return redirect(check, found.redirect, domain)
   return outcome({
     result: 'neutral',
@@ -99,14 +99,14 @@ async function findRecord(
   lookup: Lookup,
   domain: string,
 ): Promise<SpfRecord | SpfError | { result: 'none'; reason: string }> {
-  // RFC 7208 4.3: what is no name of several labels has no record.
+  // RFC 7208 4.3: only a name of several labels can have a record.
   if (!domain.includes('.') || !isName(domain))
     return { result: 'none', reason: 'there is no domain name that could have an SPF record' }
   const answer = await lookup('TXT', domain)
   if (answer.status === 'temporary') return unknown('TXT', domain, answer.reason)
   const texts = answer.status === 'ok' ? selectSpfRecords(answer.records) : []
   if (texts.length === 0) return { result: 'none', reason: `${domain} has no SPF record` }
-  // RFC 7208 4.5: more than one record is an error, even where they are the same.
+  // RFC 7208 4.5: more than one record is an error, even if they are the same.
   if (texts.length > 1) return { result: 'permerror', reason: `${domain} has ${texts.length} SPF records` }
   const parsed = parseSpfRecord(texts[0]!)
   if (parsed.status === 'ok') return parsed.record
@@ -123,7 +123,7 @@ async function redirect(check: SpfCheck, pieces: MacroString, domain: string): P
   const target = await findTarget(check, pieces, domain)
   if (typeof target === 'object' && target !== null) return outcome(target)
   const redirected = target === null ? null : await evaluateSpf(check, target)
-  // RFC 7208 6.1: without a record there, or with a malformed name, the result is "permerror" rather than "none".
+  // RFC 7208 6.1: if the target has no record or a malformed name, the result is "permerror" rather than "none".
   if (redirected !== null && redirected.result !== 'none') return redirected
   return outcome({
     result: 'permerror',
@@ -131,13 +131,13 @@ async function redirect(check: SpfCheck, pieces: MacroString, domain: string): P
   })
 }
 
-// RFC 7208 4.6.4: "permerror" for more terms than the limit; one of them is used up.
+// RFC 7208 4.6.4: counts a term. "permerror" for more terms than the limit.
 function spendTerm(check: SpfCheck): SpfError | null {
   if (++check.terms <= check.limits.terms) return null
   return { result: 'permerror', reason: `more than ${check.limits.terms} terms ask DNS` }
 }
 
-// RFC 7208 4.6.4: terms for which DNS has nothing are counted too, for they are a way to have others flooded.
+// RFC 7208 4.6.4: terms without an answer in DNS are limited too, because they can flood others with queries.
 function spendVoid(check: SpfCheck): SpfError | 'mismatch' {
   if (++check.voids <= check.limits.voids) return 'mismatch'
   return { result: 'permerror', reason: `DNS has nothing for more than ${check.limits.voids} terms` }
@@ -160,7 +160,7 @@ async function testByDns(
   const target = mechanism.target ? await findTarget(check, mechanism.target, domain) : domain
   if (target !== null && typeof target === 'object') return target
   if (mechanism.name === 'include') return testInclude(check, mechanism.target, target, domain)
-  // RFC 7208 4.8: what a name that cannot exist means is undefined; here it is one that does not exist.
+  // RFC 7208 4.8: the meaning of an impossible name is undefined. Here it means a name that does not exist.
   if (target === null) return 'mismatch'
   if (mechanism.name === 'exists') return testExists(check, target)
   if (mechanism.name === 'ptr') return testPtr(check, target)
@@ -168,14 +168,14 @@ async function testByDns(
   return mechanism.name === 'a' ? testA(check, target, prefixBits) : testMx(check, target, prefixBits)
 }
 
-// RFC 7208 5.2: a pass there is a match here; errors there, and no record, are errors here.
+// RFC 7208 5.2: a pass of the included record is a match. Its errors, or no record, are errors here.
 async function testInclude(
   check: SpfCheck,
   pieces: MacroString,
   target: string | null,
   domain: string,
 ): Promise<Tested> {
-  // RFC 8616 4: a term with the local part in it matches nothing where that is not ASCII.
+  // RFC 8616 4: a term that contains a non-ASCII local part matches nothing.
   if (target === null && isBeyondAscii(check, pieces)) return 'mismatch'
   const included = target === null ? null : await evaluateSpf(check, target)
   if (included === null || included.result === 'none')
@@ -212,7 +212,7 @@ async function testMx(check: SpfCheck, target: string, prefixBits: number): Prom
   if (answer.records.length > check.limits.names)
     return { result: 'permerror', reason: `${target} has more than ${check.limits.names} mail hosts` }
   const hosts = answer.records.map(({ exchange }) => exchange.replace(/\.$/, '').toLowerCase()).filter(isName)
-  // All at once: one after the other they would outlast the deadline where DNS is slow.
+  // All at once: one after the other they would exceed the deadline if DNS is slow.
   const tested = await Promise.all(hosts.map((host) => testAddresses(check, host, prefixBits)))
   const decisive = tested.find((one) => one !== 'mismatch' && one !== 'void')
   if (decisive !== undefined) return decisive as Tested
@@ -220,25 +220,25 @@ async function testMx(check: SpfCheck, target: string, prefixBits: number): Prom
 }
 
 async function testExists(check: SpfCheck, target: string): Promise<Tested> {
-  // RFC 7208 5.7: the type is A, also for clients with IPv6.
+  // RFC 7208 5.7: the type is A, also for IPv6 clients.
   const answer = await check.lookup('A', target)
   if (answer.status === 'temporary') return unknown('A', target, answer.reason)
   return answer.status === 'ok' ? 'match' : spendVoid(check)
 }
 
 async function testPtr(check: SpfCheck, target: string): Promise<Tested> {
-  // RFC 7208 5.5: a DNS error only makes it fail to match, and names beyond the tenth are passed over.
+  // RFC 7208 5.5: on a DNS error the term does not match. Names beyond the tenth are ignored.
   const names = await namesOfClient(check)
   return names.some((name) => name === target || name.endsWith(`.${target}`)) ? 'match' : 'mismatch'
 }
 
-/** Asked for once in a check, by a ptr or by a %{p}. */
+/** Asks once per check, for a ptr or a %{p}. */
 export function namesOfClient(check: SpfCheck): Promise<readonly string[]> {
   check.clientNames ??= confirmNames(check.lookup, check.ip, check.limits.names).then(({ names }) => names)
   return check.clientNames
 }
 
-/** The name that a term means for this sender; null where it means none that DNS could have. */
+/** The name that a term asks for with this sender. Null if DNS could not have it. */
 async function findTarget(
   check: SpfCheck,
   pieces: MacroString,
@@ -247,10 +247,10 @@ async function findTarget(
   const literal = literalName(pieces)
   if (literal !== undefined) return literal
   const asksForNames = usesLetter(pieces, 'p')
-  // RFC 7208 4.6.4: %{p} counts as a term that asks DNS; what it asked is known from then on.
+  // RFC 7208 4.6.4: %{p} counts as a term that asks DNS. Its answer is kept for the rest of the check.
   const spent = asksForNames && check.clientNames === null ? spendTerm(check) : null
   if (spent) return spent
-  // RFC 8616 4: DNS has no name for a local part that is not ASCII.
+  // RFC 8616 4: DNS has no name for a non-ASCII local part.
   if (isBeyondAscii(check, pieces)) return null
   return expandName(pieces, await macroValues(check, pieces, domain))
 }
@@ -259,7 +259,7 @@ function isBeyondAscii({ sender }: SpfCheck, pieces: MacroString): boolean {
   return /[^\x00-\x7f]/.test(sender.localPart) && usesLetter(pieces, 'sl')
 }
 
-/** What the macros mean in a record of `domain`. The names of the client are asked for only where `pieces` need them. */
+/** The values of macros in a record of `domain`. Asks for the client's names only if `pieces` need them. */
 export async function macroValues(
   check: SpfCheck,
   pieces: MacroString,
@@ -272,7 +272,7 @@ export async function macroValues(
     l: sender.localPart,
     o: sender.domain,
     d: domain,
-    // RFC 7208 7.3: IPv6 addresses are written digit by digit; in capitals, as the published suite has them.
+    // RFC 7208 7.3: IPv6 addresses are written digit by digit, in capitals as in the published suite.
     i: reverseParts(ip).join('.').toUpperCase(),
     p: chooseName(names, domain),
     v: ip.length === 4 ? 'in-addr' : 'ip6',

@@ -1,4 +1,4 @@
-// Macros of SPF: the RFC's own examples, transformations, and what a bomb comes to.
+// SPF macros: the RFC's own examples, transformations, and the effect of a macro bomb.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { expandName, expandText, type MacroValues, parseDomainSpec, parseExplanation } from './macro.ts'
@@ -17,7 +17,7 @@ const values: MacroValues = {
   t: '1795251907',
 }
 
-// RFC 7208 7.4, and beyond it what its grammar allows.
+// RFC 7208 7.4, and other forms that its grammar allows.
 const texts: [string, string][] = [
   ['%{s}', 'strong-bad@email.example.com'],
   ['%{o}', 'email.example.com'],

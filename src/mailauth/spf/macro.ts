@@ -1,4 +1,4 @@
-// Macros of SPF (RFC 7208 7): read once with the record, expanded for a sender, bounded whatever they ask for.
+// SPF macros (RFC 7208 7): parsed once with the record, expanded for a sender, within bounds for any record.
 
 export type MacroLetter = 's' | 'l' | 'o' | 'd' | 'i' | 'p' | 'h' | 'c' | 'r' | 't' | 'v'
 
@@ -6,40 +6,40 @@ interface Macro {
   letter: MacroLetter
   /** Whether the value is escaped as in a URL. */
   isEscaped: boolean
-  /** How many parts are kept, from the right. */
+  /** Number of parts kept, from the right. */
   parts: number
   isReversed: boolean
-  /** What separates parts, each character on its own. */
+  /** The characters that separate parts. */
   delimiters: string
 }
 
-/** Text, and macros in it. */
+/** Text and macros. */
 export type MacroString = readonly (string | Macro)[]
 
-/** What each letter stands for. */
+/** The value of each macro letter. */
 export type MacroValues = Readonly<Record<MacroLetter, string>>
 
-// RFC 7208 7.1: macro-expand, or macro-literal, which is visible US-ASCII but "%"; explanations have spaces as well.
+// RFC 7208 7.1: macro-expand, or macro-literal, which is visible US-ASCII except "%". Explanations contain spaces as well.
 const token = /%\{([slodiphcrtv])(\d*)(r?)([.+,/_=-]*)\}|%([%_-])|([\x21-\x24\x26-\x7e]+)|( +)/iy
 const escapes: Record<string, string> = { '%': '%', _: ' ', '-': '%20' }
 
 interface Read {
   pieces: (string | Macro)[]
-  /** Whether the last of it was a macro-expand. */
+  /** Whether the last piece is a macro-expand. */
   endsInMacro: boolean
 }
 
-/** The value of a modifier that is not known, which holds no spaces, or null where it is malformed. */
+/** Parses the value of an unknown modifier, which contains no spaces. Null if it is malformed. */
 export function parseMacroString(text: string): MacroString | null {
   return readTerm(text)?.pieces ?? null
 }
 
-/** The text of an explanation, which has spaces and every letter, or null where it is malformed. */
+/** Parses an explanation, which may contain spaces and every letter. Null if it is malformed. */
 export function parseExplanation(text: string): MacroString | null {
   return readPieces(text)?.pieces ?? null
 }
 
-/** A name with macros in it, without spaces, or null where it is malformed. */
+/** Parses a name with macros, without spaces. Null if it is malformed. */
 export function parseDomainSpec(text: string): MacroString | null {
   const read = readTerm(text)
   // RFC 7208 7.1: domain-end = ( "." toplabel [ "." ] ) / macro-expand
@@ -55,7 +55,7 @@ function readTerm(text: string): Read | null {
 function endsInTopLabel(text: string): boolean {
   const name = text.replace(/\.$/, '')
   const label = name.slice(name.lastIndexOf('.') + 1)
-  // RFC 7208 7.1: a toplabel has a letter or a hyphen in it, which stands at neither end.
+  // RFC 7208 7.1: a toplabel contains a letter or a hyphen. It neither begins nor ends with a hyphen.
   return (
     label.length < name.length && /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/i.test(label) && /[a-z-]/i.test(label)
   )
@@ -75,7 +75,7 @@ function readPieces(text: string): Read | null {
       continue
     }
     const parts = digits === '' ? Number.POSITIVE_INFINITY : Number(digits)
-    // RFC 7208 7.3: a number of parts must not be zero.
+    // RFC 7208 7.3: the number of parts must not be zero.
     if (parts === 0) return null
     const lower = letter.toLowerCase() as MacroLetter
     const isEscaped = letter !== lower
@@ -90,7 +90,7 @@ function readPieces(text: string): Read | null {
   return read
 }
 
-/** Whether a macro is one of `wanted`. */
+/** Whether a macro has one of the `wanted` letters. */
 export function usesLetter(pieces: MacroString, wanted: string): boolean {
   return pieces.some((piece) => typeof piece !== 'string' && wanted.includes(piece.letter))
 }
@@ -98,8 +98,8 @@ export function usesLetter(pieces: MacroString, wanted: string): boolean {
 const maxNameChars = 253
 
 /**
- * The name that a domain-spec means, in lower case without its trailing dot, or null where it is none that DNS could be
- * asked for. It is made from its end, and no further than counts: thousands of macros cost no more than a few.
+ * The expanded name of a domain-spec, in lower case without its trailing dot. Null if DNS could not be asked for it.
+ * Expands from the end, and only as far as the name can reach: thousands of macros cost no more than a few.
  */
 export function expandName(pieces: MacroString, values: MacroValues): string | null {
   let text = ''
@@ -113,25 +113,25 @@ function toName(text: string): string | null {
   return isName(name) ? name : null
 }
 
-/** The same for one without macros, as nearly all are; undefined where there are some. */
+/** The same for a domain-spec without macros, as nearly all are. Undefined if it has macros. */
 export function literalName(pieces: MacroString): string | null | undefined {
   return pieces.every((piece) => typeof piece === 'string') ? toName(pieces.join('')) : undefined
 }
 
-// RFC 7208 7.3: of a name of more than 253 characters labels are removed on the left until it fits.
+// RFC 7208 7.3: a name of more than 253 characters loses labels on the left until it fits.
 function truncate(name: string): string {
   if (name.length <= maxNameChars) return name
   const dot = name.indexOf('.', name.length - maxNameChars - 1)
   return dot < 0 ? '' : name.slice(dot + 1)
 }
 
-/** Whether DNS can be asked for it. Macros bring in what senders wrote: controls and characters beyond ASCII do not pass. */
+/** Whether DNS can be asked for it. Macros insert text of senders, so controls and non-ASCII characters are refused. */
 export function isName(name: string): boolean {
   if (name.length > maxNameChars || !/^[\x20-\x7e]+$/.test(name)) return false
   return name.split('.').every((label) => label !== '' && label.length <= 63)
 }
 
-/** The text of an explanation, cut where it is longer than `maxChars`. */
+/** Expands an explanation, cut to `maxChars`. */
 export function expandText(pieces: MacroString, values: MacroValues, maxChars: number): string {
   let text = ''
   for (const piece of pieces) {
@@ -147,7 +147,7 @@ function expand(piece: string | Macro, values: MacroValues): string {
   return piece.isEscaped ? escapeAsUrl(value) : value
 }
 
-// RFC 7208 7.3: the value is split at the delimiters, reversed, cut to its parts on the right, and joined with dots.
+// RFC 7208 7.3: splits the value at the delimiters, reverses it, keeps its parts on the right, and joins them with dots.
 function transform(value: string, { parts, isReversed, delimiters }: Macro): string {
   if (delimiters === '' && !isReversed && parts === Number.POSITIVE_INFINITY) return value
   const separators = delimiters === '' ? '.' : delimiters
@@ -163,7 +163,7 @@ function transform(value: string, { parts, isReversed, delimiters }: Macro): str
   return split.slice(-Math.min(parts, split.length)).join('.')
 }
 
-// RFC 7208 7.3: what is not unreserved (RFC 3986) is escaped, as UTF-8.
+// RFC 7208 7.3: characters that are not unreserved (RFC 3986) are escaped, as UTF-8.
 function escapeAsUrl(value: string): string {
   return value.replace(/[^A-Za-z0-9._~-]+/g, (run) =>
     Buffer.from(run).toString('hex').toUpperCase().replace(/../g, '%$&'),

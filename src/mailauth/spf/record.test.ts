@@ -1,4 +1,4 @@
-// What an SPF record says, and what makes all of it void.
+// Parses SPF records, and checks which errors make a whole record void.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseSpfRecord, selectSpfRecords } from './record.ts'
