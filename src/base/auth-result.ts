@@ -1,6 +1,6 @@
 // The results that a check of a received mail can have (RFC 8601 2.7).
 
-/** Each check has those of them that its RFC knows. */
+/** Each check uses the results that its RFC defines. */
 export const authResults = [
   'pass',
   'fail',

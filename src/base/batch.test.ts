@@ -1,4 +1,4 @@
-// Batches: when they leave, what fails of them, and how much may wait.
+// Batches: when they are flushed, how failures reach their rows, and how many rows may wait.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,25 +1,25 @@
-// Group commit: what arrives while a batch is in flight makes the next one.
+// Group commit: rows that arrive while a batch is in flight form the next batch.
 import { meters } from './meters.ts'
 
 export interface BatchOptions<Row, Result> {
-  /** What its measurements are called. */
+  /** Label of its metrics. */
   name: string
-  /** Writes the rows and returns one result a row, in order. A rejection reaches every row of the batch. */
+  /** Writes the rows and returns one result per row, in order. A rejection reaches every row of the batch. */
   flush: (rows: Row[]) => Promise<Result[]>
-  /** Bytes that a row weighs; a batch stops growing past `maxBytes`. */
+  /** Size of a row in bytes. A batch grows up to `maxBytes`. */
   sizeOf?: (row: Row) => number
   maxRows?: number
   maxBytes?: number
   /** Batches in flight at once. */
   maxInFlight?: number
-  /** The least time from the start of one flush to that of the next: where nobody waits for the results. */
+  /** Minimum time from the start of one flush to the next, for rows whose results no caller waits for. */
   minIntervalMs?: number
-  /** Bounds of what waits; past either, `add` rejects with `BatchFull`. */
+  /** Limits for waiting rows. Above either, `add` rejects with `BatchFull`. */
   maxWaitingRows?: number
   maxWaitingBytes?: number
 }
 
-/** Back-pressure: the caller replies with 503 or 451 and nothing was queued. */
+/** Back-pressure: nothing was queued, and the caller replies with 503 or 451. */
 export class BatchFull extends Error {
   constructor() {
     super('too much is waiting to be committed')
@@ -37,20 +37,20 @@ interface Waiting<Row, Result> {
 /**
  * Collects rows and commits them together. Measured: 34,000 to 43,000 rows a second against 11,000 single inserts.
  *
- * The life of a row:
- * - *refused*: too much waits already. `add` rejects with `BatchFull`, and nothing is kept. Where nothing waits a row is
- *   taken, however large it is.
+ * States of a row:
+ * - *refused*: too many rows wait. `add` rejects with `BatchFull`, and nothing is kept. If no row waits, `add` takes a row
+ *   of any size.
  * - *waiting*: from `add` until a batch takes it, in the order of arrival.
- * - *in flight*: `flush` was called with it and up to `maxRows` rows, or `maxBytes`, of its batch.
- * - *settled*, with its batch: each row by its own result, or all of them by the error of the flush.
+ * - *in flight*: `flush` was called with its batch of up to `maxRows` rows or `maxBytes`.
+ * - *settled*, with its batch: each row by its own result, or all rows by the error of the flush.
  *
- * A batch leaves when none is in flight, and a further one, up to `maxInFlight`, once it is half as full as what is: an
- * almost empty one costs nearly as much. A row that comes to wait has this checked at the end of the event loop's
- * iteration, so that rows which arrive together leave together; the end of each flush has it checked at once. A timer
- * only loses, so there is one only where `minIntervalMs` asks for it.
+ * A batch is flushed if none is in flight. Otherwise it waits until it has half as many rows as are in flight, because an
+ * almost empty batch costs nearly as much as a full one. Up to `maxInFlight` batches are in flight. `add` schedules this
+ * check at the end of the event loop's iteration, so that rows that arrive together are flushed together. The end of each
+ * flush checks again. A timer would only delay rows, so there is none without `minIntervalMs`.
  *
- * All of this is memory: a crash loses what waits, and what was in flight is committed or not. Neither had its result,
- * so that nobody has vouched for it.
+ * All rows are in memory. A crash loses waiting rows, and rows in flight are committed or not. No caller had a result for
+ * either, so none has acknowledged them.
  */
 export class Batch<Row, Result> {
   readonly #options: Required<BatchOptions<Row, Result>>
@@ -88,7 +88,7 @@ export class Batch<Row, Result> {
     })
   }
 
-  /** Resolves when nothing waits and nothing is in flight. */
+  /** Resolves when no row waits and none is in flight. */
   async drained(): Promise<void> {
     if (this.#waiting.length === 0 && this.#inFlight === 0) return
     await new Promise<void>((resolve) => this.#idle.push(resolve))
@@ -96,7 +96,7 @@ export class Batch<Row, Result> {
 
   #flush(): void {
     while (this.#hasBatch) {
-      // The interval is asked for once: it may end between two askings, and nobody would come back.
+      // Reads the clock once per round: if the interval ended between two readings, no later flush would be scheduled.
       if (this.#waitMs > 0) {
         this.#schedule()
         break
@@ -123,7 +123,7 @@ export class Batch<Row, Result> {
     return this.#flushAtMs - performance.now()
   }
 
-  /** Enough waits for a batch, beside those in flight. */
+  /** Whether enough rows wait for a batch, given the rows in flight. */
   get #hasBatch(): boolean {
     if (this.#waiting.length === 0 || this.#inFlight >= this.#options.maxInFlight) return false
     return this.#inFlight === 0 || this.#waiting.length * 2 >= this.#rowsInFlight

@@ -1,10 +1,10 @@
-// A map that never grows past its bound: what was set longest ago goes first.
+// A map with a maximum size: the entry that was set longest ago is removed first.
 
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
   readonly #max: number
   /**
-   * Ahead of it is all that the map has, in order. It is kept, for a new one passes over each gap of what was deleted:
-   * measured with 100,000 keys, all of them new, 0.4 µs instead of 60 µs.
+   * An iterator: all entries are ahead of it, in order. It is reused, because a new one passes over every gap left by a
+   * deleted key. Measured with 100,000 keys, all of them new: 0.4 µs instead of 60 µs.
    */
   #oldest = this.keys()
 

@@ -1,9 +1,9 @@
-// A circuit opens after failures in a row, rests, probes, and lets one call through before all of them.
+// A circuit opens after failures in a row, waits, probes, and lets one call through before all others.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { CircuitBreaker } from './circuit-breaker.ts'
 
-/** What is done one after the other: calls that fail, succeed, are released or wait (`?`), and rests that end with a probe: `+` alive, `-` dead. */
+/** Steps of calls: fail (f), succeed (s), release (r), stay open (?); a wait ending with a probe, alive (+) or dead (-). */
 const cases: [what: string, steps: string, admitted: string][] = [
   ['failures in a row open it', 'ff?f?', 'yyyyn'],
   ['an answer in between begins anew', 'ffsff?', 'yyyyyy'],
@@ -15,7 +15,7 @@ const cases: [what: string, steps: string, admitted: string][] = [
   ['or says nothing, and another may', 'fff+r??', 'yyyyyn'],
 ]
 
-/** Runs the steps; `y` or `n` for each that asked to be admitted. */
+/** Runs the steps. Returns `y` or `n` for each call, admitted or not. */
 async function run(t: TestContext, steps: string): Promise<string> {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   let isAlive = false

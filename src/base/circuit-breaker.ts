@@ -1,20 +1,21 @@
-// Keeps callers away from what does not answer: after failures in a row nobody waits for it, until a probe finds it again.
+// Stops calls to a service that does not answer: after failures in a row no caller waits for it, until a probe succeeds.
 
 export interface CircuitOptions {
-  /** So many failures in a row open it. */
+  /** This many failures in a row open the circuit. */
   maxFailures: number
   /** From the last failure to the probe, and from one probe to the next. */
   restMs: number
-  /** Whether it lives, asked while no caller waits; never rejects. */
+  /** Returns whether the service is alive. Called while no caller waits. Never rejects. */
   probe(): Promise<boolean>
 }
 
 /**
- * `closed`: everybody calls. `open`: nobody does. `half_open`: a probe was answered, so one may. `trying`: that one does.
+ * `closed`: every call is admitted. `open`: none is. `half_open`: a probe succeeded, so one call is admitted. `trying`: that
+ * call is running.
  */
 type State = 'closed' | 'open' | 'half_open' | 'trying'
 
-/** Each call that was admitted ends with one of `succeed`, `fail` and `release`. */
+/** Each admitted call ends with one of `succeed`, `fail` and `release`. */
 export class CircuitBreaker {
   readonly #options: CircuitOptions
   #state: State = 'closed'
@@ -26,14 +27,14 @@ export class CircuitBreaker {
     this.#options = options
   }
 
-  /** Whether a call may be made now; of a half open circuit, the first to ask makes it. */
+  /** Returns whether a call may be made now. In a half open circuit, only the first caller may. */
   admit(): boolean {
     if (this.#state === 'half_open') this.#state = 'trying'
     else if (this.#state !== 'closed') return false
     return true
   }
 
-  /** An answer shows that it lives, whatever became of the calls before. */
+  /** An answer proves that the service is alive, whatever happened before. */
   succeed(): void {
     clearTimeout(this.#timer)
     this.#failures = 0
@@ -46,12 +47,12 @@ export class CircuitBreaker {
     if (this.#state !== 'closed' || this.#failures >= this.#options.maxFailures) this.#open()
   }
 
-  /** The call said nothing about it: another may. */
+  /** Ends a call that did not show whether the service is alive, so another call may try. */
   release(): void {
     if (this.#state === 'trying') this.#state = 'half_open'
   }
 
-  /** No more probes. */
+  /** Stops the probes. */
   stop(): void {
     this.#isStopped = true
     clearTimeout(this.#timer)

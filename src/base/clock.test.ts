@@ -1,4 +1,4 @@
-// What a step of the machine's own time does to the service's: nothing.
+// A change of the machine's clock does not change the service's time.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Clock } from './clock.ts'

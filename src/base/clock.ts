@@ -1,11 +1,11 @@
-// The one clock: the database's time, kept by an offset, and a monotonic clock for leases and deadlines.
+// The service's clock: the database's time, kept as an offset, and a monotonic clock for leases and deadlines.
 
 export class Clock {
-  /** From the monotonic clock, which no step of the machine's own time moves: it would end all that waits. */
+  /** From the monotonic clock: a change of the machine's clock must not move it, or everything that waits would end. */
   #offsetMs = performance.timeOrigin
   #movedMs = 0
 
-  /** Whole milliseconds since the epoch, as the database counts them. */
+  /** Returns whole milliseconds since the epoch, in the database's time. */
   nowMs(): number {
     return Math.floor(performance.now() + this.#offsetMs) + this.#movedMs
   }
@@ -14,17 +14,17 @@ export class Clock {
     return new Date(this.nowMs())
   }
 
-  /** Milliseconds that only ever grow; compare two readings, nothing else. */
+  /** Returns milliseconds that only grow. Use it only to compare two readings. */
   monotonicMs(): number {
     return performance.now() + this.#movedMs
   }
 
-  /** Takes over the database's time: `databaseMs` was read at about `readMs` of `performance.now()`. */
+  /** Adopts the database's time: `databaseMs` was read at about `readMs` of `performance.now()`. */
   synchronize(databaseMs: number, readMs: number): void {
     this.#offsetMs = databaseMs - readMs
   }
 
-  /** Moves both clocks forward; tests use it so that three days take a second. */
+  /** Moves both clocks forward. Tests use it, so that three days take a second. */
   advance(ms: number): void {
     this.#movedMs += ms
   }

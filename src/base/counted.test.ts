@@ -1,4 +1,4 @@
-// One of a thing is not several.
+// Counts with a singular or plural noun.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { counted } from './counted.ts'

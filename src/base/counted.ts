@@ -1,6 +1,6 @@
-// A number with the word for what it counts.
+// A number with its noun in the singular or plural.
 
-/** `1 mail`, `2 mails`; `many` is said of several where that is not the word with an s. */
+/** Returns `1 mail`, `2 mails`. `many` is the plural if it is not `one` with an s. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`
 }

@@ -1,4 +1,4 @@
-// What is refused: to a caller, by one closed union of codes without a word of HTTP; and to start at all.
+// Refusals: of a request, by one closed union of codes that knows no HTTP, and of a start.
 
 export type RefusalCode =
   | 'invalid_request'
@@ -42,7 +42,7 @@ export type RefusalCode =
   | 'too_many_attempts'
   | 'unavailable'
 
-/** A limit of so many in a window of time. */
+/** A limit of `size` per window of time. */
 export interface WindowLimit {
   name: string
   size: number
@@ -50,8 +50,8 @@ export interface WindowLimit {
 }
 
 /**
- * The caller's fault, or a policy: nothing of ours is broken. `detail` is for people and never carries a secret;
- * `retryAfterSeconds` is set where waiting helps, `limit` to the limit that is used up until then.
+ * The caller's fault, or a policy: our service works. `detail` is for people and never has a secret. `retryAfterSeconds` is
+ * set if waiting helps, and `limit` if a limit is used up until then.
  */
 export class ServiceError extends Error {
   readonly code: RefusalCode
@@ -67,9 +67,9 @@ export class ServiceError extends Error {
   }
 }
 
-/** Why the service, or a command, does not start; its message is one line that says what to do, and no secret. */
+/** Why the service, or a command, does not start. Its message is one line that says what to do, and has no secret. */
 export class StartRefused extends Error {
-  /** What the doctor names the check. */
+  /** The doctor's name for the check. */
   readonly about: string
   readonly reason: string
   readonly mend: string

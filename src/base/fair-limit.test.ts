@@ -1,4 +1,4 @@
-// How much goes on at once, and who comes next.
+// The limit of concurrent work, and the order of the askers.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { FairLimit } from './fair-limit.ts'

@@ -1,6 +1,6 @@
-// Does work a few at a time; who has much of it waits behind who has little.
+// Limits concurrent work, in round robin: an asker with little work does not wait for all work of a busy one.
 
-/** At most `maxAtOnce` at the same time; those who ask are served one after the other, and what one asks for in its order. */
+/** Runs up to `maxAtOnce` at the same time. Serves askers round robin, and each asker's work in its order. */
 export class FairLimit {
   #free: number
   readonly #waiting = new Map<string, (() => void)[]>()
@@ -9,7 +9,7 @@ export class FairLimit {
     this.#free = maxAtOnce
   }
 
-  /** What `work` does, as soon as it may begin. */
+  /** Runs `work` as soon as it may begin, and returns its result. */
   async run<Result>(asker: string, work: () => Promise<Result>): Promise<Result> {
     if (this.#free > 0) this.#free--
     else await new Promise<void>((begin) => this.#enqueue(asker, begin))

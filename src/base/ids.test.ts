@@ -1,4 +1,4 @@
-// Identifiers in the order of their making, and the short names of submissions.
+// Identifiers in the order of creation, and the short names of submissions.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -6,7 +6,7 @@ import { newUuid, queueIdOf, type SubmissionId, uuidTimeMs } from './ids.ts'
 
 test('a UUID is of version 7, says when it was made, and sorts after those made before it', () => {
   const before = Date.now()
-  // More than the 4,096 that fit into a millisecond, so that the count runs over into the time.
+  // More than the 4,096 that fit into a millisecond, so that the counter overflows into the time.
   const made = Array.from({ length: 50_000 }, () => newUuid())
   for (const [i, id] of made.entries()) {
     assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)

@@ -1,10 +1,10 @@
-// IP addresses: their one written form, the networks that limits count them under, and ranges of them.
+// IP addresses: their canonical text, the networks by which limits count them, and ranges.
 import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 /**
- * The form in which addresses are compared: IPv4 instead of IPv6's mapping of it, IPv6 compressed, in lower case and
- * without the zone of a link-local one. Anything else is returned as it is.
+ * Returns the form in which addresses are compared. IPv4-mapped IPv6 becomes IPv4. IPv6 is compressed, in lower case and
+ * without the zone of a link-local address. Any other text is returned unchanged.
  */
 export function writtenAddress(ip: string): string {
   if (!ip.includes(':')) return ip
@@ -12,17 +12,17 @@ export function writtenAddress(ip: string): string {
   return ipaddr.isValid(address) ? ipaddr.process(address).toString() : ip
 }
 
-/** The smallest network that may be one host: an IPv4 address itself, or an IPv6 /64. The address is in its written form. */
+/** Returns the smallest network that may be one host: the IPv4 address itself, or an IPv6 /64. Takes the written form. */
 export function networkOf(address: string): string {
   return isIPv6(address) ? prefixOf(address, 4) : address
 }
 
-/** The network that a customer of a provider may have: an IPv4 /24 or an IPv6 /48. The address is in its written form. */
+/** Returns the network that a customer of a provider may have: an IPv4 /24 or an IPv6 /48. Takes the written form. */
 export function wideNetworkOf(address: string): string {
   return isIPv6(address) ? prefixOf(address, 3) : `${address.replace(/\.\d+$/, '')}.0/24`
 }
 
-/** By text alone: the SMTP server asks several times for each message. */
+/** Works on text alone, for speed: the SMTP server calls it several times per message. */
 function prefixOf(address: string, groups: number): string {
   const [head = '', tail] = address.split('::')
   const first = head === '' ? [] : head.split(':')
@@ -32,7 +32,7 @@ function prefixOf(address: string, groups: number): string {
   return `${all.slice(0, groups).join(':')}::/${groups * 16}`
 }
 
-/** Whether an address, of a socket for instance, is in one of the ranges (CIDRs). */
+/** Returns a test whether an address, such as a socket's, is in one of the ranges (CIDRs). */
 export function inRanges(cidrs: readonly string[]): (ip: string) => boolean {
   const ranges = cidrs.map((cidr) => ipaddr.parseCIDR(cidr))
   return (ip) => {

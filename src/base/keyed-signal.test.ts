@@ -1,4 +1,4 @@
-// Who is woken by a key, and who is not.
+// Which listeners a key wakes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { KeyedSignal } from './keyed-signal.ts'

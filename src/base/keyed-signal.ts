@@ -1,9 +1,9 @@
-// Wakes those who wait for something under a key; whoever waits says himself that he listens.
+// Wakes the listeners of a key.
 
 export class KeyedSignal {
   readonly #listeners = new Map<string, Set<() => void>>()
 
-  /** Calls `wake` at each wake-up of the key, until the function that it returns is called. */
+  /** Calls `wake` at each wake-up of the key, until the returned function is called. */
   listen(key: string, wake: () => void): () => void {
     const listeners = this.#listeners.get(key) ?? new Set()
     this.#listeners.set(key, listeners.add(wake))
@@ -13,7 +13,7 @@ export class KeyedSignal {
     }
   }
 
-  /** Wakes all who listen for one of the keys. */
+  /** Wakes all listeners of the keys, once per key. */
   wake(keys: Iterable<string>): void {
     for (const key of new Set(keys)) for (const wake of [...(this.#listeners.get(key) ?? [])]) wake()
   }

@@ -1,11 +1,11 @@
-// Remembered look-ups: for how long, how many, and how often they are asked.
+// Cached look-ups: how long and how many are kept, and how often they are loaded.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { BoundedMap } from './bounded-map.ts'
 import { Clock } from './clock.ts'
 import { KnownFor, type KnownForOptions, recheckRefusal } from './known-for.ts'
 
-/** Knows words by their first letter, and which letters were asked for together. */
+/** A cache of words by first letter, and a record of which letters were loaded together. */
 function dictionary(words: string[], options: Partial<KnownForOptions<string, string>> = {}) {
   const clock = new Clock()
   const asked: string[] = []

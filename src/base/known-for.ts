@@ -1,18 +1,18 @@
-// What was looked up, known for a while: in batches, bounded, and never older than it may be.
+// Caches look-ups for a limited time, loads them in batches, and bounds their age and number.
 import { Batch } from './batch.ts'
 import { BoundedMap } from './bounded-map.ts'
 import type { Clock } from './clock.ts'
 
 export interface KnownForOptions<Key, Value> {
-  /** What the measurements of its batches are called. */
+  /** Label of the metrics of its batches. */
   name: string
   clock: Clock
-  /** How long something is known, from when it was asked for: it may be as old as the question, and no older. */
+  /** How long a value is kept, counted from the start of its look-up, so that it is never older than this. */
   ms: number
-  /** How long it is known that there is nothing; `ms` where it is omitted. */
+  /** How long an absence is kept; `ms` if omitted. */
   missingMs?: number
   max: number
-  /** Looks up different keys together: what there is, and nothing under the other keys. */
+  /** Looks up different keys together. Returns the existing values; keys without a value are missing. */
   load(keys: Key[]): Promise<ReadonlyMap<Key, Value>>
 }
 
@@ -34,15 +34,15 @@ export class KnownFor<Key, Value> {
     })
   }
 
-  /** What is known without asking: null where it is known that there is nothing, undefined where nothing is known. */
+  /** Returns the cached value without a look-up: null for a cached absence, undefined if nothing is cached. */
   recall(key: Key): Value | null | undefined {
     const known = this.#known.get(key)
     return known && this.#options.clock.monotonicMs() < known.untilMs ? known.value : undefined
   }
 
   /**
-   * Returns what there is under the key, null if there is nothing. A caller that must not act on older knowledge names the
-   * moment since which it has to have been asked for. A look-up that failed is not remembered.
+   * Returns the value of the key, null if there is none. Cached values looked up before `sinceMs` are not used, for callers
+   * that must not act on old values. A failed look-up is not cached.
    */
   async find(key: Key, sinceMs = Number.NEGATIVE_INFINITY): Promise<Value | null> {
     const { clock, ms, missingMs = ms } = this.#options
@@ -57,9 +57,9 @@ export class KnownFor<Key, Value> {
 }
 
 /**
- * Returns what `find` finds, which uses no look-ups older than the moment that it is given: at first any that is remembered.
- * If the result is a refusal, `find` runs once more with look-ups from now on, so nobody is refused for good over what was
- * true a second ago. A refusal costs at most one more question, asked together with all others of the moment.
+ * Returns the result of `find`, which must use no look-ups older than the moment it is given. The first call accepts any
+ * cached look-up. If the result is a refusal, `find` runs once more with new look-ups, so that a stale value never causes
+ * a permanent refusal. A refusal costs at most one more look-up, batched with all others of the moment.
  */
 export async function recheckRefusal<Result>(
   clock: Clock,

@@ -1,11 +1,11 @@
-// What a line of the log says: for people a date and the node, for collectors a level by its name.
+// The format of log lines: for people a date and the node, for collectors a level by its name.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { hostname } from 'node:os'
 import { test } from 'node:test'
 import type { LogFormat } from './log.ts'
 
-/** What a program of its own writes to standard error. */
+/** Returns the standard error output of a separate program. */
 function written(format: LogFormat, statement: string): string {
   const module = new URL('log.ts', import.meta.url).href
   const program = `import { createLog } from '${module}'\nconst log = createLog('debug', '${format}')\n${statement}`

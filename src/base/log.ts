@@ -1,11 +1,11 @@
-// Structured logs on standard error; standard output belongs to the answers of commands.
+// Structured logs on standard error. Standard output is for the output of commands.
 import { hostname } from 'node:os'
 import { type Logger, pino } from 'pino'
 
 export type Log = Logger
 export type LogFormat = 'pretty' | 'json'
 
-/** A logger on standard error, or `stream`: one JSON object a line, or one short line for people. Each names its node. */
+/** Makes a logger on standard error, or `stream`: JSON lines, or short lines for people. Each line names its node. */
 export function createLog(level: string, format: LogFormat, stream?: NodeJS.WritableStream): Log {
   const options = { level, base: { node: hostname() }, timestamp: pino.stdTimeFunctions.isoTime }
   const write = (text: string) => void (stream ?? process.stderr).write(text)
@@ -15,7 +15,7 @@ export function createLog(level: string, format: LogFormat, stream?: NodeJS.Writ
   return pino({ ...options, formatters }, stream ? { write } : pino.destination({ fd: 2, sync: false }))
 }
 
-/** Swallows everything; for tests and for commands whose own output is all there is to say. */
+/** Discards everything, for tests and for commands that print their own output. */
 export const silentLog: Log = pino({ enabled: false })
 
 const labels: Record<number, string> = {

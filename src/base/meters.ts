@@ -1,4 +1,4 @@
-// What this program counts of itself for Prometheus; labels take few values, whatever comes from outside.
+// This program's metrics for Prometheus. Labels take few values, whatever comes from outside.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
 export const registry = new Registry()
@@ -129,7 +129,7 @@ export const meters = {
   }),
 }
 
-/** The class of a destination queue: `local`, `relay`, `capture`, or `domain` for each domain that has its own. */
+/** Returns the class of a destination queue: `local`, `relay`, `capture`, or `domain` for a queue of one domain. */
 export function classOf(route: string): string {
   return route.startsWith('@') ? route.slice(1) : 'domain'
 }

@@ -1,4 +1,4 @@
-// Which texts are names.
+// Which texts are valid names.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readDisplayName, readName } from './name.ts'

@@ -1,4 +1,4 @@
-// An outage is one line at its beginning and one at its end.
+// An outage is logged once at its beginning and once at its end.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'

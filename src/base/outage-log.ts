@@ -1,15 +1,15 @@
-// Log lines about work that fails while something it needs is out of reach, as the database: one at the beginning, one at the end.
+// Logs an outage of something that work needs, such as the database: one line at the beginning, one at the end.
 import type { Log } from './log.ts'
 
 export interface OutageLogOptions {
   log: Log
-  /** The name that operators know the work by. */
+  /** The operators' name for the work. */
   work: string
-  /** A success ends the outage only if the last failure was that long ago: what is remembered succeeds meanwhile. 0 unless given. */
+  /** A success ends the outage only this long after the last failure, because cached work succeeds during it. Default 0. */
   quietMs?: number
 }
 
-/** An outage of one kind of work: its failures are counted from the first one on, and the count is logged at its end. */
+/** An outage of one kind of work. Counts its failures from the first, and logs the count at the end. */
 export class OutageLog {
   readonly #options: OutageLogOptions
   #outage: { begunMs: number; lastMs: number; failures: number } | null = null
@@ -18,7 +18,7 @@ export class OutageLog {
     this.#options = options
   }
 
-  /** The work failed. The first failure of an outage is logged, without a stack. */
+  /** Reports a failure. The first failure of an outage is logged, without a stack. */
   fail(error: unknown): void {
     const nowMs = performance.now()
     if (!this.#outage) {
@@ -30,7 +30,7 @@ export class OutageLog {
     this.#outage.failures++
   }
 
-  /** The work succeeded: what it needs is there again. */
+  /** Reports a success, which ends the outage. */
   succeed(): void {
     if (!this.#outage) return
     const { log, work, quietMs = 0 } = this.#options
@@ -42,7 +42,7 @@ export class OutageLog {
   }
 }
 
-/** Never empty. */
+/** Returns the message, code or name of the error; never empty. */
 function reasonOf(error: unknown): string {
   const { message, code, name } = error as Error & { code?: string }
   return message || code || name

@@ -1,6 +1,6 @@
-// One page of a list out of the rows that were read for it.
+// One page of a list, from the rows that were read for it.
 
-/** The first `limit` rows, and the id behind which the list goes on: null unless more rows were read. */
+/** Returns the first `limit` rows, and the id after which the list continues; null unless more rows were read. */
 export function pageOf<Row extends { id: string }>(
   rows: readonly Row[],
   limit: number,

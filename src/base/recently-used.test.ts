@@ -1,4 +1,4 @@
-// Which entries stay, and that the bounds hold whatever is kept.
+// Which entries are kept, and that the limits hold.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

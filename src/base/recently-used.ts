@@ -1,4 +1,4 @@
-// A map bounded in entries and in bytes: what was used longest ago goes first.
+// A map bounded in entries and in bytes: the entry that was used longest ago is removed first.
 
 export interface RecentlyUsedOptions {
   maxEntries: number
@@ -27,7 +27,7 @@ export class RecentlyUsed<Value> {
     return this.#entries.has(key)
   }
 
-  /** The value, which is thereby used. */
+  /** Returns the value and marks it as used. */
   use(key: string): Value | undefined {
     const entry = this.#entries.get(key)
     if (!entry) return undefined
@@ -36,7 +36,7 @@ export class RecentlyUsed<Value> {
     return entry.value
   }
 
-  /** Keeps the value as the last one used, unless it is larger than all may be together. */
+  /** Stores the value as the last used, unless it alone is larger than `maxBytes`. */
   set(key: string, value: Value, sizeBytes: number): void {
     this.delete(key)
     const { maxEntries, maxBytes } = this.#options

@@ -1,4 +1,4 @@
-// Secrets at rest (AES-256-GCM) and short keyed tokens (HMAC-SHA256), each use under a key of its own.
+// Encrypted secrets (AES-256-GCM) and short keyed tokens (HMAC-SHA256), with a separate key for each use.
 import {
   createCipheriv,
   createDecipheriv,
@@ -10,16 +10,16 @@ import {
   timingSafeEqual,
 } from 'node:crypto'
 
-/** What is known again by its digest long after it was given out, so that it outlives a change of the secret key. */
+/** Purposes whose digests are checked long after they were given out, and so must survive a change of the secret key. */
 type LastingDigest = 'return-path' | 'list cursor'
 
-/** What knows the lasting digests of a former key: its derived keys, which open nothing. */
+/** Keys that verify the lasting digests of a former key. They are derived from it, and decrypt nothing. */
 export type Verifiers = Record<LastingDigest, Buffer>
 
-/** One 32-byte master key; every purpose derives its own key from it (RFC 5869), so that none can stand for another. */
+/** One 32-byte master key. Each purpose derives its own key from it (RFC 5869), so that one cannot replace another. */
 class MasterKey {
   readonly #master: Buffer
-  /** Key objects: an HMAC under one costs 3 us, under bytes 12. */
+  /** Key objects: an HMAC with one costs 3 us, with bytes 12 us. */
   readonly #keys = new Map<string, KeyObject>()
 
   constructor(master: Buffer) {
@@ -46,7 +46,7 @@ class MasterKey {
   }
 }
 
-/** Seals and opens under one key, and knows the lasting digests of former ones. */
+/** Encrypts and decrypts with one key, and verifies the lasting digests of former keys. */
 export class SecretBox {
   readonly #key: MasterKey
   #verifiers: readonly Record<LastingDigest, KeyObject>[] = []
@@ -55,7 +55,7 @@ export class SecretBox {
     this.#key = new MasterKey(key)
   }
 
-  /** Believes the lasting digests of keys that are gone as well. */
+  /** Also accepts the lasting digests of former keys. */
   believe(verifiers: readonly Verifiers[]): void {
     this.#verifiers = verifiers.map((each) => ({
       'return-path': createSecretKey(each['return-path']),
@@ -63,7 +63,7 @@ export class SecretBox {
     }))
   }
 
-  /** Encrypts; the answer is nonce, ciphertext and tag in one buffer. `context` must be given again to open it. */
+  /** Encrypts. Returns nonce, ciphertext and tag in one buffer. `open` needs the same `context`. */
   seal(purpose: string, plain: Buffer | string, context: string): Buffer {
     const nonce = randomBytes(12)
     const cipher = createCipheriv('aes-256-gcm', this.#key.key(purpose), nonce)
@@ -71,34 +71,34 @@ export class SecretBox {
     return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
   }
 
-  /** Decrypts what `seal` made for the same purpose and context; throws when it was altered or belongs elsewhere. */
+  /** Decrypts the result of `seal` for the same purpose and context. Throws if it was altered or belongs elsewhere. */
   open(purpose: string, sealed: Buffer, context: string): Buffer {
     return this.#key.open(purpose, sealed, context)
   }
 
-  /** A keyed digest of `text`, cut to `lengthBytes`. */
+  /** Returns a keyed digest of `text`, cut to `lengthBytes`. */
   digest(purpose: string, text: string, lengthBytes = 32): Buffer {
     return digestOf(this.#key.key(purpose), text, lengthBytes)
   }
 
-  /** Whether `given`, of the length that is wanted, is the digest of `text` under the key or a former one. */
+  /** Returns whether `given` is the digest of `text` with this key or a former one. The caller checks its length. */
   isDigest(purpose: LastingDigest, text: string, given: Buffer): boolean {
     const keys = [this.#key.key(purpose), ...this.#verifiers.map((each) => each[purpose])]
     return keys.some((key) => timingSafeEqual(digestOf(key, text, given.length), given))
   }
 
-  /** By what the key is known: nobody finds a key by it. */
+  /** A value that identifies the key. The key cannot be computed from it. */
   get check(): Buffer {
     return digestOf(this.#key.key('secret-key-check'), 'posthorn', 32)
   }
 
-  /** Derived keys that will know the lasting digests of this key once it is gone. */
+  /** Derived keys that verify the lasting digests of this key after it was replaced. */
   get verifiers(): Verifiers {
     return { 'return-path': this.#key.derive('return-path'), 'list cursor': this.#key.derive('list cursor') }
   }
 }
 
-/** By what a key is known. */
+/** Returns the value that identifies a key. */
 export function checkOf(key: Buffer): Buffer {
   return new SecretBox(key).check
 }

@@ -1,11 +1,11 @@
-// How much one asker may have under way, who comes next, and who is sent away.
+// How much one asker may run at the same time, who is next, and who is refused.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ShareLimit } from './share-limit.ts'
 
 const longMs = 60_000
 
-/** Enters so often; gives what has become of each so far. */
+/** Enters `times` times. Returns the outcome of each so far. */
 function enterTimes(limit: ShareLimit, asker: string, times: number, waitMs = longMs): (boolean | null)[] {
   const entered: (boolean | null)[] = Array.from({ length: times }, () => null)
   for (const index of entered.keys()) void limit.enter(asker, waitMs).then((may) => (entered[index] = may))

@@ -1,17 +1,17 @@
-// Does work a few at a time and keeps some room for whoever comes: one who asks for much waits for his own share.
+// Limits concurrent work and reserves room for new askers: an asker with much work waits for its own share.
 import { mayTake } from './share.ts'
 
 export interface ShareLimitOptions {
-  /** At the same time. */
+  /** Maximum at the same time. */
   max: number
-  /** Waiting, all askers together; one may have no larger share of these either. */
+  /** Maximum waiting for all askers together. The share of one asker is limited in the same way. */
   maxWaiting: number
 }
 
-/** One may have half as many as then stay free: alone a third of all, and of what many hold something is always left. */
+/** An asker may have half as many as then stay free: alone a third of all. However many ask, some room stays free. */
 const ratio = 0.5
 
-/** Those that wait are admitted round robin, what one asks for in its order. */
+/** Admits waiting askers round robin, and the work of each in its order. */
 export class ShareLimit {
   readonly #options: ShareLimitOptions
   readonly #begun = new Map<string, number>()
@@ -23,14 +23,14 @@ export class ShareLimit {
     this.#options = options
   }
 
-  /** Whether the asker would have to wait now. */
+  /** Returns whether the asker would have to wait now. */
   isUsedUp(asker: string): boolean {
     return this.#waiting.has(asker) || !this.#mayBegin(asker)
   }
 
   /**
-   * True once the asker may begin, who then has to `leave`; false where this has not come within `waitMs` or before
-   * `signal` aborts, or too many wait already.
+   * Resolves to true once the asker may begin. The asker must then call `leave`. Resolves to false after `waitMs`, if
+   * `signal` aborts first, or if too many wait already.
    */
   async enter(asker: string, waitMs: number, signal?: AbortSignal): Promise<boolean> {
     if (signal?.aborted) return false
@@ -82,7 +82,7 @@ export class ShareLimit {
     return mayBegin
   }
 
-  /** Whether it was still waiting. */
+  /** Returns whether it was still waiting. */
   #remove(asker: string, begin: () => void): boolean {
     const queue = this.#waiting.get(asker)
     if (!queue?.delete(begin)) return false
@@ -91,7 +91,7 @@ export class ShareLimit {
     return true
   }
 
-  /** Who was admitted goes behind the others. */
+  /** An admitted asker goes to the end of the round. */
   #admit(): void {
     for (const [asker, queue] of this.#waiting) {
       if (this.#begunCount >= this.#options.max) return

@@ -1,9 +1,9 @@
-// Shares of what is there for all: the more is taken, the less may one of many take of the rest.
+// Shares of a common resource: the more is taken, the less one of many may take of the rest.
 
 /**
- * Whether one who has `own` of the `taken` out of `max` may take one more: never more than `ratio` for each that then
- * stays free. So some stay free for whoever comes, however many hold what they have; a first one is refused only when
- * nothing is left.
+ * Returns whether an asker that has `own` of the `taken` out of `max` may take one more. It may have up to `ratio` times
+ * the number that then stays free. So some room stays free for new askers, however many there are. The first request of
+ * an asker is refused only if nothing is left.
  */
 export function mayTake(own: number, taken: number, max: number, ratio: number): boolean {
   const left = max - taken - 1

@@ -1,4 +1,4 @@
-// Waiting for a wake-up: what ends it, and that none is lost.
+// Waiting for a wake-up: what ends the wait, and that no wake-up is lost.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { rest, Signal } from './signal.ts'

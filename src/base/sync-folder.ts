@@ -1,4 +1,4 @@
-// Flushes a folder, so that the names in it outlive a power cut as the files do.
+// Flushes a folder, so that the names of its files survive a power cut, like the files.
 import { open } from 'node:fs/promises'
 
 export async function syncFolder(folder: string): Promise<void> {

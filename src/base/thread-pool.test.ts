@@ -1,4 +1,4 @@
-// What a pool does with its threads, whatever their script does: mail/parse-pool.test.ts has the rest.
+// A pool's handling of its threads, whatever their script does. mail/parse-pool.test.ts has the rest.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'

@@ -1,19 +1,19 @@
-// Work beside the main thread: threads of one script, each with a queue, that have so much time for a request and no more.
+// Runs work outside the main thread: threads of one script, each with a queue and a time limit per request.
 import { type TransferListItem, Worker } from 'node:worker_threads'
 
 /**
- * The script says `ready` once, and then answers each request in order, with an object: an answer, or a `Fault` where it
- * failed over the request.
+ * The script posts `ready` once. It then answers each request in order with an object: an answer, or a `Fault` if the
+ * request failed.
  */
 export interface ThreadPoolOptions<Request> {
   script: URL
-  /** What the threads do, for the words of an error: `read mail`. */
+  /** The threads' work, for error messages: `read mail`. */
   what: string
   threads: number
   heapMb: number
-  /** A thread that has had nothing to do for so long is ended, with the memory it holds; otherwise it is kept. */
+  /** A thread that was idle for this long is ended, which frees its memory. If absent, threads are kept. */
   idleMs?: number
-  /** What is posted for a request, and which of its memory goes instead of being copied. */
+  /** Returns the message to post for a request, and the buffers to transfer instead of copying. */
   pack: (request: Request) => { message: unknown; transfer: TransferListItem[] }
 }
 
@@ -21,18 +21,18 @@ export interface Fault {
   fault: string
 }
 
-/** Requests sent ahead to a thread, so that it never waits for the next one. */
+/** Requests sent ahead to a thread, so that it never waits for the next. */
 const maxAhead = 8
-/** In how many steps the time of a request is counted, so that time in which the whole process stood still counts little. */
+/** A request's time is counted in this many steps, so that time in which the whole process was stopped counts little. */
 const steps = 10
 
 /**
- * Of the heap, for what is new in it. Measured over six mails of 5.7 MB in HTML that grows: the process holds 105 MB more
- * where V8 by itself holds 260; mail of 30 KB is read as fast.
+ * Heap for new objects. Measured over six mails of 5.7 MB in HTML that grows: the process holds 105 MB more; with V8's
+ * default 260 MB more. Mail of 30 KB is read as fast.
  */
 const youngHeapMb = 16
 
-/** How long a request may take, and whether it is still wanted when its turn comes. */
+/** How long a request may take, and whether the caller still wants it when it is about to run. */
 export interface TimeLimit {
   timeoutMs: number
   isWanted(): boolean
@@ -42,14 +42,14 @@ interface Job<Request, Answer> {
   request: Request
   timeLimit: TimeLimit
   settle: (outcome: Answer | Fault | 'late') => void
-  /** For what is no fault of the request: the caller tries again later. */
+  /** For errors that the request did not cause: the caller tries again later. */
   fail: (error: Error) => void
 }
 
-/** There is no thread to work with: no fault of any request. */
+/** No thread can work, through no fault of any request. */
 export class NoThread extends Error {}
 
-/** The caller bounds how many requests it has open. Threads start with the first request and keep no process alive. */
+/** Callers must limit their open requests. Threads start with the first request and keep no process alive. */
 export class ThreadPool<Request, Answer extends object> {
   readonly #threads: Thread<Request, Answer>[]
 
@@ -58,16 +58,15 @@ export class ThreadPool<Request, Answer extends object> {
   }
 
   /**
-   * What a thread makes of the request: `late` where that takes longer than there is patience, or is no longer wanted, and
-   * a fault where the thread ended over it. Rejects with `NoThread` where none could work on it: after `close`, or where
-   * threads do not start.
+   * Returns the thread's answer. `late` if it takes longer than `timeoutMs`, or if the caller no longer wants it. A fault if
+   * the thread ended during the request. Rejects with `NoThread` after `close`, or if threads do not start.
    */
   run(request: Request, timeLimit: TimeLimit): Promise<Answer | Fault | 'late'> {
     const thread = this.#threads.reduce(idlerOf)
     return new Promise((settle, fail) => thread.run({ request, timeLimit, settle, fail }))
   }
 
-  /** Ends the threads. What is still open rejects. */
+  /** Ends the threads. Open requests reject. */
   async close(): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.close()))
   }
@@ -77,7 +76,7 @@ function idlerOf<One extends { openCount: number }>(one: One, other: One): One {
   return other.openCount < one.openCount ? other : one
 }
 
-/** One worker thread and the requests it has; it answers in order, so the first open one is the one it works on. */
+/** One worker thread and its requests. It answers in order, so it is working on the first open request. */
 class Thread<Request, Answer extends object> {
   readonly #options: ThreadPoolOptions<Request>
   #worker: Worker | null = null
@@ -125,7 +124,7 @@ class Thread<Request, Answer extends object> {
       try {
         this.#post(job)
       } catch (error) {
-        // The system has no thread or no memory for it now.
+        // The system cannot start a thread now, or has no memory for it.
         job.fail(new NoThread(String(error), { cause: error }))
         continue
       }
@@ -159,7 +158,7 @@ class Thread<Request, Answer extends object> {
     this.#send()
   }
 
-  /** Gives up on the first open request and starts over with the others, in a new thread. */
+  /** Gives up on the first open request and continues with the others in a new thread. */
   #replace(worker: Worker, fault: Fault | 'late'): void {
     if (worker !== this.#worker) return
     const [first, ...others] = this.#sent
@@ -174,7 +173,7 @@ class Thread<Request, Answer extends object> {
           `a thread to ${this.#options.what} did not start: ${fault === 'late' ? 'it took too long' : fault.fault}`,
         ),
       )
-    // Later, for who hears of the first may no longer want the others.
+    // Later, because a caller that learns of the first result may no longer want the others.
     setImmediate(() => this.#send())
   }
 
@@ -209,8 +208,8 @@ class Thread<Request, Answer extends object> {
   }
 
   /**
-   * Gives up on the request that is being worked on once it has had `leftMs`. A step that came late counts twice at most: a
-   * process that was stopped, or a machine that slept, is no fault of the request.
+   * Gives up on the running request after `leftMs`. A late step counts as two steps at most: the request did not cause a
+   * stopped process or a sleeping machine.
    */
   #countTime(worker: Worker, leftMs: number, stepMs: number): void {
     const startedMs = performance.now()

@@ -1,4 +1,4 @@
-// Spans: nothing without an SDK; with one, what was done, its failure, and its children.
+// Spans: none without an SDK; with one, their attributes, failures and children.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { INVALID_SPAN_CONTEXT, type Span, trace } from '@opentelemetry/api'

@@ -1,10 +1,10 @@
-// Spans for OpenTelemetry, through its API alone: where no SDK is registered nothing is made and nothing is kept.
+// Spans for OpenTelemetry, through its API alone. If no SDK is registered, no span is made.
 import { type Attributes, ProxyTracerProvider, type Span, SpanStatusCode, trace } from '@opentelemetry/api'
 
 const tracer = trace.getTracer('posthorn')
 const nobody = new ProxyTracerProvider().getDelegate()
 
-/** Runs `work` within a span; `describe` is asked only where somebody records it. A rejection marks the span as failed. */
+/** Runs `work` within a span. Calls `describe` only if the span is recorded. A rejection marks the span as failed. */
 export function traced<Result>(
   name: string,
   describe: () => Attributes,
@@ -14,7 +14,7 @@ export function traced<Result>(
   return tracer.startActiveSpan(name, (span) => recorded(span, describe, work))
 }
 
-/** The API's own empty spans would cost each send and each mail a microsecond. */
+/** Avoids the API's own empty spans, which would cost each send and each mail a microsecond. */
 function hasSdk(): boolean {
   const provider = trace.getTracerProvider()
   return !(provider instanceof ProxyTracerProvider && provider.getDelegate() === nobody)

@@ -1,10 +1,10 @@
-// How long something is waited for: what comes in time passes, what does not is answered otherwise.
+// A wait with a time limit: a result in time is returned, otherwise the replacement.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { within } from './within.ts'
 
 const never = () => new Promise<string>(() => {})
-/** The timer keeps no program alive by itself. */
+/** Keeps the process alive, because the timer of `within` does not. */
 const aliveWhile = async (work: Promise<unknown>) => {
   const timer = setInterval(() => {}, 1_000)
   await work.finally(() => clearInterval(timer))

@@ -1,11 +1,11 @@
-// What comes in time, or what is said instead.
+// Waits for a result up to a time limit, or returns a replacement.
 
-/** At once, or later. */
+/** A result, now or later. */
 export type Awaitable<Result> = Result | Promise<Result>
 
 /**
- * Settles as `work` does, or as `late` once `ms` have passed; the work goes on unattended. The wait keeps no program
- * alive.
+ * Settles as `work` does, or as `late` does once `ms` have passed. `work` then continues unobserved. The timer keeps no
+ * process alive.
  */
 export async function within<Result>(
   ms: number,

@@ -1,9 +1,9 @@
-// Room that is kept free on disks: while there is less, no mail is received, so that sends, results and deletions go on.
+// Reserves free space on disks: if less is free, no mail is received, so that sends, results and deletions continue.
 import { statfs } from 'node:fs/promises'
 import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
 
-/** A 20th of the disk, and no more than this, unless the setting says otherwise. */
+/** The reserve is a 20th of the disk, up to this, unless the setting says otherwise. */
 const maxBytes = 1 << 30
 const share = 1 / 20
 const checkMs = 2_000
@@ -13,7 +13,7 @@ export interface DiskRoom {
   reserveBytes: number
 }
 
-/** What is free on the folder's disk, and what has to be: `reserveBytes`, or a share of the disk where that is null. */
+/** Returns the free space on the folder's disk, and the reserve: `reserveBytes`, or a share of the disk if it is null. */
 export async function readDiskRoom(folder: string, reserveBytes: number | null): Promise<DiskRoom> {
   const { bavail, blocks, bsize } = await statfs(folder)
   const derived = Math.min(maxBytes, blocks * bsize * share)
@@ -26,7 +26,7 @@ interface DiskReserveOptions {
   log: Log
 }
 
-/** Looks at the disks of the folders every two seconds, not at each mail. */
+/** Checks the folders' disks every two seconds, not at each mail. */
 export class DiskReserve {
   readonly #options: DiskReserveOptions
   #isShort = false
@@ -36,12 +36,12 @@ export class DiskReserve {
     this.#options = options
   }
 
-  /** Whether one of the disks has less free than is to be kept. */
+  /** Whether one of the disks has less free space than its reserve. */
   get isShort(): boolean {
     return this.#isShort
   }
 
-  /** Looks once, and again and again until `stop`. */
+  /** Checks once, and then every two seconds until `stop`. */
   async start(): Promise<void> {
     await this.#check()
     this.#timer = setInterval(() => void this.#check(), checkMs)
@@ -54,7 +54,7 @@ export class DiskReserve {
 
   async #check(): Promise<void> {
     const { folders, reserveBytes, log } = this.#options
-    // A disk that cannot be looked at says so to who writes on it.
+    // Ignores a disk that cannot be checked: its writers will get the error.
     const found = await Promise.all(
       folders.map((folder) => readDiskRoom(folder, reserveBytes).catch(() => null)),
     )

@@ -1,4 +1,4 @@
-// A blob that is committed is on the disk with all the folders above it, and is what was written.
+// A committed blob is durable, with all the folders above it, and has the bytes that were written.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-// Blobs in a folder: one file for each, flushed and renamed before anybody is told that it is there.
+// Blobs in a folder: one file per blob, flushed and renamed before it is reported as stored.
 import { createReadStream } from 'node:fs'
 import {
   type FileHandle,
@@ -19,14 +19,14 @@ import { findFolderFault, readMark, writeMark } from './folder-mark.ts'
 
 const bufferedBytes = 256 * 1024
 
-/** Each part of the store is a folder. Files are named by owner, and so they need no counting. */
+/** Each part of the store is a folder. Files are named by their owner, so they need no reference count. */
 export class DiskBlobs implements Blobs {
   readonly location: string
   readonly #databaseId: string | null
-  /** The folders whose names are known to be on the disk, or on their way there. */
+  /** Folders whose names were flushed to disk, or are being flushed. */
   readonly #flushed = new Map<string, Promise<void>>()
 
-  /** Blobs are stored only while the folder bears the mark of this database; null: whatever mark it bears. */
+  /** Stores blobs only while the folder has the mark of this database. With null, any mark or none will do. */
   constructor(folder: string, databaseId: string | null = null) {
     this.location = folder
     this.#databaseId = databaseId
@@ -47,14 +47,14 @@ export class DiskBlobs implements Blobs {
         await file.close()
         await rename(temporary, path)
         await syncFolder(dirname(path))
-        // Files below an empty mount point are hidden once the disk is mounted again.
+        // Files written below an empty mount point are hidden once the disk is mounted again.
         await this.#requireOurs(key).catch(async (error) => {
           await rm(path, { force: true })
           throw error
         })
       },
       abort: async () => {
-        await file.close().catch(() => {}) // closed already when commit failed half-way
+        await file.close().catch(() => {}) // already closed if commit failed half-way
         await rm(temporary, { force: true })
       },
     }
@@ -139,13 +139,13 @@ export class DiskBlobs implements Blobs {
     return join(this.location, `node-${folder}`)
   }
 
-  /** The file of a blob that is committed. */
+  /** Returns the file of a committed blob. */
   #pathOf(key: string): string {
-    // Version 7 UUIDs begin with their time; the last characters are random and spread the folders.
+    // UUIDs of version 7 begin with their time. The last characters are random and spread the blobs over the folders.
     return join(this.location, key.slice(-2), key)
   }
 
-  /** Throws if the folder is not ours, or does not hold the blob. */
+  /** Throws if the folder is not ours, or does not contain the blob. */
   async #requireOurs(key?: string): Promise<void> {
     if (this.#databaseId === null) return
     const file = key && join(key.slice(-2), key)
@@ -153,7 +153,7 @@ export class DiskBlobs implements Blobs {
     if (fault !== null) throw new NotOurStore(fault)
   }
 
-  /** Makes the folder durable: once a process, for an earlier one may have ended between making and flushing it. */
+  /** Makes the folder durable, once per process: an earlier process may have died between creating and flushing it. */
   async #makeFolder(path: string): Promise<void> {
     const made = await mkdir(path, { recursive: true, mode: 0o700 })
     if (made !== undefined) this.#flushed.delete(path)
@@ -176,7 +176,7 @@ function nullWhereMissing(error: unknown): null {
   throw error
 }
 
-/** Chunks on their way to a file, in one buffer that is used again, so that those of the socket are free at once. */
+/** Writes chunks to a file through one reused buffer, so that the socket's chunks are free at once. */
 class BufferedWriter {
   readonly #file: FileHandle
   readonly #buffer = Buffer.allocUnsafeSlow(bufferedBytes)
@@ -202,7 +202,7 @@ class BufferedWriter {
   }
 }
 
-/** Flushes the names of all folders from `made` down to `path`, each of which stands in the folder above it. */
+/** Flushes the folders above `path`, up to the one that contains `made`, so that the new names are durable. */
 async function syncAbove(path: string, made: string): Promise<void> {
   await syncFolder(dirname(path))
   if (path.length > made.length) await syncAbove(dirname(path), made)

@@ -1,4 +1,4 @@
-// The mark in a blob folder: the id of the database that its blobs belong to. Large mail is acknowledged only beside it.
+// The mark in a blob folder: the id of the database that owns its blobs. Large mail is acknowledged only if it is there.
 import { constants } from 'node:fs'
 import { open, readFile, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { syncFolder } from '../base/sync-folder.ts'
 
 const markFile = 'database-id'
 
-/** The id in the folder's mark; null if it has none. Rejects as the disk does. */
+/** Returns the id in the folder's mark; null if it has none. Rejects if the disk fails. */
 export async function readMark(folder: string): Promise<string | null> {
   const mark = await readFile(join(folder, markFile), 'utf8').catch((error) => {
     if (error.code !== 'ENOENT') throw error
@@ -15,7 +15,7 @@ export async function readMark(folder: string): Promise<string | null> {
   return mark.trim() || null
 }
 
-/** Marks the folder as that of the database `id`; the mark is on the disk when this resolves. */
+/** Marks the folder as that of the database `id`. The mark is durable when this resolves. */
 export async function writeMark(folder: string, id: string): Promise<void> {
   const path = join(folder, markFile)
   const file = await open(`${path}.new`, 'w', 0o600)
@@ -30,8 +30,8 @@ export async function writeMark(folder: string, id: string): Promise<void> {
 }
 
 /**
- * Why the folder is not the one that database `id` marked, or why it does not hold `file`; null if it is and does. Both are
- * looked for in one folder, even if a disk is mounted or unmounted at its path meanwhile. Never rejects.
+ * Returns why the folder is not the one that database `id` marked, or does not contain `file`; null if all is well. Checks
+ * both in the same folder, even if a disk is mounted or unmounted at its path meanwhile. Never rejects.
  */
 export async function findFolderFault(folder: string, id: string, file?: string): Promise<string | null> {
   try {
@@ -48,7 +48,7 @@ export async function findFolderFault(folder: string, id: string, file?: string)
   }
 }
 
-/** Gives `read` a path that stays in the folder that is there now; without Linux's /proc it is the path alone. */
+/** Gives `read` a path that stays in the folder that is there now. Without Linux's /proc it is the plain path. */
 async function inOneFolder<Found>(folder: string, read: (held: string) => Promise<Found>): Promise<Found> {
   if (process.platform !== 'linux') return await read(folder)
   const held = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY)

@@ -1,4 +1,4 @@
-// The watch over the blob folder, beside a file system that does not answer.
+// The check of the blob folder, when its file system does not answer.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '../base/log.ts'

@@ -12,7 +12,7 @@ interface FolderWatchOptions {
   log: Log
 }
 
-/** Logs once when the folder is gone and once when it is back. Each large mail is checked besides, when it is stored. */
+/** Logs once when the folder is gone and once when it is back. Each large mail is also checked when it is stored. */
 export class FolderWatch {
   readonly #options: FolderWatchOptions
   #fault: string | null = null
@@ -28,7 +28,7 @@ export class FolderWatch {
     return this.#fault
   }
 
-  /** Checks once, and every two seconds until `stop`. */
+  /** Checks once, and then every two seconds until `stop`. */
   async start(): Promise<void> {
     await this.#check()
     this.#timer = setInterval(() => void this.#check(), checkMs)
@@ -39,7 +39,7 @@ export class FolderWatch {
     clearInterval(this.#timer)
   }
 
-  /** A file system that hangs is asked once, however long it takes to answer. */
+  /** Asks a hanging file system only once, however long it takes to answer. */
   async #check(): Promise<void> {
     if (this.#isChecking) return
     this.#isChecking = true

@@ -1,9 +1,9 @@
-// Marks that the nodes of one deployment leave among the blobs: a node that finds those of the others has their store. Their
-// words change while the nodes run, so that a copy of the store soon holds former ones.
+// Marks that a deployment's nodes write among the blobs: a node that finds the marks of the others has the same store. The
+// words in the marks change while the nodes run, so that a copy of the store soon has outdated words.
 import { randomUUID } from 'node:crypto'
 import type { Blobs } from './blobs.ts'
 
-/** A node's mark: whose it is, the number of its data folder, and the word that the others know it by. */
+/** A node's mark: the number of its data folder, and the word by which the other nodes know it. */
 export interface NodeMark {
   folder: number
   word: string
@@ -11,7 +11,7 @@ export interface NodeMark {
 
 type MarkedBlobs = Pick<Blobs, 'isThere' | 'writeNodeMark'>
 
-/** This node's mark: between `leave` and `publish` it holds the word that the others know, and the next one. */
+/** This node's mark. Between `leave` and `publish` its file has both the word that the others know and the next. */
 export class OwnMark {
   readonly #blobs: MarkedBlobs
   readonly #folder: number
@@ -24,12 +24,12 @@ export class OwnMark {
     this.#next = this.#newMark()
   }
 
-  /** As the others know it; null before the first one. */
+  /** The mark that the others know; null before the first. */
   get published(): NodeMark | null {
     return this.#published
   }
 
-  /** Writes the next one, which is then to be made known; the same one until it is. Null while the store is not ours. */
+  /** Writes the next mark and returns it, the same one until `publish`. Returns null while the store is not ours. */
   async leave(): Promise<NodeMark | null> {
     if (!(await this.#blobs.isThere())) return null
     const words = [this.#next, this.#published].flatMap((mark) => mark?.word ?? [])
@@ -37,7 +37,7 @@ export class OwnMark {
     return this.#next
   }
 
-  /** The others know the one that was left last. */
+  /** Called once the others know the mark that `leave` wrote last. */
   publish(): void {
     this.#published = this.#next
     this.#next = this.#newMark()

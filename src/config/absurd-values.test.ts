@@ -1,4 +1,4 @@
-// Every setting with values that nobody means: it is taken as it stands, or refused in one short line that names it.
+// Every setting with absurd values: it is accepted as it is, or refused in one short line that names it.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
@@ -14,7 +14,7 @@ test('docs/settings.md has every setting, and no other', () => {
   assert.deepEqual(described.toSorted(), settings.toSorted())
 })
 
-/** What a setting needs beside it to be judged by itself. */
+/** Other settings that a setting needs, so that it can be tested alone. */
 const beside: Record<string, Record<string, string>> = {
   POSTHORN_ACME: { POSTHORN_MAIL_HOST: 'mx.example.com' },
   POSTHORN_ACME_DIRECTORY: { POSTHORN_MAIL_HOST: 'mx.example.com', POSTHORN_ACME: 'ops@example.com' },
@@ -33,7 +33,7 @@ const beside: Record<string, Record<string, string>> = {
   ),
 }
 
-/** These take any words: names of files and folders, what a provider gave out, a passphrase. */
+/** These accept any words: names of files and folders, values from a provider, a passphrase. */
 const words = new Set([
   ...['POSTHORN_DATA_DIR', 'POSTHORN_SMTP_TLS_CERT', 'POSTHORN_SMTP_TLS_KEY', 'POSTHORN_SECRET_KEY_FILE'],
   ...['POSTHORN_OIDC_CLIENT_ID', 'POSTHORN_OIDC_CLIENT_SECRET', 'POSTHORN_OIDC_NAME'],
@@ -42,7 +42,7 @@ const words = new Set([
 
 const many = (item: string) => Array.from({ length: 10_000 }, () => item).join()
 
-/** Absurd for every setting but those that take any words. */
+/** Absurd for every setting except those that accept any words. */
 const values: [what: string, value: string][] = [
   ...[
     'NaN',

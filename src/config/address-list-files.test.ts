@@ -1,4 +1,4 @@
-// The operator's list files: names to add and to take out, and lines that are no names.
+// The operator's list files: names to add and to remove, and invalid lines.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-// The operator's own changes to the lists that validation knows: text files in the data folder, read at the start.
+// The operator's changes to the lists that validation uses: text files in the data folder, read at the start.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseDomain } from '../mail/address.ts'
@@ -6,7 +6,7 @@ import type { ListChange, ListChanges } from '../mail/address-lists/address-list
 import { foldRole } from '../mail/address-lists/roles.ts'
 import { quoted, SettingError } from './setting-reader.ts'
 
-/** Reads `address-lists/` in the data folder; a file that is not there changes nothing, a line that is none stops the start. */
+/** Reads `address-lists/` in the data folder. A missing file changes nothing. An invalid line stops the start. */
 export async function readAddressListFiles(dataDir: string): Promise<ListChanges> {
   const read = (name: string, readName: (text: string) => string | null) =>
     readChange(join(dataDir, 'address-lists', name), readName)

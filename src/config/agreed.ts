@@ -1,10 +1,10 @@
-// The settings that all nodes of a deployment must share; each node writes its values where the others read them.
+// The settings that all nodes of a deployment must share. Each node publishes its values to the others.
 import { defaultLimits } from '../flow/accounts/organization.ts'
 import type { Limits } from '../store/accounts/organizations.ts'
 import type { AgreedSettings, Disagreement } from '../store/nodes.ts'
 import type { Settings } from './settings.ts'
 
-/** Values by the names of their settings. None holds a secret: operators see them in the log and in the doctor. */
+/** Returns values by the names of their settings. None has a secret: operators see them in the log and in the doctor. */
 export function agreedSettings(settings: Settings): AgreedSettings {
   const { relay, retention, retryScheduleMs, retryLifetimeMs, webhookRetryScheduleMs } = settings
   return {
@@ -18,7 +18,7 @@ export function agreedSettings(settings: Settings): AgreedSettings {
     POSTHORN_DMARC: settings.dmarc,
     POSTHORN_DMARC_REPORTS: settings.dmarcReports ?? unset,
     POSTHORN_OPERATOR_MAIL: settings.operatorMail ?? unset,
-    // A period that only one of two releases knows is no difference while it is unset.
+    // If only one of two releases knows a period, it is no difference while it is unset.
     POSTHORN_RETENTION: JSON.stringify(retention, (_, value) => value ?? undefined),
     POSTHORN_RETRY_SCHEDULE: seconds(...retryScheduleMs),
     POSTHORN_RETRY_LIFETIME: seconds(retryLifetimeMs),
@@ -31,7 +31,7 @@ export function agreedSettings(settings: Settings): AgreedSettings {
 
 const unset = '(not set)'
 
-/** As the setting names them: those that are not ours. */
+/** Returns the limits that differ from the defaults, as the setting has them. */
 function changedLimits(limits: Limits): Partial<Limits> {
   const changed = Object.entries(limits).filter(
     ([name, value]) => value !== defaultLimits[name as keyof Limits],
@@ -43,7 +43,7 @@ function seconds(...durationsMs: number[]): string {
   return durationsMs.map((ms) => `${ms / 1_000}s`).join(',')
 }
 
-/** Names the node, the setting and both values in one line. */
+/** Returns one line with the node, the setting and both values. */
 export function describeDisagreement(
   own: AgreedSettings,
   { node, operator, setting, value }: Disagreement,
@@ -52,5 +52,8 @@ export function describeDisagreement(
   return `node ${node}${at} has ${setting}=${value}, this one ${own[setting]}`
 }
 
-/** With two managed domains each node refuses mail for the other's inboxes; with two delivery modes half of the mail never leaves. */
+/**
+ * With two managed domains each node refuses mail for the other's inboxes. With two delivery modes half of the mail is
+ * never sent.
+ */
 export const agreementMend = 'write them alike on all nodes'

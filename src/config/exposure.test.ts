@@ -1,4 +1,4 @@
-// Which settings the start and the doctor name as dangerous.
+// Which settings the start and the doctor report as dangerous.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findExposures } from './exposure.ts'

@@ -1,4 +1,4 @@
-// Settings that are legal and dangerous: what they expose, and what to do, as the start and the doctor say it.
+// Legal but dangerous settings: their risk and their remedy, as the start and the doctor report them.
 import { isLoopback } from '../webhook/address-guard.ts'
 import type { Settings } from './settings.ts'
 

@@ -1,4 +1,4 @@
-// Settings that are read together: a certificate authority, an identity provider, a smarthost.
+// Settings that belong together: a certificate authority, an identity provider, a smarthost.
 import type { RelayTarget } from '../flow/delivering/next-hop.ts'
 import type { OidcSettings } from '../flow/people/oidc.ts'
 import { type Reader, SettingError } from './setting-reader.ts'
@@ -12,10 +12,10 @@ import {
   words,
 } from './setting-values.ts'
 
-/** How what is part of a URL is written there. */
+/** How to write reserved characters in a URL's user and password. */
 export const percent = 'with %23 for #, %2F for /, %3F for ?, %40 for @ and %25 for % in user and password'
 
-/** The authority that certificates are ordered of, and whom it may write to. */
+/** Reads the authority that issues certificates, and the address to which it may write. */
 export function readAcme(reader: Reader): { directory: string; email: string } | null {
   const email = reader.read('POSTHORN_ACME', null, emailAddress, 'your mail address, such as ops@example.com')
   const production = 'https://acme-v02.api.letsencrypt.org/directory'
@@ -35,7 +35,7 @@ export function readAcme(reader: Reader): { directory: string; email: string } |
   return { directory, email }
 }
 
-/** The identity provider that people may sign in by. */
+/** Reads the identity provider with which people may sign in. */
 export function readOidc(reader: Reader): OidcSettings | null {
   const example = 'https://id.example.com, or http:// on a loopback address'
   const issuer = reader.read('POSTHORN_OIDC_ISSUER', null, oidcIssuer, example)
@@ -61,7 +61,7 @@ export function readOidc(reader: Reader): OidcSettings | null {
   return null
 }
 
-/** The smarthost, with what its TLS must be. */
+/** Reads the smarthost, and the TLS it must have. */
 export function readRelay(reader: Reader): RelayTarget | null {
   const url = `smtp://user:password@host:port, or smtps://…, ${percent}`
   const relay = reader.read('POSTHORN_RELAY_URL', null, relayUrl, url)

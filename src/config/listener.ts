@@ -1,4 +1,4 @@
-// A listener as a setting names it: what hinders it is told with the setting and what to write, in one line.
+// A listener and its setting: a failure to listen is reported in one line with the setting and the remedy.
 import { createServer } from 'node:net'
 import { StartRefused } from '../base/errors.ts'
 import type { Reader } from './setting-reader.ts'
@@ -9,7 +9,7 @@ export interface ListenerFault {
   mend: string
 }
 
-/** What the system's `code` means for a listener there. */
+/** Explains the system's error `code` for a listener at this address. */
 export function listenerFault(setting: string, listen: ListenAddress, code: string): ListenerFault {
   const address = formatAddress(listen)
   if (code === 'EADDRINUSE')
@@ -28,7 +28,7 @@ export function listenerFault(setting: string, listen: ListenAddress, code: stri
   }
 }
 
-/** What `start` comes to, which listens there; refuses the start where that cannot be. */
+/** Returns the result of `start`, which must listen there. Throws `StartRefused` if it cannot listen. */
 export async function listenAs<Result>(
   setting: string,
   listen: ListenAddress,
@@ -44,7 +44,7 @@ export async function listenAs<Result>(
   }
 }
 
-/** Listens for a moment; returns the error code, or null where it worked. */
+/** Listens for a moment. Returns the error code, or null if it worked. */
 export function tryListening({ host, port }: ListenAddress): Promise<string | null> {
   return new Promise((resolve) => {
     const server = createServer()
@@ -53,7 +53,7 @@ export function tryListening({ host, port }: ListenAddress): Promise<string | nu
   })
 }
 
-/** The setting of where a listener is, `usual` where it is not set. */
+/** Reads the setting with a listener's address; `usual` if it is not set. */
 export function readListener(reader: Reader, name: string, usual: string): ListenAddress {
   return reader.read(name, address(usual)!, address, `one address, such as ${usual}`)
 }

@@ -1,4 +1,4 @@
-// Settings of mail: our names, how mail leaves, how often it is tried, and what becomes of received mail.
+// Settings of mail: our names, routes for outgoing mail, retries, and the treatment of received mail.
 import type { DeliveryMode } from '../flow/route-policy.ts'
 import { readRelay } from './linked-settings.ts'
 import { type Reader, SettingError } from './setting-reader.ts'
@@ -24,7 +24,7 @@ const defaultWebhookRetryMs = [
   ...[5_000, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour],
 ]
 
-/** Our names, and how mail leaves. */
+/** Reads our names, and how mail leaves. */
 export function readMail(reader: Reader) {
   const mailHost = reader.read('POSTHORN_MAIL_HOST', null, hostName, 'a host name, such as mx.example.com')
   return {
@@ -91,7 +91,7 @@ function readRetries(reader: Reader) {
   }
 }
 
-/** How received mail is judged and scanned, and what is shown of it. */
+/** Reads how received mail is judged and scanned, and how much of it may be downloaded. */
 export function readReceiving(reader: Reader) {
   return {
     dmarc: reader.read('POSTHORN_DMARC', 'refuse', oneOf('refuse', 'report'), 'refuse or report'),

@@ -1,4 +1,4 @@
-// Which word was meant.
+// Which word was probably meant.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { nearest } from './nearest.ts'
@@ -13,7 +13,7 @@ for (const [given, meant] of [
   ['DATA', 'DATA_DIR'],
   ['RETENTON', 'RETENTION'],
   ['TETENTOIN', 'RETENTION'],
-  // As many slips as there are letters, or half as many.
+  // As many typing errors as there are letters, or half as many.
   ['FOO', null],
   ['HOST', null],
   ['COLOUR', null],

@@ -1,11 +1,12 @@
-// Which known word somebody may have meant.
+// Suggests the known word that was probably meant.
 
-/** Further away than this nothing was meant, nor than a third of the word. */
+/** A suggestion differs by up to this many typing errors, and up to a third of its length. */
 const maxDistance = 3
 
 /**
- * The known word that goes on where this one ends, or else the one that the fewest slips lead to, the first of several; null
- * where none is near. What all words begin with is left out of them: it would make short ones long.
+ * Returns a known word that continues `given` after an underscore. Otherwise returns the known word with the fewest typing
+ * errors, the first of several; null if none is near. Callers remove a prefix that all words share, because it would make
+ * short words long.
  */
 export function nearest(given: string, known: Iterable<string>): string | null {
   let [best, nextBest] = [null as string | null, maxDistance]
@@ -18,7 +19,7 @@ export function nearest(given: string, known: Iterable<string>): string | null {
   return best
 }
 
-/** How many letters are to be added, left out, exchanged or swapped with their neighbour (Damerau and Levenshtein). */
+/** Counts the letters to insert, delete, replace or swap with their neighbour (Damerau-Levenshtein distance). */
 function distanceOf(a: string, b: string): number {
   let before: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, column) => column)

@@ -1,4 +1,4 @@
-// Settings that are more than a word: the smarthost's URL, what its TLS must be, where a listener is reached, block lists, periods.
+// Settings that are more than a word: the smarthost's URL and TLS, the address of a listener, block lists, periods.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
@@ -133,7 +133,7 @@ for (const [text, want] of lists)
   test(`POSTHORN_DNSBL=${text.slice(0, 60)}`, () => {
     assert.deepEqual(blocklists(text), want)
     const read = () => readSettings({ POSTHORN_DNSBL: text }).blocklists
-    // Security: a subscriber's key may stand in it.
+    // Security: the list's zone may have a subscriber's key.
     if (want === null) assert.throws(read, /^Error: POSTHORN_DNSBL cannot be used: write zen\.example\.org/)
     else assert.deepEqual(read(), want)
   })

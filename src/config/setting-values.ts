@@ -1,4 +1,4 @@
-// The values that settings take, each read from text; null where the text is none.
+// Parsers for the values of settings. Each reads a text, and returns null if the text is invalid.
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { parseDuration } from '../base/duration.ts'
@@ -18,7 +18,7 @@ export interface ListenAddress {
   port: number
 }
 
-/** The limits that `text`, a JSON object, changes; null where a name or a value is none. */
+/** Returns the limits that `text`, a JSON object, changes; null if a name or a value is invalid. */
 function parseLimits(text: string): Partial<Limits> | null {
   try {
     const value: unknown = JSON.parse(text)
@@ -34,36 +34,36 @@ export function limits(text: string): Limits | null {
   return changed && { ...defaultLimits, ...changed }
 }
 
-/** Words for people or a provider, of at most `most` characters. */
+/** Any text of up to `most` characters, for people or a provider. */
 export function words(most: number) {
   return (text: string) => (text.length <= most ? text : null)
 }
 
-/** Linux takes 4,095 bytes. */
+/** Linux's limit is 4,095 bytes. */
 const maxPathBytes = 4_095
 
 export function path(text: string): string | null {
   return Buffer.byteLength(text) <= maxPathBytes ? text : null
 }
 
-/** A name that the world can look up: no single label is. */
+/** A name for public DNS, so it has at least two labels. */
 export function hostName(text: string): string | null {
   const name = parseDomain(text)
   return name?.includes('.') ? name : null
 }
 
-/** In lower case, as inboxes have theirs. */
+/** In lower case, like the addresses of inboxes. */
 export function inboxAddress(text: string): string | null {
   return parseEmail(text)?.email.toLowerCase() ?? null
 }
 
-/** In the form that a `mailto:` takes. */
+/** In the form that a `mailto:` accepts. */
 export function emailAddress(text: string): string | null {
   const email = parseEmail(text)?.email ?? ''
   return /^[\w.+-]+@[a-z0-9.-]+$/i.test(email) ? email : null
 }
 
-/** Only by https: what an authority says decides what is shown to the world. */
+/** Only https: the authority's answers decide what we show to the world. */
 export function acmeDirectory(text: string): string | null {
   return text.startsWith('https://') && text.length <= maxUrl && URL.canParse(text) ? text : null
 }
@@ -79,7 +79,7 @@ export function integer(min: number, max: number) {
 
 const dayMs = 86_400_000
 
-/** A duration within bounds: past some, dates and timers are none any more. */
+/** A duration within limits: dates and timers do not work beyond some. */
 export function duration(minMs: number, maxDays: number) {
   return (text: string): number | null => {
     const ms = parseDuration(text)
@@ -87,12 +87,12 @@ export function duration(minMs: number, maxDays: number) {
   }
 }
 
-/** Between two attempts. */
+/** The wait between two attempts. */
 export const wait = duration(1, 7)
 
 const maxDrainMs = 60_000
 
-/** Between the first 503 of `/readyz` and the first listener that closes. */
+/** The time between the first 503 of `/readyz` and closing the first listener. */
 export function drainDelay(text: string): number | null {
   const ms = parseDuration(text)
   return ms !== null && ms <= maxDrainMs ? ms : null
@@ -100,7 +100,7 @@ export function drainDelay(text: string): number | null {
 
 const maxKeptMs = 36_500 * dayMs
 
-/** How long things are kept, in milliseconds; null: for good, and `sent-content` for as long as mail is tried. */
+/** Retention in milliseconds. Null keeps data for good, and `sent-content` as long as mail is retried. */
 export interface Retention {
   submissions: number | null
   messages: number | null
@@ -117,15 +117,15 @@ export const defaultRetention: Retention = {
   'operator-mail': 30 * dayMs,
 }
 
-/** How long the content of a send without an inbox is kept, from its acceptance on: never longer than its submission. */
+/** How long the content of a send without an inbox is kept after acceptance: never longer than its submission. */
 export function sentContentMs(settings: { retention: Retention; retryLifetimeMs: number }): number {
   const { retention, retryLifetimeMs } = settings
   return Math.min(retention['sent-content'] ?? retryLifetimeMs, retention.submissions ?? maxKeptMs)
 }
 
 /**
- * The least that may be set. Idempotency keys answer for 30 days, so what they answer with is kept at least as long; calls
- * of webhooks are repeated for days, and read the message that they tell of.
+ * The minimum periods. Idempotency keys are valid for 30 days, so their results must be kept at least as long. Webhook
+ * calls are retried for days, and read their message.
  */
 const leastKept: Record<keyof Retention, number> = {
   submissions: 30 * dayMs,
@@ -135,7 +135,7 @@ const leastKept: Record<keyof Retention, number> = {
   'operator-mail': dayMs,
 }
 
-/** `365d`, for submissions and messages, or `submissions=90d,messages=365d`, or both, of which what is named counts. */
+/** `365d` for submissions and messages, or `submissions=90d,messages=365d`, or both; a named period takes precedence. */
 export function retention(text: string): Retention | null {
   const given = new Map<string, number>()
   for (const item of text.split(',')) {
@@ -160,7 +160,7 @@ export function oneOf<Value extends string>(...values: Value[]) {
   return (text: string) => values.find((value) => value === text) ?? null
 }
 
-/** Several, separated by commas; null where there are more than `most`. */
+/** Values separated by commas; null if there are more than `most`. */
 export function list<Value>(parse: (text: string) => Value | null, most = 100) {
   return (text: string): Value[] | null => {
     const items = text.split(',')
@@ -170,7 +170,7 @@ export function list<Value>(parse: (text: string) => Value | null, most = 100) {
   }
 }
 
-/** Ranges of addresses that are trusted; a provider's proxies may have hundreds. None is all addresses: anybody could claim any. */
+/** Trusted ranges. A provider's proxies may have hundreds. All addresses is refused: anyone could then claim any address. */
 export const cidrs = list((text) => {
   const range = cidr(text)
   return range !== null && ipaddr.parseCIDR(range)[1] > 0 ? range : null
@@ -184,13 +184,13 @@ export function address(text: string): ListenAddress | null {
   return host && number !== null ? { host, port: number } : null
 }
 
-/** An address that is spoken to: port 0 is none. */
+/** An address to connect to, so port 0 is invalid. */
 function peer(text: string): ListenAddress | null {
   const found = address(text)
   return found && found.port > 0 ? found : null
 }
 
-/** Socket paths end there on Linux. */
+/** The longest socket path on Linux. */
 const maxSocketPath = 107
 
 /** `host:port`, or the path of a socket. */
@@ -199,7 +199,7 @@ export function clamdAddress(text: string): ClamdAddress | null {
   return Buffer.byteLength(text) <= maxSocketPath ? { path: text } : null
 }
 
-/** One address of this machine, or one of each family; null where a socket cannot be bound to it. */
+/** One address of this machine, or one of each family; null if a socket cannot be bound to it. */
 export function outboundAddresses(text: string): OutboundAddresses | null {
   const addresses = list((item) => (isIP(item) && !item.includes('%') ? item : null), 2)(text)
   if (!addresses) return null
@@ -210,10 +210,10 @@ export function outboundAddresses(text: string): OutboundAddresses | null {
   return { ipv4: ipv4[0] ?? null, ipv6: ipv6[0] ?? null }
 }
 
-/** Rspamd's scanner, or its controller with the password for it. */
+/** The URL of Rspamd's scanner, or of its controller with the password. */
 export function rspamdUrl(text: string): RspamdAddress | null {
   const url = /^https?:\/\//.test(text) ? URL.parse(text) : null
-  // An unescaped `/`, `?` or `#` in a password ends the host before the real one: what comes behind it is no path.
+  // An unescaped `/`, `?` or `#` in a password ends the host too early. The rest then looks like a path, so we allow none.
   if (!url?.hostname || url.username !== '' || !/^\/?$/.test(url.pathname + url.search + url.hash))
     return null
   if (url.port === '0') return null
@@ -228,7 +228,7 @@ export function resolver(text: string): string | null {
 }
 
 const maxLists = 8
-/** An IPv6 address takes 64 characters before the zone, and a name has 253 at most. */
+/** An IPv6 address takes 64 characters before the zone, and a name has up to 253. */
 const maxZoneLength = 189
 
 /** `zone` or `tell:zone`, several separated by commas, each once. */
@@ -248,18 +248,18 @@ export function cidr(text: string): string | null {
   return ipaddr.isValidCIDR(text) ? text : isIP(text) ? `${text}/${isIP(text) === 4 ? 32 : 128}` : null
 }
 
-/** Whether a URL's user, password and path can be read, and nothing stands behind its host that belongs to them. */
+/** Returns whether a URL's user, password and path can be decoded, and no part of the password ended up after its host. */
 function hasPlainUser(url: URL): boolean {
   try {
     decodeURIComponent(url.username + url.password + url.pathname)
   } catch {
-    return false // a % that begins no character
+    return false // a % without an escape
   }
   return url.hash === '' && !/@/.test(url.pathname + url.search)
 }
 
 export function databaseUrl(text: string): string | null {
-  // Security: the hosts are not repeated, for a password that is not written as a URL wants it may be among them.
+  // Security: the message does not repeat the hosts, because a badly escaped password may look like a host.
   if (/^postgres(?:ql)?:\/\/(?:[^/]*@)?[^/@]*,[^/@]*(?:[/?#]|$)|[?&]host=[^&]*(?:,|%2c)/i.test(text))
     throw new SettingError(
       'POSTHORN_DATABASE_URL names several hosts, and may name one: write one address that follows the primary, such as that of a proxy (docs/operating.md, "A database that fails over")',
@@ -268,12 +268,12 @@ export function databaseUrl(text: string): string | null {
   return hasPlainUser(new URL(text)) ? text : null
 }
 
-/** A file's name, and not what it holds: 32 bytes in hex or Base64, or a PEM. */
+/** The name of a file. Refuses the content of a key file: 32 bytes in hex or Base64, or a PEM. */
 export function fileName(text: string): string | null {
   return /^([0-9a-f]{64}|[A-Za-z0-9+/]{43}=)$|-----BEGIN|\n/i.test(text) ? null : path(text)
 }
 
-/** Paths are put behind it. */
+/** A base URL: paths are appended to it. */
 export function webUrl(text: string): string | null {
   const url = /^https?:\/\//.test(text) && text.length <= maxUrl ? URL.parse(text) : null
   return url && url.search + url.hash + url.username === '' ? text.replace(/\/+$/, '') : null
@@ -281,7 +281,7 @@ export function webUrl(text: string): string | null {
 
 const maxUrl = 2_048
 
-/** Its tokens decide who gets in, so they do not cross a network in the clear. */
+/** Only https, or a loopback address: the provider's tokens decide who may sign in, so they must be encrypted. */
 export function oidcIssuer(text: string): string | null {
   if (!URL.canParse(text) || text.length > maxUrl) return null
   const { protocol, hostname, search, hash, username } = new URL(text)
@@ -291,16 +291,16 @@ export function oidcIssuer(text: string): string | null {
   return isSafe ? text : null
 }
 
-/** The folder; a host's, which two slashes begin, is none of this machine. */
+/** Returns the folder. Two slashes begin a host name, which is refused: the folder must be on this machine. */
 export function fileUrl(text: string): string | null {
   const folder = /^file:(?:\/\/(?=\/))?(.+)$/.exec(text)?.[1]
   return folder && !folder.startsWith('//') && path(folder) ? folder : null
 }
 
-/** A smarthost; with a password its TLS is required and verified, but on this machine, where nobody is in between. */
+/** A smarthost. A password requires verified TLS, except on this machine, where no one is in between. */
 export function relayUrl(text: string): RelayTarget | null {
   const url = /^smtps?:\/\//.test(text) ? URL.parse(text) : null
-  // An unescaped `/`, `?` or `#` in a password ends the host before the real one: what comes behind it is no path.
+  // An unescaped `/`, `?` or `#` in a password ends the host too early. The rest then looks like a path, so we allow none.
   if (!url?.hostname || !/^\/?$/.test(url.pathname + url.search + url.hash)) return null
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const implicit = url.protocol === 'smtps:'
@@ -312,7 +312,7 @@ export function relayUrl(text: string): RelayTarget | null {
   return { ...shared, tls: 'opportunistic', tlsVerify: 'none' }
 }
 
-/** Null where a % begins no escape. */
+/** Returns the decoded text; null if a % begins no escape. */
 function decoded(text: string): string | null {
   try {
     return decodeURIComponent(text)
@@ -321,25 +321,25 @@ function decoded(text: string): string | null {
   }
 }
 
-/** Null where there are none; undefined where they cannot be read. */
+/** Null if there are none; undefined if they cannot be decoded. */
 function credentialsIn({ username, password }: URL): RelayTarget['auth'] | undefined {
   if (username === '') return password === '' ? null : undefined
   const [user, word] = [decoded(username), decoded(password)]
   return user === null || word === null ? undefined : { user, password: word }
 }
 
-/** The smarthost with what an operator wants of its certificate; TLS is required then. */
+/** Returns the smarthost with the operator's choice for its certificate. TLS then becomes required. */
 export function withRelayTls(relay: RelayTarget, certificate: 'verified' | 'unverified'): RelayTarget {
   const tls = relay.tls === 'implicit' ? 'implicit' : 'required'
   return { ...relay, tls, tlsVerify: certificate === 'verified' ? 'host' : 'none' }
 }
 
-/** `127.0.0.1:25` or `[::1]:25`. */
+/** Returns `127.0.0.1:25` or `[::1]:25`. */
 export function formatAddress({ host, port }: ListenAddress): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
 
-/** A listener on every address is reached on this machine's own. */
+/** Returns an address to reach the listener from this machine, even if it listens on every address. */
 export function reachable({ host, port }: ListenAddress): ListenAddress {
   const own: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
   return { host: own[host] ?? host, port }

@@ -1,4 +1,4 @@
-// Settings that depend on each other: certificates by ACME, HTTPS, and where the world reaches the API.
+// Settings that depend on each other: certificates by ACME, HTTPS, and the public URL of the API.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SettingError } from './setting-reader.ts'

@@ -1,4 +1,4 @@
-// Every setting, read and checked once; a wrong one stops the start with one line that says what to write instead.
+// Reads and checks every setting once. A wrong setting stops the start, in one line that says what to write instead.
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
@@ -48,9 +48,9 @@ export interface Settings {
   databaseUrl: string | null
   blobFolder: string
   http: ListenAddress
-  /** Null: there is no HTTPS listener. */
+  /** Null: no HTTPS listener. */
   https: ListenAddress | null
-  /** The authority that certificates are ordered of, and whom it may write to. */
+  /** The authority that issues certificates, and the address to which it may write. */
   acme: { directory: string; email: string } | null
   publicUrl: string | null
   trustedProxies: string[]
@@ -65,49 +65,49 @@ export interface Settings {
   delivery: DeliveryMode
   relay: RelayTarget | null
   mxPort: number
-  /** From where mail leaves this machine. */
+  /** The addresses of this machine from which mail leaves. */
   outbound: OutboundAddresses
   allowPrivateNetworks: boolean
   smtpTrusted: string[]
   /** Asked for each peer of the mail server, in this order. */
   blocklists: Blocklist[]
   smtpMaxSizeBytes: number
-  /** What is kept free on disks; null for a share of each. */
+  /** Space to keep free on disks; null for a share of each disk. */
   diskReserveBytes: number | null
-  /** What is done with received mail that fails DMARC where its domain wants it refused. */
+  /** The treatment of received mail that fails DMARC if its domain wants it refused. */
   dmarc: 'refuse' | 'report'
-  /** Sealers whose word is taken for what a mail was when they received it (RFC 8617). */
+  /** Sealers whose ARC results we trust (RFC 8617). */
   arcTrusted: string[]
   clamd: ClamdAddress | null
   rspamd: RspamdAddress | null
-  /** The inbox that aggregate reports of DMARC are sent from; null: none are sent. */
+  /** The inbox that sends the aggregate reports of DMARC; null: no reports. */
   dmarcReports: string | null
-  /** Requests for access are mailed to it; null: to nobody. */
+  /** Requests for access are mailed to this address; null: no mail. */
   operatorMail: string | null
   maxDownloadBytes: number
   retryScheduleMs: number[]
   retryLifetimeMs: number
-  /** How long things are kept. */
+  /** How long data is kept. */
   retention: Retention
   webhookRetryScheduleMs: number[]
   defaultLimits: Limits
-  /** Whether anyone may sign up; else only who is invited. */
+  /** True if anyone may sign up; otherwise only invited people. */
   isSignUpOpen: boolean
-  /** The identity provider that people may sign in by; null: none. */
+  /** The identity provider with which people may sign in; null: none. */
   oidc: OidcSettings | null
   secretKeyFile: string
-  /** Seals the key in backups; null: it is given in another way, or none is. */
+  /** Encrypts the key in backups. Null: the passphrase is given in another way, or there is none. */
   backupPassphrase: string | null
-  /** A key is made in the data folder alone: where a file was named, one that is missing is a mount that failed. */
+  /** True only for the data folder. If a file was named and is missing, a mount probably failed, so no key is made. */
   mayMakeSecretKey: boolean
-  /** How long a stop leaves the listeners open after `/readyz` says so. */
+  /** How long a stop keeps the listeners open after `/readyz` announces it. */
   drainDelayMs: number
   roles: Role[]
   logLevel: string
   logFormat: LogFormat
 }
 
-/** The process's environment over `.env` in the current folder. */
+/** Returns the process's environment, and `.env` of the folder for variables that are not set. */
 export function readEnvironment(folder: string, environment: Environment): Environment {
   const file = resolve(folder, '.env')
   return existsSync(file) ? { ...parseEnv(readEnvFile(file)), ...environment } : environment
@@ -122,7 +122,7 @@ function readEnvFile(file: string): string {
   }
 }
 
-/** The names of all settings that there are. */
+/** Returns the names of all settings. */
 export function listSettings(): string[] {
   const reader = new Reader({})
   readWith(reader, '.')
@@ -130,8 +130,8 @@ export function listSettings(): string[] {
 }
 
 /**
- * Reads every setting, relative paths as from `folder`, the current one; throws a SettingError at the first that cannot be
- * used, or that is none.
+ * Reads every setting. Relative paths start at `folder`, by default the current folder. Throws a SettingError at the first
+ * unusable or unknown setting.
  */
 export function readSettings(environment: Environment, folder = '.'): Settings {
   const reader = new Reader(environment)
@@ -153,7 +153,7 @@ function readWith(reader: Reader, folder: string): Settings {
   }
 }
 
-/** Two listeners on one address: the second to start would find the first there, and take it for another program. */
+/** Refuses two listeners on one address: the second would fail, and report that another program uses the address. */
 function refuseSharedAddress({ http, https, operator, smtp }: Settings): void {
   const seen = new Map<string, string>()
   for (const [name, listen] of Object.entries({ HTTP: http, HTTPS: https, OPERATOR: operator, SMTP: smtp })) {
@@ -165,7 +165,7 @@ function refuseSharedAddress({ http, https, operator, smtp }: Settings): void {
   }
 }
 
-/** With a listener for HTTPS the world reaches the API there, under the name of the mail host. */
+/** If HTTPS listens, the public URL of the API is there, under the name of the mail host. */
 function withPublicUrl(settings: Settings): Settings {
   const { https, publicUrl, isDevelopment, mailHost } = settings
   if (!https || https.port === 0 || publicUrl || isDevelopment) return settings
@@ -247,7 +247,7 @@ function readListeners(reader: Reader, folder: string) {
   }
 }
 
-/** Who gets in. */
+/** Reads who may sign up and sign in, and where requests for access go. */
 function readAccess(reader: Reader): Pick<Settings, 'isSignUpOpen' | 'oidc' | 'operatorMail'> {
   const kinds = oneOf('open', 'invited')
   return {
@@ -285,15 +285,15 @@ function readRunning(reader: Reader) {
   }
 }
 
-/** `api,mx` as roles; null where one of them is none. */
+/** Parses `api,mx` as roles; null if one is unknown. */
 export function parseRoles(text: string): Role[] | null {
   return list((name) => roles.find((role) => role === name) ?? null)(text)
 }
 
-/** What a restored copy does until it is released, and how that is done. */
+/** The behaviour of a restored copy until it is released, and how to release it. */
 export const holdWords =
   'mail to other domains is captured, what waited goes on waiting, no webhook is called'
 export const releaseMend = 'to take the place of the original: posthorn restore release, then start again'
 
-/** What to do about inboxes on a managed domain of before. */
+/** The remedy for inboxes on a former managed domain. */
 export const formerMend = 'set POSTHORN_MANAGED_DOMAIN back to it, or have them deleted'

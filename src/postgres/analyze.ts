@@ -1,14 +1,14 @@
-// Keeps the planner's picture of young tables true, sooner than autovacuum would.
+// Keeps the planner's statistics of new, growing tables current, sooner than autovacuum would.
 import type { Db } from './db.ts'
 
 const fewRows = 1_000
-/** Beyond it autovacuum's own pace is soon enough. */
+/** For larger tables autovacuum is soon enough. */
 const manyRows = 200_000
 
 /**
- * Analyzes tables that have more than doubled since they were last looked at. Plans that were made while a table was
- * empty stay until then, and can pick an index that only suits an empty table. A small sample tells as much as is needed.
- * Returns false: there is never more to do at once.
+ * Analyzes tables that have more than doubled since they were last analyzed. Until then, plans made while a table was
+ * empty remain, and can pick an index that only suits an empty table. A small sample is enough.
+ * Returns false: there is never more work at once.
  */
 export async function analyzeGrown(db: Db): Promise<false> {
   const grown = await db.query<{ name: string }>(

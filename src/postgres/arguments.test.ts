@@ -1,4 +1,4 @@
-// Values of a statement go by name.
+// Passes the values of a statement by name.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Arguments } from './arguments.ts'

@@ -1,4 +1,4 @@
-// The values of one statement by name, so that no order is kept in two languages.
+// The values of one statement by name, so that TypeScript and SQL need not agree on an order.
 
 export class Arguments {
   readonly values: unknown[]
@@ -9,21 +9,21 @@ export class Arguments {
     this.values = Object.values(named)
   }
 
-  /** A function's arguments in named notation, `at => $1, subjects => $2`: those that are named, or all of them. */
+  /** Returns a function's arguments in named notation, `at => $1, subjects => $2`: those in `names`, or all. */
   of(names?: string): string {
     return this.#listed(names)
       .map((name) => `${name} => ${this.parameter(name)}`)
       .join(', ')
   }
 
-  /** What an update sets: `status = $2, checked_at = $3`. */
+  /** Returns the assignments of an update: `status = $2, checked_at = $3`. */
   assigned(names: string): string {
     return this.#listed(names)
       .map((name) => `${name} = ${this.parameter(name)}`)
       .join(', ')
   }
 
-  /** All of them as a row: `insert into TABLE (id, name) values ($1, $2)`. */
+  /** Returns an insert of all values as one row: `insert into TABLE (id, name) values ($1, $2)`. */
   insertInto(table: string): string {
     const parameters = this.#names.map((name) => this.parameter(name))
     return `insert into ${table} (${this.#names.join(', ')}) values (${parameters.join(', ')})`

@@ -1,4 +1,4 @@
-// Columns in binary form: PostgreSQL reads what was written, whatever it is.
+// Columns in binary form: PostgreSQL reads every value as it was written.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
@@ -10,7 +10,7 @@ const db = new Db({ connection: await testDatabase({ after }), maxConnections: 1
 after(() => db.close())
 
 const nullable = <Value>(value: fc.Arbitrary<Value>) => fc.array(fc.option(value), { maxLength: 20 })
-// What PostgreSQL's text cannot hold is refused long before.
+// Text that PostgreSQL cannot store is refused long before.
 const text = fc
   .string({ unit: 'binary', maxLength: 300 })
   .map((drawn) => drawn.toWellFormed().replaceAll('\0', ''))

@@ -1,27 +1,28 @@
-// Columns of a batch as arrays in PostgreSQL's binary form: nothing is escaped here, and nothing is parsed there.
+// Columns of a batch as arrays in PostgreSQL's binary form: no escaping here, and no parsing in PostgreSQL.
 
-// pg sends a Buffer as a binary parameter, as it is. The form of arrays is that of array_recv (arrayfuncs.c): dimensions,
-// whether there are nulls, the element's type; length and lower bound of the dimension; then each element's length and bytes.
+// pg sends a Buffer as a binary parameter, unchanged. The array format is that of array_recv (arrayfuncs.c). It begins with
+// the dimensions, whether there are nulls, and the element's type. Then follow the length and lower bound of the dimension,
+// and each element's length and bytes.
 
 interface Element {
   oid: number
-  /** Writes the value at `at` and returns where it ends. */
+  /** Writes the value at `at` and returns the offset after it. */
   write(value: never, at: number): number
 }
 
-/** A value to be stored, not a switch. */
+/** A boolean to store, not a flag that changes what a function does. */
 type Truth = boolean
 
 const first = 1
 const headBytes = 20
 const nullLength = -1
-/** 2000-01-01, which PostgreSQL counts from. */
+/** 2000-01-01, PostgreSQL's epoch. */
 const epochMs = 946_684_800_000
 
 const keptBytes = 1 << 20
 let scratch = Buffer.allocUnsafe(1 << 16)
 
-/** Room for `bytes` more from `at` on. */
+/** Makes room for `bytes` more bytes at `at`. */
 function reserve(at: number, bytes: number): void {
   if (at + bytes <= scratch.length) return
   const larger = Buffer.allocUnsafe(bytes > keptBytes ? at + bytes + (1 << 16) : 2 * (at + bytes))
@@ -31,7 +32,7 @@ function reserve(at: number, bytes: number): void {
 
 function writeText(value: string | Uint8Array, at: number): number {
   if (typeof value !== 'string') return writeBytes(value, at)
-  // A UTF-16 unit makes three bytes at most; for long texts it is worth counting.
+  // A UTF-16 unit becomes at most three bytes. For long texts, counting the bytes saves memory.
   reserve(at, value.length < 10_000 ? 3 * value.length : Buffer.byteLength(value))
   return at + scratch.write(value, at)
 }
@@ -67,7 +68,7 @@ const elements = {
 type Elements = typeof elements
 type Value<Type extends keyof Elements> = Parameters<Elements[Type]['write']>[0]
 
-/** One column of a batch as the parameter of an array type, such as `uuid[]`. */
+/** Returns one column of a batch as the parameter of an array type, such as `uuid[]`. */
 export function column<Type extends keyof Elements>(
   type: Type,
   values: readonly (Value<Type> | null)[],
@@ -82,7 +83,7 @@ export function column<Type extends keyof Elements>(
   reserve(headBytes, bytesIn(values))
   let end = headBytes
   for (const value of values) {
-    // The length, and the largest element of a fixed size.
+    // Room for the length, and for the largest element of a fixed size.
     reserve(end, 4 + 16)
     const begin = end + 4
     const next = value === null ? begin : write(value as never, begin)
@@ -95,12 +96,12 @@ export function column<Type extends keyof Elements>(
   return written
 }
 
-/** What is given as bytes, so that there is room for all of it at once. */
+/** Returns the size of the values that are bytes already, so that the buffer grows once for all of them. */
 function bytesIn(values: readonly unknown[]): number {
   return values.reduce<number>((sum, one) => sum + (one instanceof Uint8Array ? one.length + 4 : 0), 0)
 }
 
-/** One column of what each of the rows says. */
+/** Returns one column, read from each row. */
 export function columnOf<Type extends keyof Elements, Row>(
   type: Type,
   rows: readonly Row[],
@@ -109,12 +110,12 @@ export function columnOf<Type extends keyof Elements, Row>(
   return column(type, rows.map(read))
 }
 
-/** Below this it costs as much to give memory back as to leave it. */
+/** Below this size, freeing memory costs as much as leaving it. */
 const releasedBytes = 16 << 10
 
 /**
- * Gives back the memory of what is large and its own, such as columns once their statement has passed: the collector would
- * leave it for long, and go through all of the heap the sooner for it. After a failure the socket may still read them.
+ * Frees the memory of large buffers that are not shared, such as columns after their statement. Otherwise the garbage
+ * collector would keep it for long, and run sooner for it. After a failed statement the socket may still read them.
  */
 export function releaseBytes(values: readonly unknown[]): void {
   for (const one of values) {
@@ -125,12 +126,12 @@ export function releaseBytes(values: readonly unknown[]): void {
   }
 }
 
-/** One field of the rows of a batch. */
+/** Returns one field of each row of a batch. */
 export function pick<Row, Name extends keyof Row>(rows: Row[], name: Name): Row[Name][] {
   return rows.map((row) => row[name])
 }
 
-/** Lists of what holds no line ends, such as addresses and Message-IDs, as one element each: a line an entry. */
+/** Joins each list into one text, one entry per line. Entries must have no line ends, such as addresses and Message-IDs. */
 export function lines(lists: string[][]): string[] {
   return lists.map((list) => list.join('\n'))
 }

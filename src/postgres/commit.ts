@@ -1,10 +1,10 @@
-// One way to write a batch so that a bad row never hurts its neighbours.
+// Writes a batch so that a bad row never hurts its neighbours.
 import { DbFault } from './db.ts'
 
 /**
- * Writes the rows together; returns a result for each, or the fault that is that row's own. `write` must be safe to
- * run again with the same rows: after a conflict or a lost connection it runs once more, which also finds out what had
- * become of the first try. Rejects when the database stays out of reach.
+ * Writes the rows together. Returns for each row its result, or the fault that this row caused. `write` must be safe to
+ * run again with the same rows. After a conflict or a lost connection it runs once more, and then also finds the outcome
+ * of the first try. Rejects if the database stays unreachable.
  */
 export async function commitRows<Row, Result>(
   rows: Row[],

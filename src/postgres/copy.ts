@@ -1,11 +1,11 @@
-// COPY over a connection: rows out as they come and in as fast as the server takes them, in bounded memory.
+// COPY over a connection: streams rows out and in, as fast as both sides read, in bounded memory.
 import { once } from 'node:events'
 import type pg from 'pg'
 import { DbFault } from './db.ts'
 
 const pieceBytes = 256 * 1024
 
-/** What `pg` has of a connection, and its types do not say. */
+/** Methods of pg's connection that its types omit. */
 interface CopyConnection extends pg.Connection {
   sendCopyFromChunk(chunk: Buffer): void
   endCopyFrom(): void
@@ -13,13 +13,13 @@ interface CopyConnection extends pg.Connection {
 }
 
 export interface CopiedOut {
-  /** The server waits while the last one is in use. Who breaks off ends the connection. */
+  /** The server waits while a piece is in use. Leaving the loop early closes the connection. */
   pieces: AsyncGenerator<Buffer>
-  /** How many there were, once all pieces have come. */
+  /** Number of rows, once all pieces were read. */
   rowCount(): number
 }
 
-/** Sends a `COPY … TO STDOUT` once the first piece is asked for. */
+/** Sends a `COPY … TO STDOUT` when the first piece is requested. */
 export function copyOut(client: pg.ClientBase, sql: string): CopiedOut {
   const query = new CopyOut(sql)
   return { pieces: readPieces(client, query), rowCount: () => query.rowCount }
@@ -38,7 +38,7 @@ async function* readPieces(client: pg.ClientBase, query: CopyOut): AsyncGenerato
   }
 }
 
-/** Sends `pieces` to a `COPY … FROM STDIN`; resolves with how many rows they were once the server has them all. */
+/** Sends `pieces` to a `COPY … FROM STDIN`. Resolves with the number of rows once the server has them all. */
 export async function copyIn(
   client: pg.ClientBase,
   sql: string,
@@ -47,7 +47,7 @@ export async function copyIn(
   return await client.query(new CopyIn(sql, pieces)).rows
 }
 
-/** What both directions have in common: one statement, its end, its fault. */
+/** The common part of both directions: one statement, its end, its fault. */
 abstract class Copy implements pg.Submittable {
   rowCount = 0
   readonly #sql: string
@@ -87,7 +87,7 @@ class CopyOut extends Copy {
     super.submit(connection)
   }
 
-  /** The connection's buffer is used again: the bytes are copied before it is. */
+  /** Copies the bytes, because the connection reuses its buffer. */
   override handleCopyData({ chunk }: { chunk: Buffer }, { stream }: CopyConnection): void {
     for (let at = 0; at < chunk.length; ) {
       const count = chunk.copy(this.#piece, this.#length, at)
@@ -118,7 +118,7 @@ class CopyOut extends Copy {
     this.#wake()
   }
 
-  /** Null behind the last one. */
+  /** Returns the next piece; null after the last. */
   async next(): Promise<Buffer | null> {
     while (this.#full.length === 0 && !this.#isOver) {
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -144,7 +144,7 @@ class CopyIn extends Copy {
   readonly #pieces: AsyncIterable<Buffer>
   readonly #settle: { resolve(rows: number): void; reject(error: Error): void }
   readonly #over = new AbortController()
-  /** Why nothing more could be sent; what the server says of it then is no news. */
+  /** Why `pieces` failed. It takes precedence over the server's error, which only follows from it. */
   #broken: Error | null = null
 
   constructor(sql: string, pieces: AsyncIterable<Buffer>) {
@@ -169,7 +169,7 @@ class CopyIn extends Copy {
       }
       connection.endCopyFrom()
     } catch (error) {
-      if (signal.aborted) return // the server has said why
+      if (signal.aborted) return // the server has sent its error
       this.#broken = error as Error
       connection.sendCopyFail('what was to be copied cannot be read')
     }

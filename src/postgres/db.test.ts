@@ -1,4 +1,4 @@
-// Whose fault a failed statement is: the row's, another transaction's, or the way's to the database.
+// Classifies a failed statement: a bad row, a conflict with another transaction, or a lost connection.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DbFault } from './db.ts'

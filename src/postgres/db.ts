@@ -1,4 +1,4 @@
-// The connection to PostgreSQL: prepared statements, transactions, and faults sorted by what can be done about them.
+// The connection to PostgreSQL: prepared statements, transactions, and faults sorted by what the caller can do.
 import pg from 'pg'
 import { meters } from '../base/meters.ts'
 import { Reads, readTimeoutMs, tookTooLong } from './reads.ts'
@@ -16,7 +16,7 @@ export interface DbOptions {
   maxConnections?: number
 }
 
-/** Something to read with: the pool, or one open transaction. */
+/** A source of reads: the pool, or one open transaction. */
 export interface Queryable {
   query<Row = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Row[]>
 }
@@ -24,19 +24,19 @@ export interface Queryable {
 declare const writing: unique symbol
 declare const transaction: unique symbol
 
-/** What a single statement that writes is sent with. Only flow/ and worker/ ask a `Db` for it. */
+/** Sends a single statement that writes. Only flow/ and worker/ may take it from a `Db`. */
 export interface Writer extends Queryable {
   readonly [writing]: true
 }
 
-/** An open transaction. Several writes take one; only flow/ opens one. */
+/** An open transaction. Several writes need one. Only flow/ opens one. */
 export interface Tx extends Writer {
   readonly [transaction]: true
 }
 
 /**
- * What PostgreSQL could not do. `lost`: it is out of reach, or the connection broke, and the outcome may be unknown.
- * `conflict`: a deadlock or a serialization failure; running once more may pass. `bad_row`: the values are at fault
+ * A failed statement. `lost`: the database is unreachable, or the connection broke, and the outcome may be unknown.
+ * `conflict`: a deadlock or a serialization failure; running it once more may succeed. `bad_row`: the values are at fault
  * (SQLSTATE class 22 or 23). `other`: our bug.
  */
 export class DbFault extends Error {
@@ -45,7 +45,7 @@ export class DbFault extends Error {
   readonly constraint: string | undefined
 
   constructor(cause: Error & { code?: string; constraint?: string }) {
-    // Several addresses that were tried in vain make an error without a message.
+    // When all of several addresses fail, Node's error has no message.
     super(cause.message || cause.code || 'no answer', { cause })
     this.name = 'DbFault'
     this.kind = faultKind(cause)
@@ -54,7 +54,7 @@ export class DbFault extends Error {
   }
 }
 
-/** The database is out of reach: no fault of the work that met it. */
+/** Returns whether the database is unreachable, which is no fault of the work. */
 export function isLost(error: unknown): boolean {
   return error instanceof DbFault && error.kind === 'lost'
 }
@@ -72,36 +72,36 @@ function faultKind({ code, message }: Error & { code?: string }): DbFault['kind'
 }
 
 const statementTimeoutMs = 60_000
-/** A session's own settings, set once it is connected: a pooler in between refuses those that come as startup parameters. */
+/** Settings of each session, set after connecting: a pooler in between refuses them as startup parameters. */
 const sessionSettings = {
   statement_timeout: statementTimeoutMs,
   lock_timeout: 15_000,
-  // Shorter than the wait for a lock, and than the 10 s within which mail is filed: a node that hangs within a transaction holds
-  // up its inboxes for so long.
+  // Shorter than the lock timeout, and than the 10 s within which mail is filed. A node that hangs within a transaction
+  // blocks its inboxes for this long.
   idle_in_transaction_session_timeout: 8_000,
-  // Short statements: compiling plans costs more than it saves, and a parallel plan would give one read several processors.
+  // Statements are short: compiling plans costs more than it saves, and a parallel plan would give a read several CPUs.
   jit: 'off',
   max_parallel_workers_per_gather: 0,
-  // Every statement has its index; a plan made while tables were empty must not read them whole when they are large.
+  // Every statement has its index. A plan made while tables were empty must not scan them when they are large.
   enable_seqscan: 'off',
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
   enable_material: 'off',
   plan_cache_mode: 'force_generic_plan',
-  // A machine that lost power says nothing: the server ends its session, with its locks, after 14 s, not after two hours.
+  // A machine that lost power sends nothing: the server ends its session, with its locks, after 14 s instead of two hours.
   tcp_keepalives_idle: 5,
   tcp_keepalives_interval: 3,
   tcp_keepalives_count: 3,
   tcp_user_timeout: 14_000,
 }
 
-/** Whole tables are read and written: neither the limits nor the plans of short statements, and one form of every value. */
+/** For copying whole tables: no time limits, scans allowed, and one fixed text form of every value. */
 const unlimited = `set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set enable_seqscan = on;
   set enable_hashjoin = on; set enable_mergejoin = on; set client_encoding = 'UTF8'; set bytea_output = 'hex';
   set datestyle = 'ISO'; set intervalstyle = 'postgres'; set extra_float_digits = 1; set timezone = 'UTC'`
 
 interface Session {
-  /** Of the server's process, which a pooler in between gives another number. */
+  /** The server's process id. A pooler in between would give another number. */
   pid: number
   statementTimeoutMs: number
 }
@@ -125,12 +125,12 @@ export class Db implements Queryable {
       application_name: 'posthorn',
       onConnect: async (client) => void this.#sessions.set(client, await setUpSession(client)),
     })
-    // An idle connection that breaks is replaced at the next query, which meets the fault if it lasts.
+    // If an idle connection breaks, the next query opens another. If the fault lasts, that query gets it.
     this.#pool.on('error', () => {})
-    // One that breaks within a transaction tells of it once or twice, and the next statement meets the fault; without a
-    // listener the first telling would end the service.
+    // A connection that breaks within a transaction emits `error` once or twice, and the next statement gets the fault.
+    // Without a listener the first event would end the service.
     this.#pool.on('connect', (client) => client.on('error', () => {}))
-    // Writes, RCPT, filing and delivery keep a quarter of the connections for themselves.
+    // Reserves a quarter of the connections for writes, RCPT, filing and delivery.
     this.#reads = new Reads(Math.max(1, Math.floor((maxConnections * 3) / 4)))
   }
 
@@ -140,7 +140,7 @@ export class Db implements Queryable {
     return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount }
   }
 
-  /** When the server last had no room for a statement, by `performance.now()`. */
+  /** When the server last had no disk space for a statement, by `performance.now()`. */
   get noRoomAtMs(): number {
     return this.#noRoomAtMs
   }
@@ -150,8 +150,8 @@ export class Db implements Queryable {
   }
 
   /**
-   * The database for reads of one organization, which wait for its share of the connections. A statement ends after 5 s, or
-   * once `signal` aborts, and throws `unavailable` then.
+   * Returns a source of reads for one organization, which wait for its share of the connections. A statement ends after
+   * 5 s, or once `signal` aborts, and then throws `unavailable`.
    */
   read(organizationId: string, signal?: AbortSignal): Queryable {
     return {
@@ -191,7 +191,7 @@ export class Db implements Queryable {
     }
   }
 
-  /** Gives the connection back. */
+  /** Runs one statement and releases the connection. */
   async #run<Row>(
     client: pg.PoolClient,
     text: string,
@@ -205,15 +205,16 @@ export class Db implements Queryable {
       isBroken = false
       return rows
     } finally {
-      // A cancel that comes late must not end the next statement of the connection.
+      // A late cancel must not end the connection's next statement.
       const wasCancelled = await cancelled()
       client.release(isBroken || wasCancelled)
     }
   }
 
   /**
-   * Commits as an acknowledged mail is committed, without a change of any row; whether that took less than `ms` from the moment
-   * when it had a connection. Cancelled then: PostgreSQL goes on to wait for a standby whoever asked has gone.
+   * Commits in the same way as acknowledged mail, without changing a row. Returns whether the commit took less than `ms`,
+   * counted from getting a connection. Cancels it after `ms`: otherwise PostgreSQL would wait for a standby even if the
+   * caller has gone.
    */
   async commitsWithin(ms: number): Promise<boolean> {
     const client = await this.dedicated()
@@ -233,16 +234,16 @@ export class Db implements Queryable {
     }
   }
 
-  /** Ends the statement that the connection has under way; its timeout does so if the server cannot be asked. */
+  /** Ends the connection's running statement. If the server cannot be reached, the statement's timeout ends it. */
   async #cancel(client: pg.PoolClient): Promise<void> {
     const { pid } = this.#sessions.get(client)!
     await this.query('select pg_cancel_backend($1)', [pid]).catch(() => {})
   }
 
-  /** A connection whose statements end after `timeoutMs`. */
+  /** Returns a connection whose statements end after `timeoutMs`. */
   async #connect(timeoutMs: number): Promise<pg.PoolClient> {
     try {
-      // It throws at once where a file that the URL names is missing.
+      // Throws at once if a file that the URL names is missing.
       const client = await this.#pool.connect()
       const session = this.#sessions.get(client)!
       if (session.statementTimeoutMs !== timeoutMs) {
@@ -270,7 +271,7 @@ export class Db implements Queryable {
       await tx.query('commit')
       return result
     } catch (error) {
-      // Behind a statement that is not answered, neither would this be.
+      // After an unanswered statement, a rollback would not be answered either.
       if (isUnanswered(error)) broken = true
       else await tx.query('rollback').catch(() => (broken = true))
       throw error
@@ -280,8 +281,8 @@ export class Db implements Queryable {
   }
 
   /**
-   * A transaction that may take hours, on a connection of its own: `begin` opens it, what `client` is asked has no limit in
-   * time, and whoever is not done when it ends has all of it undone.
+   * Runs `work` in a transaction that may take hours, on its own connection, opened by `begin`. Statements have no time
+   * limit. Commits when `work` resolves; otherwise everything is rolled back.
    */
   async longTransaction<Result>(
     begin: 'begin' | 'begin isolation level repeatable read read only',
@@ -304,7 +305,7 @@ export class Db implements Queryable {
     }
   }
 
-  /** A connection of one's own, for session locks; the caller ends it. */
+  /** Returns a connection for one caller, such as for session locks. The caller must release it. */
   async dedicated(): Promise<pg.PoolClient> {
     return await this.#connect(statementTimeoutMs)
   }
@@ -320,7 +321,7 @@ const diskFull = '53100'
 /** SQLSTATE `query_canceled`: by the statement timeout, or by `pg_cancel_backend`. */
 const statementEnded = '57014'
 
-/** Calls `cancel` once `signal` aborts. The function returned stops that, and resolves to whether it was called, when it is done. */
+/** Calls `cancel` once `signal` aborts. The returned function stops that, waits for `cancel`, and returns whether it ran. */
 function cancelOn(signal: AbortSignal | undefined, cancel: () => Promise<void>): () => Promise<boolean> {
   let cancelling: Promise<void> | null = null
   const abort = () => void (cancelling ??= cancel())
@@ -333,8 +334,8 @@ function cancelOn(signal: AbortSignal | undefined, cancel: () => Promise<void>):
 }
 
 /**
- * What was acknowledged is on the server's disk, whatever its configuration, its role or its database says. Where it asks
- * for a standby's word beyond that it keeps its own value, which later changes of the configuration then do not lower.
+ * Makes an acknowledged commit durable on the server's disk, whatever the configuration, the role or the database sets.
+ * If they also require a standby, keeps their value. Later changes of the configuration then do not lower it.
  */
 const commitDurably = `set_config('synchronous_commit', case when current_setting('synchronous_commit') in ('off', 'local')
     then 'on' else current_setting('synchronous_commit') end, false)`
@@ -346,19 +347,19 @@ async function setUpSession(client: pg.ClientBase): Promise<Session> {
   return { pid: rows[0]!.pid, statementTimeoutMs }
 }
 
-/** Whether a transaction that begins now may write nothing: PostgreSQL says `on` for every one on a standby. */
+/** Returns whether a new transaction would be read-only. On a standby PostgreSQL always says `on`. */
 export async function isReadOnly(db: Queryable): Promise<boolean> {
   const [row] = await db.query<{ value: string }>(`select current_setting('transaction_read_only') as value`)
   return row!.value === 'on'
 }
 
 /**
- * Beyond the time that PostgreSQL itself gives a statement: what is not answered by then goes to a server that is stopped
- * or cut off, and its connection is given up.
+ * Longer than PostgreSQL's own limit for a statement. If no answer comes by then, the server is stopped or unreachable,
+ * and we give up the connection.
  */
 const unansweredMs = statementTimeoutMs + 5_000
 
-/** What a connection is asked: prepared once, and given up as lost when it stays unanswered. */
+/** Makes a statement that is prepared once per connection. If it stays unanswered, the connection counts as lost. */
 export function statement(
   text: string,
   values: readonly unknown[],
@@ -376,7 +377,7 @@ function isUnanswered(error: unknown): boolean {
 
 const names = new Map<string, string>()
 
-/** Statements are constants of the program, so each is prepared once a connection. Built ones stay unnamed. */
+/** Statements are constants of the program, so each is prepared once per connection. Beyond 500 they stay unnamed. */
 function statementName(text: string): string | undefined {
   let name = names.get(text)
   if (!name && names.size < 500) names.set(text, (name = `s${names.size}`))

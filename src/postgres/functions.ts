@@ -1,4 +1,4 @@
-// Functions of the database, one a file: applied again when their text has changed, and kept a release longer than needed.
+// Functions of the database, one per file: replaced when their text changes, and dropped one release after they are retired.
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import type pg from 'pg'
@@ -7,19 +7,19 @@ import packageJson from '../../package.json' with { type: 'json' }
 const folder = new URL('../store/functions/', import.meta.url)
 
 interface FunctionFile {
-  /** Of the file, and of the function in it. */
+  /** Name of the file, and of the function in it. */
   name: string
   checksum: string
   sql: string
 }
 
 /**
- * Applies what has changed, within the transaction that migrates; returns the names. A function whose arguments change
- * stands beside its old form, which nodes of the release before still call: that goes with the next release but one. A
- * program that is older than the one that was here last changes nothing.
+ * Replaces the functions that changed, within the migrating transaction. Returns their names. If a function's arguments
+ * change, its old form stays, because nodes of the previous release still call it. The next release drops it.
+ * A program older than the last one that ran here changes nothing.
  */
 export async function applyFunctions(client: pg.PoolClient): Promise<string[]> {
-  // A body may name a function that comes later.
+  // A body may name a function that is created later.
   await client.query(`set local check_function_bodies = off;
     create table if not exists schema_function (signature text primary key, name text not null, checksum text not null,
       version text not null, retired_by text)`)
@@ -45,7 +45,7 @@ async function apply(client: pg.PoolClient, { name, checksum, sql }: FunctionFil
     name,
     version,
   ])
-  // What this transaction has written of that name is the form that the file has.
+  // The function of that name that this transaction wrote is the one in the file.
   const { rowCount } = await client.query(
     `insert into schema_function (signature, name, checksum, version)
     select p.oid::regprocedure::text, $1::text, $2, $3 from pg_proc p where p.proname = $1::text
@@ -57,7 +57,7 @@ async function apply(client: pg.PoolClient, { name, checksum, sql }: FunctionFil
     throw new Error(`functions/${name}.sql makes ${rowCount} functions ${name}, and should make one`)
 }
 
-/** What no file has any more is retired by this release, and dropped by a later one. */
+/** Retires functions that have no file any more. The next release drops them. */
 async function retire(client: pg.PoolClient, names: string[]): Promise<void> {
   const { version } = packageJson
   await client.query(
@@ -71,7 +71,7 @@ async function retire(client: pg.PoolClient, names: string[]): Promise<void> {
   for (const { signature } of rows) await client.query(`drop function if exists ${signature}`)
 }
 
-/** The text of all of them, for whoever wants to know whether it has changed. */
+/** Returns all functions with their text and its checksum, which shows whether the text has changed. */
 export function readFunctions(): FunctionFile[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.sql'))
   return names.sort().map((file) => {
@@ -80,7 +80,7 @@ export function readFunctions(): FunctionFile[] {
   })
 }
 
-/** Compares numbers alone: a suffix such as -private-beta does not count. */
+/** Compares only the numbers: a suffix such as -private-beta does not count. */
 function isNewer(version: string): boolean {
   const numbersOf = (text: string) => text.split('.').map((part) => Number.parseInt(part, 10))
   const [theirs, ours] = [version, packageJson.version].map(numbersOf)

@@ -1,50 +1,50 @@
-// The advisory locks of a database, each class by the number that its word is: one table for TypeScript and SQL.
+// The advisory locks of a database. Each class is a number, made from a word, and used by TypeScript and SQL.
 import type { Db } from './db.ts'
 
 const numberOf = (word: string) => Number.parseInt(Buffer.from(word).toString('hex'), 16)
 
-/** `tests/fences/locks.test.ts` finds the numbers that stand in SQL here. */
+/** `tests/fences/locks.test.ts` finds the numbers that SQL uses here. */
 export const lockClasses = {
-  /** Who brings the schema up to date. */
+  /** Bringing the schema up to date. */
   migration: numberOf('post'),
-  /** Who uses the embedded server, held in its database `postgres`. */
+  /** Using the embedded server; held in its database `postgres`. */
   embedded: numberOf('shar'),
-  /** A node that is up, by its number. */
+  /** A running node, by its number. */
   node: numberOf('node'),
   /** A service in its data folder, by the folder's number. */
   folder: numberOf('fold'),
-  /** Who claims work, by its kind. */
+  /** Claiming work, by its kind. */
   work: numberOf('work'),
-  /** Who counts and adds mail that is kept for the service. */
+  /** Counting and adding mail that is kept for the service. */
   report: numberOf('kept'),
-  /** Who writes the index of words. */
+  /** Writing the index of words. */
   words: numberOf('wrds'),
-  /** Who orders a certificate. */
+  /** Ordering a certificate. */
   certificate: numberOf('cert'),
-  /** Who makes a backup: while it is held, blobs that no row names any more stay. */
+  /** Making a backup. While it is held, blobs that no row names any more are kept. */
   backup: numberOf('save'),
-  /** Who folds metrics. */
+  /** Folding metrics. */
   metrics: numberOf('metric'),
-  /** Who counts evaluations of DMARC. */
+  /** Counting evaluations of DMARC. */
   dmarc: numberOf('dmrc'),
-  /** Who opens the inbox that the service writes to people from. */
+  /** Opening the inbox from which the service writes to people. */
   ownInbox: numberOf('acct'),
 }
 
-/** That `l` of pg_locks is of the class, and of this database: the server shows those of all. */
+/** Returns an SQL condition: `l` of pg_locks is of this class and this database. pg_locks has all databases. */
 export function isLockOf(lockClass: number): string {
   return `l.locktype = 'advisory' and l.objsubid = 2 and l.classid = ${lockClass}
   and l.database = (select oid from pg_database where datname = current_database())`
 }
 
 /**
- * Holds the lock of the class, of one of many where it has a number, on a connection of its own; null while somebody else
- * has it. It falls with the process, and with the database, as everything else that could be done.
+ * Takes the class's lock (of `number`, if the class has several) on its own connection. Returns null if another process
+ * holds it. The lock ends with this process, and with the database, like all other work.
  */
 export async function holdLock(db: Db, lockClass: number, number = 0): Promise<{ release(): void } | null> {
   const client = await db.dedicated()
   const { rows } = await client.query('select pg_try_advisory_lock($1, $2) as mine', [lockClass, number])
-  // A connection that is closed holds no lock.
+  // Closing the connection releases the lock.
   if (rows[0].mine) return { release: () => client.release(true) }
   client.release()
   return null

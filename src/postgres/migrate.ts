@@ -1,4 +1,4 @@
-// Forward-only, checksummed migrations of tables, and the functions over them, applied under an advisory lock so that nodes may start together.
+// Applies forward-only, checksummed migrations, and functions, under an advisory lock so that nodes may start together.
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import type pg from 'pg'
@@ -21,10 +21,10 @@ export interface AppliedMigration {
   checksum: string
 }
 
-/** A schema this program cannot work with; the message says what to do. */
+/** A schema that this program cannot work with. The message says what to do. */
 export class MigrationError extends Error {}
 
-/** Brings the schema up to date; returns the names of what it applied. Safe when several nodes do it at once. */
+/** Brings the schema up to date. Returns the names of the applied migrations. Safe if several nodes run it at once. */
 export async function migrate(db: Db, log: Log): Promise<string[]> {
   const client = await db.dedicated()
   try {
@@ -43,26 +43,26 @@ export async function migrate(db: Db, log: Log): Promise<string[]> {
   }
 }
 
-/** Nobody else changes the schema until the transaction ends. */
+/** Prevents other schema changes until the transaction ends. */
 export async function lockSchema(client: pg.PoolClient): Promise<void> {
   await client.query(`set local lock_timeout = '60s'; select pg_advisory_xact_lock(${lockClasses.migration});
     create table if not exists schema_migration (version integer primary key, name text not null, checksum text not null,
       applied_at timestamptz not null default now())`)
 }
 
-/** What a schema consists of, in the order in which it was applied. */
+/** Returns the migrations that made the schema, in the order in which they were applied. */
 export async function readApplied(client: pg.ClientBase): Promise<AppliedMigration[]> {
   const { rows } = await client.query('select name, checksum from schema_migration order by version')
   return rows
 }
 
-/** Makes the tables that `applied` had made, in an empty database; throws where this program does not know them all. */
+/** Repeats the `applied` migrations in an empty database. Throws if this program does not know them all. */
 export async function repeatMigrations(client: pg.PoolClient, applied: AppliedMigration[]): Promise<void> {
   listPending(applied)
   for (const migration of readMigrations().slice(0, applied.length)) await apply(client, migration)
 }
 
-/** Applies what is not in `applied`, and the functions; returns the names of the former. */
+/** Applies the migrations that are not in `applied`, and the functions. Returns the names of those migrations. */
 export async function finishMigrations(
   client: pg.PoolClient,
   applied: AppliedMigration[],
@@ -78,7 +78,7 @@ export async function finishMigrations(
   return pending.map(({ name }) => name)
 }
 
-/** What this program has beyond what was applied; throws a MigrationError where it does not know that, or not so. */
+/** Returns the migrations beyond `applied`. Throws a MigrationError if `applied` has an unknown or different migration. */
 export function listPending(applied: AppliedMigration[]): Migration[] {
   const migrations = readMigrations()
   checkApplied(applied, migrations)
@@ -94,7 +94,7 @@ async function apply(client: pg.PoolClient, { version, name, checksum, sql }: Mi
   ])
 }
 
-/** It would wait for the backup to have read all tables, and everybody else for it. */
+/** A migration would wait for the backup to read all tables, and everyone else would wait for the migration. */
 async function refuseDuringBackup(client: pg.PoolClient): Promise<void> {
   const { rowCount } = await client.query(`select from pg_locks l where ${isLockOf(lockClasses.backup)}`)
   if (rowCount) throw new MigrationError('a backup is under way: bring the schema up to date once it is made')

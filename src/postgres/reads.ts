@@ -2,14 +2,14 @@
 import { ServiceError } from '../base/errors.ts'
 import { ShareLimit } from '../base/share-limit.ts'
 
-/** How long one statement of a read may take. */
+/** Time limit for one statement of a read. */
 export const readTimeoutMs = 5_000
-/** As long as an answer may take to begin. */
+/** The longest time until an answer must begin. */
 const maxWaitMs = 15_000
-/** Reads that wait; one organization may have a third of them. */
+/** Maximum number of waiting reads. One organization may have a third of them. */
 const maxWaiting = 3_000
 
-/** The next search of a client that waited or read in vain costs as much again. */
+/** A client that waited or read in vain should pause, because its next search costs as much again. */
 const retrySeconds = 5
 
 export class Reads {
@@ -20,7 +20,7 @@ export class Reads {
     this.#limit = new ShareLimit({ max, maxWaiting })
   }
 
-  /** Runs `read` as soon as the organization has a free slot. Throws `unavailable` after 15 s without one, or if `signal` aborts. */
+  /** Runs `read` once the organization has a slot. Throws `unavailable` after 15 s without a slot, or if `signal` aborts. */
   async run<Result>(
     organizationId: string,
     signal: AbortSignal | undefined,

@@ -3,9 +3,9 @@ import type pg from 'pg'
 import { StartRefused } from '../base/errors.ts'
 import { type Db, isReadOnly, type Queryable } from './db.ts'
 
-/** Refuses a server, or a way to it, that the service cannot rely on; the message names what to change. */
+/** Refuses a server, or a route to it, that the service cannot rely on. The message names what to change. */
 export async function requireUsable(db: Db): Promise<void> {
-  // First: over a pooler that changes sessions the prepared statements of the others would fail in words of their own.
+  // First: with a pooler that changes sessions, the other checks' prepared statements would fail with a less clear message.
   await requireSessions(db)
   await requireWrites(db)
   await requireDurable(db)
@@ -14,8 +14,8 @@ export async function requireUsable(db: Db): Promise<void> {
 const sessionRounds = 3
 
 /**
- * Refuses a pooler that hands each transaction to another session: locks, limits and prepared statements are a session's.
- * While one connection rests, another one holds a transaction open, which takes the session of the first one if it may.
+ * Refuses a pooler that gives each transaction another session: locks, limits and prepared statements belong to a session.
+ * While one connection is idle, another opens a transaction. Such a pooler gives it the first one's session.
  */
 async function requireSessions(db: Db): Promise<void> {
   const [one, other] = [await db.dedicated(), await db.dedicated()]
@@ -23,7 +23,7 @@ async function requireSessions(db: Db): Promise<void> {
     for (let round = 0; round < sessionRounds; round++) {
       const before = await readBackend(one)
       await other.query('begin')
-      // With a single session behind the pooler the first connection would wait for the second one.
+      // With only one session behind the pooler, a read of the first connection would wait for the second. `&&` skips it.
       const isSame = (await readBackend(other)) !== before && (await readBackend(one)) === before
       await other.query('commit')
       if (!isSame) throw noSessions
@@ -62,7 +62,7 @@ async function requireWrites(db: Queryable): Promise<void> {
       )
 }
 
-/** Refuses a server that may lose what it said it had committed, for there a 202 or a 250 would be a lie. */
+/** Refuses a server that may lose a commit it has confirmed. There a 202 or a 250 would be a lie. */
 export async function requireDurable(db: Queryable): Promise<void> {
   const off = await db.query<{ name: string }>(
     `select name from pg_settings where name in ('fsync', 'full_page_writes') and setting = 'off' order by name`,

@@ -1,23 +1,23 @@
-// The tables of a database as a copy of them needs them: columns that can be written, sequences, foreign keys.
+// The tables of a database as a copy needs them: writable columns, sequences, foreign keys.
 import type pg from 'pg'
 import type { Queryable } from './db.ts'
 
 export interface CopiedTable {
   name: string
-  /** Those that are stored as they are given: generated ones make themselves. */
+  /** Columns that are stored as given. Generated columns are left out. */
   columns: string[]
 }
 
 export interface CopiedSequence {
   name: string
   lastValue: number
-  /** Whether `lastValue` was given out. */
+  /** Whether `lastValue` was already used. */
   isCalled: boolean
 }
 
 const ours = 'c.relnamespace = current_schema()::regnamespace'
 
-/** Every ordinary table, by name. */
+/** Returns every ordinary table, by name. */
 export async function listTables(db: Queryable): Promise<CopiedTable[]> {
   return await db.query<CopiedTable>(
     `select c.relname::text as name, array_agg(a.attname::text order by a.attnum) as columns
@@ -27,7 +27,7 @@ export async function listTables(db: Queryable): Promise<CopiedTable[]> {
   )
 }
 
-/** Every sequence, by name, where it stands now: no transaction holds it back. */
+/** Returns every sequence, by name, with its current value. Sequences are not transactional. */
 export async function listSequences(db: Queryable): Promise<CopiedSequence[]> {
   return await db.query<CopiedSequence>(
     `select s.sequencename::text as name, coalesce(s.last_value, s.start_value)::int8 as "lastValue",
@@ -43,7 +43,7 @@ export async function setSequence(
   await db.query('select setval($1::regclass, $2, $3)', [quoted(name), lastValue, isCalled])
 }
 
-/** Drops the foreign keys, so that tables are filled in any order; who runs what is returned has them, and checked. */
+/** Drops the foreign keys, so that tables can be filled in any order. Running the returned SQL restores and checks them. */
 export async function dropForeignKeys(client: pg.ClientBase): Promise<string[]> {
   const { rows } = await client.query<{ name: string; table: string; definition: string }>(
     `select k.conname as name, c.relname as table, pg_get_constraintdef(k.oid) as definition
@@ -57,7 +57,7 @@ export async function dropForeignKeys(client: pg.ClientBase): Promise<string[]> 
   )
 }
 
-/** Whether nothing of ours, nor of anybody else, stands in the schema. */
+/** Returns whether the schema is empty: no object of ours or of anyone else. */
 export async function isEmptyDatabase(db: Queryable): Promise<boolean> {
   const [row] = await db.query<{ isEmpty: boolean }>(
     `select not exists (select from pg_class c where ${ours} and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
@@ -66,7 +66,7 @@ export async function isEmptyDatabase(db: Queryable): Promise<boolean> {
   return row!.isEmpty
 }
 
-/** Takes away the rows that migrations bring: those of the backup come in their place. */
+/** Deletes the rows that migrations insert. The backup's rows replace them. */
 export async function truncateTables(db: Queryable, tables: CopiedTable[]): Promise<void> {
   await db.query(`truncate ${tables.map(({ name }) => quoted(name)).join(', ')}`)
 }

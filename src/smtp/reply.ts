@@ -3,7 +3,7 @@
 export interface Reply {
   /** Three digits: 200 to 599. */
   code: number
-  /** RFC 3463 status such as `5.1.1`; null where there is none (greeting, EHLO, 354). */
+  /** RFC 3463 status such as `5.1.1`; null if there is none (greeting, EHLO, 354). */
   enhanced: string | null
   /** One line, or several joined by `\n`. */
   text: string
@@ -18,19 +18,19 @@ export function replyLine({ code, enhanced, text }: Reply): string {
   return [code, enhanced, text.replaceAll('\n', ' ')].filter((part) => part !== null).join(' ')
 }
 
-/** The reply without its words. */
+/** Returns the reply without its text. */
 export function wordless(reply: Reply): Reply {
   return { ...reply, text: '' }
 }
 
-/** A reply; shorter to write than the object. */
+/** Makes a reply; shorter to write than the object. */
 export function reply(code: number, enhanced: string | null, text: string): Reply {
   return { code, enhanced, text }
 }
 
 /**
- * The reply's wire lines, each ended by CRLF; the status code is repeated on every line (RFC 2034 4). Whatever is not
- * printable ASCII becomes `?`, so that no text taken from a peer can inject a reply of its own.
+ * Returns the reply's wire lines, each ended by CRLF. The status code is repeated on every line (RFC 2034 4). Anything
+ * but printable ASCII becomes `?`, so that text from a peer cannot inject a reply.
  */
 export function formatReply({ code, enhanced, text }: Reply): string {
   const lines = text.split('\n', maxLines)

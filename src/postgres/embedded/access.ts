@@ -1,4 +1,4 @@
-// Who may connect to the embedded PostgreSQL: who runs the service, and root, as the kernel names the peer of the socket.
+// Who may connect to the embedded PostgreSQL: the user that runs the service, and root, by the socket's kernel credentials.
 import { chmod, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EmbeddedError } from './embedded-error.ts'
@@ -8,8 +8,8 @@ import { superuser } from './settings.ts'
 const rules = { hba_file: 'pg_hba.conf', ident_file: 'pg_ident.conf' }
 
 /**
- * Writes the rules of one start, beside the cluster and not in it: they are ours and not the account's. Security: the
- * folder of the socket can be entered by whoever finds a way around it, as through `/proc/<pid>/cwd`; the rules cannot.
+ * Writes the access rules of one start next to the cluster, not in it: they belong to us and not to PostgreSQL's account.
+ * Security: others may reach the socket's folder by a detour, such as `/proc/<pid>/cwd`. These rules still keep them out.
  */
 export async function writeAccess(directory: string): Promise<void> {
   const uids = new Set([0, (await stat(directory)).uid, process.getuid?.() ?? 0])
@@ -27,7 +27,7 @@ async function nameOf(uid: number): Promise<string> {
   )
 }
 
-/** At once for others who start at the same time, and readable by PostgreSQL's account whatever our umask. */
+/** Replaces the file atomically, for concurrent starts. PostgreSQL's account can read it, whatever our umask. */
 async function replace(file: string, text: string): Promise<void> {
   const draft = `${file}.new-${process.pid}`
   await writeFile(draft, text)
@@ -35,7 +35,7 @@ async function replace(file: string, text: string): Promise<void> {
   await rename(draft, file)
 }
 
-/** PostgreSQL's command line for them; `directory` is the folder as PostgreSQL reaches it. */
+/** Returns PostgreSQL's arguments for the rules. `directory` is the folder as PostgreSQL reaches it. */
 export function accessSettings(directory: string): string[] {
   return Object.entries(rules).flatMap(([name, file]) => ['-c', `${name}=${directory}/${file}`])
 }

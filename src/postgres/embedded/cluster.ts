@@ -1,4 +1,4 @@
-// Makes a PostgreSQL cluster, all or nothing, and refuses one of another major version.
+// Makes a PostgreSQL cluster, all or nothing, and refuses a cluster of another major version.
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -17,8 +17,8 @@ const draftName = /^cluster\.new-(\d+)-[0-9a-f]+$/
 const draftAgeMs = 10 * 60_000
 
 /**
- * Sees to it that `server.cluster` is a cluster of our version, making it where it is missing. It is made beside and
- * renamed, so that a killed initdb leaves nothing that looks like one. Throws `EmbeddedError` for another version.
+ * Ensures that `server.cluster` is a cluster of our version, and makes it if it is missing. Makes it under another name
+ * and renames it, so that a killed initdb leaves no partial cluster. Throws `EmbeddedError` for another version.
  */
 export async function prepareCluster(
   server: ServerDirectory,
@@ -36,7 +36,7 @@ export async function prepareCluster(
     await syncFolder(server.directory)
   } catch (error) {
     await rm(draft, { recursive: true, force: true })
-    // Another start made the cluster at the same time and was first: that one counts.
+    // Another start made the cluster first: use that cluster.
     if (!(await hasCluster(server.cluster))) throw error
   }
 }
@@ -55,7 +55,7 @@ function ignoreMissing(error: NodeJS.ErrnoException): null {
   throw error
 }
 
-/** What killed starts left behind; drafts of living ones stay. */
+/** Deletes the drafts of killed starts. Keeps those of running starts. */
 async function removeStaleDrafts(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     const match = draftName.exec(name)
@@ -63,7 +63,7 @@ async function removeStaleDrafts(directory: string): Promise<void> {
     const draft = join(directory, name)
     const ageMs = Date.now() - ((await stat(draft).catch(() => null))?.mtimeMs ?? 0)
     if (isRunning(Number(match[1])) && ageMs < draftAgeMs) continue
-    // An initdb that lost its parent may still write there; what stays is taken away by the next start.
+    // An initdb that lost its parent may still write there. The next start deletes the remains.
     await rm(draft, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
   }
 }
@@ -79,12 +79,12 @@ async function initialize(server: ServerDirectory, draft: string): Promise<void>
       '--locale-provider=builtin',
       '--builtin-locale=C.UTF-8',
       '--locale=C',
-      // Each start brings its own rules (`access.ts`).
+      // Each start writes its own rules (`access.ts`).
       '--auth-local=reject',
       '--auth-host=reject',
       '--no-instructions',
-      // A new segment is filled with zeros and flushed while commits wait. In MB; measured with sends of 5 KB at half of the
-      // top rate: p99 22 to 50 ms, with the usual 16 MB 38 to 72.
+      // In MB. PostgreSQL fills a new segment with zeros and flushes it while commits wait. Measured with sends of 5 KB
+      // at half of the top rate: p99 22 to 50 ms. With the default of 16 MB: 38 to 72 ms.
       '--wal-segsize=1',
     ],
     { output: 'pipe' },

@@ -1,4 +1,4 @@
-// Where one embedded PostgreSQL lives on disk, and how its programs are run there.
+// The folders of one embedded PostgreSQL, and how to run its programs there.
 import { type SpawnOptions, spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { chmod, chown, mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises'
@@ -6,18 +6,18 @@ import { basename, join } from 'node:path'
 import { chooseOwner, type Owner } from './owner.ts'
 import { locateSoftware } from './software.ts'
 
-/** Everything below `directory`: `cluster` (PostgreSQL's own files), `socket`, `log`. */
+/** The paths below `directory`: `cluster` (PostgreSQL's own files), `socket`, `log`. */
 export interface ServerDirectory {
   directory: string
   cluster: string
   socket: string
   log: string
   software: string
-  /** The account PostgreSQL runs under; null is ours. */
+  /** The account that runs PostgreSQL; null for our own. */
   owner: Owner | null
 }
 
-/** Makes the folders that are missing. Root's folder lets the account through; the ones below are the account's alone. */
+/** Makes missing folders. As root, other accounts may pass through `directory`; the folders below belong to the account. */
 export async function prepareDirectory(folder: string): Promise<ServerDirectory> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const directory = await realpath(folder)
@@ -38,10 +38,10 @@ export async function prepareDirectory(folder: string): Promise<ServerDirectory>
 }
 
 /**
- * Spawns a program of PostgreSQL's on `cluster`, its standard output and error going to `output`; `parameters` are told how
- * it reaches our folder. As root on Linux that folder goes along as an open descriptor: the account reaches what is below
- * it under any 0700 folder, such as root's home. It does not wait for anything, so that who listens to the child at once
- * misses neither its error nor its exit.
+ * Spawns a PostgreSQL program on `cluster`. Its standard output and error go to `output`. `parameters` receives the path
+ * by which the program reaches our folder. As root on Linux the program inherits the folder as an open descriptor. So
+ * the account reaches it even under a 0700 folder, such as root's home. Synchronous, so that a caller who listens to
+ * the child at once misses neither its error nor its exit.
  */
 export function spawnProgram(
   server: ServerDirectory,
@@ -68,13 +68,13 @@ export function spawnProgram(
   }
 }
 
-/** Socket paths end at 107 bytes on Linux, 103 on macOS, file name included; this leaves room for `/.s.PGSQL.5432`. */
+/** Socket paths have at most 107 bytes on Linux, 103 on macOS, file name included. This leaves room for `/.s.PGSQL.5432`. */
 const maxSocketFolderBytes = 85
 
-/** A path to the socket folder that is short enough to connect by; `remove` takes away what was made for it. */
+/** Returns a path to the socket folder that is short enough to connect by. `remove` deletes the link made for it, if any. */
 export async function shortSocketFolder(socket: string): Promise<{ path: string; remove(): Promise<void> }> {
   if (Buffer.byteLength(socket) <= maxSocketFolderBytes) return { path: socket, remove: async () => {} }
-  // Security: mkdtemp makes a 0700 folder of a random name, so that nobody can put another socket in its place.
+  // Security: mkdtemp makes a 0700 folder with a random name, so that no other user can put a socket in its place.
   const folder = await mkdtemp('/tmp/posthorn-')
   const path = join(folder, 'socket')
   await symlink(socket, path)

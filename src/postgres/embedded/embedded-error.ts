@@ -1,6 +1,6 @@
-// What stops the embedded PostgreSQL from serving, said in one line with its mend.
+// The error that stops the embedded PostgreSQL from serving, in one line with its remedy.
 
-/** PostgreSQL cannot be used as things are; `message` says why and what to do about it. Trying again does not help. */
+/** PostgreSQL cannot be used. `message` says why and what to do. A retry does not help. */
 export class EmbeddedError extends Error {
   constructor(message: string) {
     super(message)

@@ -1,4 +1,4 @@
-// The account PostgreSQL runs under: ours, or one of its own when we are root, as PostgreSQL refuses root.
+// The account that runs PostgreSQL: ours, or a separate account if we are root, because PostgreSQL refuses root.
 import { execFile } from 'node:child_process'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,8 +16,8 @@ const run = promisify(execFile)
 const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' }
 
 /**
- * The account to run PostgreSQL under in `directory`: null for our own. As root it is the one that the folder belongs to,
- * and in root's own folders `posthorn`, made where it is missing. Throws `EmbeddedError` where the cluster is another's.
+ * Returns the account to run PostgreSQL under in `directory`; null for our own. As root it is the folder's owner. If root
+ * owns the folder, it is `posthorn`, created if missing. Throws `EmbeddedError` if the cluster belongs to another account.
  */
 export async function chooseOwner(directory: string): Promise<Owner | null> {
   const cluster = join(directory, 'cluster')
@@ -32,7 +32,7 @@ export async function chooseOwner(directory: string): Promise<Owner | null> {
     return null
   }
   const folder = await stat(directory)
-  // Security: the other processes of a shared account, as `postgres` or `nobody`, could read all mail in the cluster.
+  // Security: other processes of a shared account, such as `postgres` or `nobody`, could read all mail in the cluster.
   const owner = folder.uid === 0 ? await ownAccount() : { uid: folder.uid, gid: folder.gid }
   if (existing && existing.uid !== owner.uid) throw await anothers(cluster, existing.uid, owner)
   return owner
@@ -61,7 +61,7 @@ export const noTool = 'there is neither useradd nor adduser'
 const makingTries = 50
 const makingPauseMs = 100
 
-/** The account's numbers; several starts may make it at once, and all but one of them fail at that. */
+/** Returns the account's ids. If several starts create it at once, all but one fail, and try again. */
 async function ownAccount(): Promise<Owner> {
   let reason = ''
   for (let tries = 0; tries < makingTries; tries++) {
@@ -77,7 +77,7 @@ async function ownAccount(): Promise<Owner> {
   )
 }
 
-/** Returns what went wrong, in the words of the program that makes accounts here. */
+/** Creates the account. Returns the error text of the program that failed; empty after success. */
 async function makeAccount(): Promise<string> {
   for (const { program, words } of makers) {
     const shell = ['-s', '/sbin/nologin']
@@ -90,7 +90,7 @@ async function makeAccount(): Promise<string> {
   return noTool
 }
 
-/** What `id` says of an account, whatever it is kept in; null where there is none. */
+/** Returns the output of `id`, from any user database; null if there is no such account. */
 export async function askId(option: '-u' | '-g' | '-nu', of: string): Promise<string | null> {
   return await run('id', [option, of], { env }).then(
     ({ stdout }) => stdout.trim(),

@@ -10,10 +10,10 @@ import { settings } from './settings.ts'
 
 const lockWriteMs = 5_000
 
-/** PostgreSQL's word on who runs a cluster, from its `postmaster.pid`. */
+/** The process that runs a cluster, from its `postmaster.pid`. */
 export interface Postmaster {
   pid: number
-  /** Seconds since the epoch, as PostgreSQL wrote them; with `pid` it names one run. */
+  /** Seconds since the epoch, as PostgreSQL wrote them. With `pid` it identifies one run. */
   started: string
   /** False while it starts, recovers or stops. */
   ready: boolean
@@ -26,7 +26,7 @@ export function parseLock(text: string): Postmaster | null {
   return { pid: Number(pid), started, ready: status?.trim() === 'ready' }
 }
 
-/** Whether there is a process of that id, whoever's it is. */
+/** Returns whether there is a process with this id, of any user. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -36,7 +36,7 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** The live postmaster of `cluster`; null when the lock file is missing, stale, or its pid is some other process now. */
+/** Returns the live postmaster of `cluster`; null if the lock file is missing or stale, or another process has its pid. */
 export async function findPostmaster(cluster: string): Promise<Postmaster | null> {
   const lock = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '')
   const postmaster = parseLock(lock)
@@ -47,9 +47,9 @@ async function runsCluster(pid: number, cluster: string): Promise<boolean> {
   if (!isRunning(pid)) return false
   if (process.platform !== 'linux') return true
   const status = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')
-  // A zombie whose parent never asks for it answers signals but serves nothing.
+  // A zombie that its parent has not reaped answers signals but serves nothing.
   if (!/\(postgres\) [^ZX]/.test(status)) return false
-  // PostgreSQL works in its cluster's folder. Root in a container without CAP_SYS_PTRACE may not look: then it counts.
+  // PostgreSQL's working folder is its cluster. Root without CAP_SYS_PTRACE in a container cannot read it: assume a match.
   const working = await stat(`/proc/${pid}/cwd`).catch(() => null)
   const folder = await stat(cluster)
   return working === null || (working.dev === folder.dev && working.ino === folder.ino)
@@ -91,9 +91,9 @@ export class Start {
   }
 
   /**
-   * Whether it ended in a way that trying again mends: it was killed, another start was first, or processes of a killed
-   * postmaster still hold the shared memory. Null while it runs. Throws `EmbeddedError`, with PostgreSQL's own words,
-   * for any other end.
+   * Returns true if a retry may help: it was killed, another start was first, or processes of a killed postmaster still
+   * hold the shared memory. Returns null while it runs. After any other end throws `EmbeddedError` with PostgreSQL's own
+   * message.
    */
   async mayRetry(): Promise<true | null> {
     if (this.#ended === null) return null
@@ -106,15 +106,15 @@ export class Start {
 }
 
 /**
- * Takes away a lock file that PostgreSQL would believe and that is nobody's: its pid lives but is not PostgreSQL's (after
- * a reboot, in a new container, a zombie), or a crash left it empty. Orphans are still found out by their shared memory.
+ * Removes a lock file that PostgreSQL would wrongly believe. Either its pid is alive but not PostgreSQL's (after a reboot,
+ * in a new container, a zombie), or a crash left it empty. PostgreSQL still detects orphans by their shared memory.
  */
 async function dropForeignLock(path: string, cluster: string): Promise<void> {
   const before = await readFile(path, 'utf8').catch(() => null)
   if (before === null || (await mayBeTrue(before, path, cluster))) return
   const aside = `${path}.stale-${process.pid}`
   await rename(path, aside).catch(() => {})
-  // Another start may have written its own lock in between: that one goes back.
+  // Another start may have written its own lock in between: put that lock back.
   const taken = await readFile(aside, 'utf8').catch(() => before)
   if (taken !== before) await link(aside, path).catch(() => {})
   await rm(aside, { force: true })
@@ -122,9 +122,9 @@ async function dropForeignLock(path: string, cluster: string): Promise<void> {
 
 async function mayBeTrue(lock: string, path: string, cluster: string): Promise<boolean> {
   const postmaster = parseLock(lock)
-  // PostgreSQL itself takes away the lock of a pid that is no more.
+  // PostgreSQL itself removes the lock of a dead pid.
   if (postmaster) return !isRunning(postmaster.pid) || (await runsCluster(postmaster.pid, cluster))
-  // A start writes its lock at once: one that is still incomplete belongs to a start that crashed.
+  // A start writes its lock at once. A lock that stays incomplete belongs to a start that crashed.
   const writtenMs = await stat(path).then(
     ({ mtimeMs }) => mtimeMs,
     () => Date.now(),
@@ -133,8 +133,8 @@ async function mayBeTrue(lock: string, path: string, cluster: string): Promise<b
 }
 
 /**
- * Fast shutdown: open transactions roll back, the rest is checkpointed. Resolves once the process has ended, which is a
- * moment after its lock file is gone, or to false when `limitMs` ran out.
+ * Fast shutdown: rolls back open transactions and writes a checkpoint. Resolves to true once the process has ended, a
+ * moment after its lock file is gone. Resolves to false if it still runs after `limitMs`.
  */
 export async function stopPostmaster(cluster: string, limitMs: number): Promise<boolean> {
   const postmaster = await findPostmaster(cluster)

@@ -1,4 +1,4 @@
-// PostgreSQL's programs, as npm installed them or as a copy that the account PostgreSQL runs under can reach.
+// Locates PostgreSQL's programs: where npm installed them, or a copy that PostgreSQL's account can reach.
 import { randomBytes } from 'node:crypto'
 import {
   access,
@@ -18,13 +18,13 @@ import { basename, dirname, join, relative } from 'node:path'
 import { EmbeddedError } from './embedded-error.ts'
 import type { Owner } from './owner.ts'
 
-/** Where root keeps the copy: under a checkout in a 0700 home no other account can run anything. */
+/** Root's copy is here, because no other account can run programs from a checkout in a 0700 home. */
 const rootsFolder = '/var/cache/posthorn'
 
 /**
- * The folder that holds PostgreSQL's `bin`, `lib` and `share`, ready to run for `owner` (null: ourselves). Copies them
- * once, under `/var/cache/posthorn` as root and under `directory` otherwise, where npm's folder is out of reach or its
- * library links are missing and cannot be made.
+ * Returns the folder with PostgreSQL's `bin`, `lib` and `share`, ready to run for `owner` (null: ourselves). Copies them
+ * once if npm's folder is out of reach, or if its library links are missing and cannot be made. The copy is under
+ * `/var/cache/posthorn` as root, otherwise under `directory`.
  */
 export async function locateSoftware(directory: string, owner: Owner | null): Promise<string> {
   const installed = await installedPackage()
@@ -45,7 +45,7 @@ async function installedPackage(): Promise<string> {
   }
 }
 
-/** Makes the links that an install script of the package would make; false where they are missing and cannot be made. */
+/** Makes the links that the package's install script would make. Returns false if they are missing and cannot be made. */
 async function linkLibraries(folder: string): Promise<boolean> {
   const links: { source: string; target: string }[] = JSON.parse(
     await readFile(join(folder, 'native/pg-symlinks.json'), 'utf8'),
@@ -57,7 +57,7 @@ async function linkLibraries(folder: string): Promise<boolean> {
   return (await Promise.allSettled(made)).every(({ status }) => status === 'fulfilled')
 }
 
-/** Whether mode bits let `owner` search every folder on the way to `file` and execute it. */
+/** Returns whether the mode bits let `owner` search every folder above `file` and execute it. */
 async function mayRun(file: string, owner: Owner): Promise<boolean> {
   for (let path = file; ; path = dirname(path)) {
     const { mode, uid, gid } = await stat(path)
@@ -73,7 +73,7 @@ async function copyOnce(installed: string, home: string): Promise<string> {
   const done = join(copy, 'native')
   if (await stat(done).catch(() => null)) return done
   await mkdir(home, { recursive: true })
-  // Whatever our umask: the copy is there for another account to run.
+  // Independent of our umask: another account must run the copy.
   if (home === rootsFolder) await chmod(home, 0o755)
   const draft = `${copy}.new-${randomBytes(6).toString('hex')}`
   try {
@@ -83,7 +83,7 @@ async function copyOnce(installed: string, home: string): Promise<string> {
     await rename(draft, copy)
   } catch (error) {
     await rm(draft, { recursive: true, force: true })
-    // Another start copied at the same time and was first: its copy is as good.
+    // Another start finished its copy first: use that copy.
     if (!(await stat(done).catch(() => null))) throw error
   }
   return done

@@ -1,4 +1,4 @@
-// The embedded PostgreSQL: started, adopted or made, shared by everyone who uses it, stopped by the last one.
+// Starts, adopts or makes the embedded PostgreSQL. All its users share it, and the last one stops it.
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import type { Log } from '../../base/log.ts'
@@ -21,9 +21,9 @@ export interface EmbeddedConnection {
 }
 
 export interface EmbeddedServer {
-  /** Options for `pg`; they stay true when PostgreSQL is restarted. */
+  /** Options for `pg`. They stay valid when PostgreSQL is restarted. */
   connection: EmbeddedConnection
-  /** Gives up our share; PostgreSQL stops only if nobody else has one. Close other connections before. */
+  /** Gives up our share. PostgreSQL stops if no other share is left. Close other connections first. */
   release(): Promise<void>
 }
 
@@ -31,21 +31,21 @@ export interface EmbeddedOptions {
   /** The folder that holds everything of this PostgreSQL: `<data>/postgres`. */
   directory: string
   log: Log
-  /** Told what takes longer than a moment, in words for people. */
+  /** Called before a step that takes longer than a moment, with a line for people. */
   progress?: (line: string) => void
 }
 
-/** Without any answer for this long we give up: orphans of a killed postmaster, or a hung one. */
+/** We give up after this long without an answer, such as from a hung postmaster or the orphans of a killed one. */
 const silenceLimitMs = 30_000
-/** A drain takes 30 s at most; a longer checkpoint ends without us. */
+/** A drain takes up to 30 s. We wait this long for the last checkpoint. A longer one ends without us. */
 const stopLimitMs = 10_000
 const pollMs = 20
 const retryMs = 100
 
 /**
- * Starts the PostgreSQL of `directory`, or adopts the one that runs there, or makes a new one first; resolves once it
- * accepts connections. It outlives this process's sudden death, and is started again should it die while we have a
- * share. Throws `EmbeddedError`, with its mend, when the folder cannot be used.
+ * Starts the PostgreSQL of `directory`, or adopts the running one, or makes a new one first. Resolves once it accepts
+ * connections. PostgreSQL survives a sudden death of this process. If PostgreSQL dies while we have a share, we start it
+ * again. Throws `EmbeddedError`, with a remedy, if the folder cannot be used.
  */
 export async function useEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
   const server = await prepareDirectory(options.directory)
@@ -74,7 +74,7 @@ function connectionTo(host: string, database: string): EmbeddedConnection {
   return { host, port: 5432, user: superuser, database, ssl: false }
 }
 
-/** Our part in a PostgreSQL: a shared lock in a session of its own, taken again whenever that session is lost. */
+/** Our share in a PostgreSQL: a shared lock in its own session, taken again if that session is lost. */
 class Share {
   readonly #server: ServerDirectory
   readonly #host: string
@@ -93,7 +93,7 @@ class Share {
     this.#bounding = setInterval(() => void boundLog(server.log), 60_000).unref()
   }
 
-  /** Reaches the server, starting it as often as it takes, and takes the lock. */
+  /** Connects to the server, starts it as often as necessary, and takes the lock. */
   async acquire(progress: (line: string) => void): Promise<void> {
     await boundLog(this.#server.log)
     const { client, started } = await this.#reach(progress)
@@ -105,17 +105,17 @@ class Share {
     )
   }
 
-  /** The database everything lives in; made by whoever comes first. */
+  /** Creates the service's database if it is missing. */
   async createDatabase(): Promise<void> {
     const found = await this.#client!.query('select from pg_database where datname = $1', [superuser])
     if (found.rowCount) return
     await this.#client!.query(`create database ${superuser}`).catch((error) => {
-      // 42P04, 23505: another start made it at the same moment.
+      // 42P04, 23505: another start created it at the same moment.
       if (error.code !== '42P04' && error.code !== '23505') throw error
     })
   }
 
-  /** Gives the lock up and stops the server when nobody else holds it; safe to call twice. */
+  /** Releases the lock, and stops the server if no one else holds the lock. Safe to call twice. */
   release(): Promise<void> {
     this.#released ??= this.#leave()
     return this.#released
@@ -128,7 +128,7 @@ class Share {
     this.#client = null
     if (!client) return
     try {
-      // Unlock first: two who leave at once would each see the other's share, and nobody would stop the server.
+      // Unlock first: if two leave at once, each would see the other's share, and neither would stop the server.
       await client.query('select pg_advisory_unlock_shared($1)', [lockClasses.embedded])
       const { rows } = await client.query('select pg_try_advisory_lock($1) as alone', [lockClasses.embedded])
       if (rows[0].alone && !(await stopPostmaster(this.#server.cluster, stopLimitMs))) {
@@ -190,27 +190,27 @@ class Share {
     )
   }
 
-  /** A session with the lock; `busy` while the server starts, recovers or stops; null when it does not answer. */
+  /** Returns a session with the lock; `busy` while the server starts, recovers or stops; null if it does not answer. */
   async #connect(): Promise<pg.Client | 'busy' | null> {
     const client = new pg.Client({
       ...connectionTo(this.#host, 'postgres'),
       connectionTimeoutMillis: 10_000,
       application_name: 'posthorn share',
     })
-    // A lost session is seen by its end; without a listener its error would end the process.
+    // A lost session emits `end`. Without a listener its `error` would end the process.
     client.on('error', () => {})
     try {
       await client.connect()
-      // Waits while the last user of before is stopping the server; then this session ends with it.
+      // Waits while an earlier last user stops the server. Then the server ends this session too.
       await client.query('select pg_advisory_lock_shared($1)', [lockClasses.embedded])
       if (await this.#isOurs(client)) return client
       await client.end()
       return null
     } catch (error) {
       await client.end().catch(() => {})
-      // 57P03: it is starting, recovering or stopping. 57P01: it stopped under us.
+      // 57P03: starting, recovering or stopping. 57P01: the server stopped during this call.
       const { code, message } = error as Error & { code?: string }
-      // 28000: the rules of its start do not know us.
+      // 28000: the access rules of that start do not include us.
       if (code === '28000')
         throw new EmbeddedError(
           `PostgreSQL in ${this.#server.directory} was started for others (${message}): run as its user`,
@@ -219,7 +219,7 @@ class Share {
     }
   }
 
-  /** Whether version and lock file of who answers are those of our folder. */
+  /** Returns whether the version and lock file of the server that answers are those of our folder. */
   async #isOurs(client: pg.Client): Promise<boolean> {
     const { rows } = await client.query(
       "select current_setting('server_version') as version, pg_read_file('postmaster.pid') as lock",

@@ -1,4 +1,4 @@
-// The SMTP client: connects, greets, secures and authenticates; then carries one transaction after another.
+// The SMTP client: connects, greets, secures and authenticates, then carries one transaction after another.
 
 import { type Reply, replyLine, wordless } from '../reply.ts'
 import { OutgoingMessage } from './message.ts'
@@ -14,29 +14,29 @@ import {
 import { type Answer, type Fault, fault, type Step, Wire } from './wire.ts'
 
 export interface ConnectOptions {
-  /** The peer's name: for TLS, and for the record. */
+  /** The peer's name, for TLS and for the record. */
   host: string
-  /** IP address to connect to; no name is looked up here. */
+  /** IP address to connect to. The client does no DNS lookup. */
   address: string
   port: number
-  /** The address of this machine to connect from, of the same family; the system chooses where it is not given. */
+  /** The local address to connect from, of the same family. If absent, the system chooses. */
   localAddress?: string
-  /** What we call ourselves in EHLO. */
+  /** Our name in EHLO. */
   ehloName: string
-  /** `opportunistic` upgrades where STARTTLS is offered; `required` fails where it is not; `implicit` is TLS from the start. */
+  /** `opportunistic` upgrades if STARTTLS is offered; `required` fails if it is not; `implicit` is TLS from the start. */
   tls: 'none' | 'opportunistic' | 'required' | 'implicit'
-  /** `host`: the certificate must be valid for `host` (default of `required` and `implicit`); `none` (of `opportunistic`). */
+  /** `host`: the certificate must be valid for `host`. Default: `host` for `required` and `implicit`, otherwise `none`. */
   tlsVerify?: 'host' | 'none'
   /** Certificate authorities (PEM) to trust instead of the system's. */
   tlsAuthorities?: string
-  /** For a smarthost: AUTH PLAIN or LOGIN, only over TLS or to a loopback address. Whose TLS it is, `tlsVerify` says. */
+  /** For a smarthost: AUTH PLAIN or LOGIN, only over TLS (verified as `tlsVerify` says) or to a loopback address. */
   auth?: { user: string; password: string }
   timeouts?: Partial<Timeouts>
-  /** Aborting it ends the connection at once, at whatever step. */
+  /** Aborting it ends the connection at once, at any step. */
   signal?: AbortSignal
 }
 
-/** A fault on the way to a usable connection; `reply` where the peer's own words were the reason. */
+/** Why there is no usable connection. `reply` is set if the peer's reply was the reason. */
 export interface ConnectFault {
   fault: Fault
   reply: Reply | null
@@ -60,10 +60,10 @@ const defaultTimeouts: Timeouts = {
   dataFinalMs: 10 * minute,
   quitMs: 5_000,
 }
-/** A connection that was silent for longer may have been closed by the peer without our knowing. */
+/** After a longer silence, the peer may have closed the connection without our knowing. */
 const awakeMs = 1_000
 
-/** Connects to one address and gets ready to send. Never rejects; a caller retries a `tls` fault with `tls: 'none'` where it may. */
+/** Connects to one address and gets ready to send. Never rejects. A caller may retry a `tls` fault with `tls: 'none'`. */
 export async function connect(
   options: ConnectOptions,
 ): Promise<{ connection: SmtpConnection } | ConnectFault> {
@@ -134,7 +134,7 @@ class Opening {
       this.offer = new Map()
       // RFC 5321 3.2: a server that does not know EHLO is greeted with HELO, and has no extensions.
       const helo = this.#note('HELO', await this.#ask(`HELO ${this.#options.ehloName}`))
-      // Who refuses and hangs up has said why in reply to EHLO.
+      // A peer that refuses and then hangs up gave its reason in reply to EHLO.
       return 'reply' in helo ? notPositive(helo, 'HELO') : notPositive(ehlo, 'EHLO')
     }
     const failed = notPositive(ehlo, 'EHLO')
@@ -148,18 +148,18 @@ class Opening {
     const refused = await this.#startTls()
     if (refused === 'plain' && tls === 'opportunistic') return null
     if (refused === 'plain') return { fault: fault('tls', 'the peer does not offer STARTTLS'), reply: null }
-    // RFC 3207 4.2: what was known of the peer before TLS is forgotten, and it is greeted again.
+    // RFC 3207 4.2: the client forgets all it learned before TLS, and greets the peer again.
     return refused ?? this.#greet()
   }
 
-  /** Null once the connection is secure; `plain` where the peer has no TLS to offer. */
+  /** Null once the connection is secure; `plain` if the peer does not offer TLS. */
   async #startTls(): Promise<ConnectFault | 'plain' | null> {
     if (!this.offer.has('STARTTLS')) return 'plain'
     const answer = this.#note('STARTTLS', await this.#ask('STARTTLS'))
     if ('fault' in answer) return { fault: answer.fault, reply: null }
     if (answer.reply.code === 421) return notPositive(answer, 'STARTTLS')
     if (answer.reply.code >= 300) return 'plain'
-    // Stops response injection: a man in the middle adds plaintext that would be read as sent under TLS.
+    // Stops response injection: a man in the middle adds plaintext that would be read as a reply under TLS.
     const injected = this.#unsettled()
     if (injected) return injected
     const failed = await this.#wire.startTls(this.#timeouts.ehloMs)
@@ -169,7 +169,7 @@ class Opening {
   async #authenticate(): Promise<ConnectFault | null> {
     const { auth, address } = this.#options
     if (!auth) return null
-    // Keeps the password from whoever listens on the way.
+    // Keeps the password from eavesdroppers.
     if (this.#wire.tlsProtocol === null && !/^(?:127\.|::1$)/.test(address))
       return { fault: fault('tls', 'no password is sent without TLS'), reply: null }
     const mechanisms = (this.offer.get('AUTH') ?? '').toUpperCase().split(' ')
@@ -182,12 +182,12 @@ class Opening {
     return { fault: fault('protocol', 'the peer offers neither AUTH PLAIN nor AUTH LOGIN'), reply: null }
   }
 
-  /** Says the lines one by one: 334 asks for the next, 235 follows the last. */
+  /** Sends the lines one by one: 334 asks for the next line, 235 follows the last. */
   async #converse(lines: readonly string[]): Promise<ConnectFault | null> {
     for (const [index, line] of lines.entries()) {
       const answer = await this.#ask(line)
       if (index === lines.length - 1) {
-        // Its words may repeat the user name, and what was said is shown to customers.
+        // The reply may repeat the user name, and customers see the recorded steps.
         if ('reply' in answer) this.#note('AUTH', { ...answer, reply: wordless(answer.reply) })
         return notAuthenticated(answer)
       }
@@ -203,7 +203,7 @@ class Opening {
   }
 }
 
-/** One connection, ready to send; it carries one transaction at a time. */
+/** One connection, ready to send. It carries one transaction at a time. */
 export class SmtpConnection {
   readonly remote: { host: string; ip: string; tls: string | null; cipher: string | null }
   readonly extensions: ReadonlySet<string>
@@ -228,15 +228,15 @@ export class SmtpConnection {
     }
   }
 
-  /** The connection lives and no transaction is under way. */
+  /** True if the connection is open and no transaction is running. */
   get usable(): boolean {
     return !this.#busy && this.#wire.settled
   }
 
   /**
-   * The message to each of the envelopes, one transaction after the other; `message` is the final bytes, its lines ended by
-   * CRLF. Never rejects. On a connection used before, a fault with every recipient `untried` most often means that the
-   * peer had tired of waiting: try a new connection.
+   * Sends the message to each envelope, one transaction after the other. `message` is the final bytes, its lines ended by
+   * CRLF. Never rejects. If every recipient is `untried` on a connection used before, the peer has most likely timed it
+   * out: try a new connection.
    */
   async send(
     envelopes: readonly Envelope[],
@@ -252,7 +252,7 @@ export class SmtpConnection {
     return result
   }
 
-  /** Says goodbye where that is possible, within a few seconds, and closes. */
+  /** Sends QUIT if the connection is usable, waits a few seconds for the reply, and closes. */
   async quit(): Promise<void> {
     if (this.usable) {
       this.#busy = true
@@ -262,7 +262,7 @@ export class SmtpConnection {
     this.destroy()
   }
 
-  /** Closes at once; a transaction under way ends with a fault. */
+  /** Closes at once. A running transaction ends with a fault. */
   destroy(): void {
     this.#wire.destroy('closed by us')
   }
@@ -275,7 +275,7 @@ export class SmtpConnection {
   }
 }
 
-/** Null for a 2xx; otherwise the fault, with the reply that was its reason. */
+/** Null for a 2xx; otherwise the fault, with the reply that caused it. */
 function notPositive(answer: Answer, step: string): ConnectFault | null {
   if ('fault' in answer) return { fault: answer.fault, reply: null }
   const { code } = answer.reply
@@ -284,7 +284,7 @@ function notPositive(answer: Answer, step: string): ConnectFault | null {
   return { fault: fault(kind, `${step} was answered by ${replyLine(answer.reply)}`), reply: answer.reply }
 }
 
-/** The same for AUTH, without the peer's words: they may repeat the user name, and faults are visible to customers. */
+/** `notPositive` for AUTH, without the peer's text: it may repeat the user name, and customers see faults. */
 function notAuthenticated(answer: Answer): ConnectFault | null {
   const failed = notPositive(answer, 'AUTH')
   if (!failed?.reply) return failed
@@ -300,7 +300,7 @@ function unasked(step: string): ConnectFault {
 function offerOf(lines: readonly string[]): Offer {
   const offer = new Map<string, string>()
   for (const line of lines.slice(1)) {
-    // QUIRK: `AUTH=LOGIN PLAIN`, of servers older than RFC 2554, as well as the form with a space.
+    // QUIRK: servers older than RFC 2554 write `AUTH=LOGIN PLAIN`, instead of the form with a space or as well.
     const match = /^([A-Za-z0-9][A-Za-z0-9-]*)(?:[ =](.*))?$/.exec(line.trimEnd())
     if (!match) continue
     const keyword = match[1]!.toUpperCase()
@@ -309,7 +309,7 @@ function offerOf(lines: readonly string[]): Offer {
   return offer
 }
 
-/** Bytes that a message may have by the parameter of SIZE; 0 for no limit. */
+/** Maximum message size in bytes, from the parameter of SIZE; 0 for no limit. */
 function sizeLimit(parameter: string): number {
   // RFC 1870 3: 0, or no number at all, means that there is no fixed limit.
   return /^\d{1,15}$/.test(parameter) ? Number(parameter) : 0

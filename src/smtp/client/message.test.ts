@@ -1,4 +1,4 @@
-// Messages as bytes for DATA: dots doubled, ends completed, untouched where nothing is to do.
+// Messages as bytes for DATA: dots doubled, ends completed, unchanged bytes not copied.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { dotStuffed, hasEightBit } from './message.ts'

@@ -1,11 +1,11 @@
-// A message as the client sends it: what it needs of the peer, and its bytes for DATA, copied only where a dot must be doubled.
+// A message as the client sends it: the extensions it needs, and its bytes for DATA, copied only if a dot must be doubled.
 import { isAscii } from 'node:buffer'
 
 const lineAndDot = Buffer.from('\r\n.')
 const lineEnd = Buffer.from('\r\n')
 const dot = 46
 
-/** The final bytes of a message; what several transactions need of it is found out once. */
+/** The final bytes of a message. Caches the properties that several transactions need. */
 export class OutgoingMessage {
   readonly bytes: Buffer
   #isEightBit: boolean | null = null
@@ -24,12 +24,12 @@ export class OutgoingMessage {
   }
 }
 
-/** The message has octets above 127: it needs a peer with 8BITMIME. */
+/** True if the message has octets above 127, so that it needs a peer with 8BITMIME. */
 export function hasEightBit(message: Buffer): boolean {
   return !isAscii(message)
 }
 
-/** The bytes to send after DATA's 354, before the final dot: dots doubled, ended by CRLF. */
+/** Returns the bytes to send after DATA's 354 and before the final dot: dots doubled, ended by CRLF. */
 export function dotStuffed(message: Buffer): Buffer {
   const offsets = stuffedOffsets(message)
   const ended = message.length === 0 || message.subarray(-2).equals(lineEnd)
@@ -47,7 +47,7 @@ export function dotStuffed(message: Buffer): Buffer {
   return stuffed
 }
 
-/** Where a line begins with a dot. */
+/** Returns the offsets of the lines that begin with a dot. */
 function stuffedOffsets(message: Buffer): number[] {
   // RFC 5321 4.5.2: a line that begins with a period gets one more at its beginning.
   const offsets = message[0] === dot ? [0] : []

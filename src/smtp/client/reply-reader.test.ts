@@ -1,4 +1,4 @@
-// Replies of peers, honest and hostile, through the reader.
+// The reply reader, given replies of honest and hostile peers.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ReplyReader, sanitize } from './reply-reader.ts'

@@ -1,4 +1,4 @@
-// Reads SMTP replies out of the bytes of a peer that may lie: bounded, sanitized, in linear time.
+// Reads SMTP replies from the bytes of a peer that may lie: bounded, sanitized, in linear time.
 import type { Reply } from '../reply.ts'
 
 const maxLineBytes = 4096
@@ -6,13 +6,13 @@ const maxLines = 100
 const maxReplyBytes = 64 * 1024
 const maxTextLength = 1000
 
-/** One complete reply. `lines` has all of its text, sanitized, for EHLO; `reply.text` is cut to 1,000 characters. */
+/** One complete reply. `lines` has all of its text, sanitized, for EHLO. `reply.text` is cut to 1,000 characters. */
 export interface PeerReply {
   reply: Reply
   lines: readonly string[]
 }
 
-/** Text of a peer made safe to store and show: control characters become spaces, broken UTF-8 `?`. */
+/** Makes a peer's text safe to store and show: control characters become spaces, broken UTF-8 becomes `?`. */
 export function sanitize(text: string, maxLength: number): string {
   return text
     .slice(0, maxLength)
@@ -21,7 +21,7 @@ export function sanitize(text: string, maxLength: number): string {
     .replaceAll('\ufffd', '?')
 }
 
-/** Bytes in, replies out. After `garbled` is set nothing more is read. */
+/** Turns bytes into replies. Reads nothing more once `garbled` is set. */
 export class ReplyReader {
   #partial: Buffer | null = null
   #code = 0
@@ -29,25 +29,25 @@ export class ReplyReader {
   #replyBytes = 0
   #garbled: string | null = null
 
-  /** What was wrong with the peer's bytes; null as long as they are SMTP. */
+  /** The error in the peer's bytes; null as long as they are SMTP. */
   get garbled(): string | null {
     return this.#garbled
   }
 
-  /** Nothing is left of the last bytes: they ended where a reply ended. */
+  /** True if the last bytes ended where a reply ended. */
   get empty(): boolean {
     return this.#partial === null && this.#lines.length === 0
   }
 
-  /** Takes the next bytes and returns the replies that they complete, in order. */
+  /** Reads the next bytes and returns the replies that they complete, in order. */
   push(chunk: Buffer): PeerReply[] {
     const replies: PeerReply[] = []
-    // A peer that goes on talking would have all of it kept, and copied with each piece.
+    // Otherwise we would keep everything a peer goes on sending, and copy it with each piece.
     if (this.#garbled !== null) return replies
     const bytes = this.#partial ? Buffer.concat([this.#partial, chunk]) : chunk
     let start = 0
     while (this.#garbled === null) {
-      // QUIRK: a bare LF ends a reply line too; RFC 5321 2.3.8 asks for CRLF, servers of embedded devices do not know.
+      // QUIRK: a bare LF ends a reply line too. RFC 5321 2.3.8 asks for CRLF, but servers in embedded devices send LF.
       const end = bytes.indexOf(10, start)
       const lineBytes = (end < 0 ? bytes.length : end + 1) - start
       if (lineBytes > maxLineBytes) this.#garbled = `a reply line of more than ${maxLineBytes} octets`
@@ -87,7 +87,7 @@ export class ReplyReader {
     this.#lines = []
     this.#replyBytes = 0
     const enhanced = enhancedStatus(this.#code, lines[0]!)
-    // RFC 2034 4: the status code stands on every line of the reply; the text goes without it.
+    // RFC 2034 4: the status code is on every line of the reply. We remove it from the text.
     const visible = enhanced === null ? lines : lines.map((line) => withoutStatus(line, enhanced))
     const text = visible.length === 1 ? visible[0]! : visible.join('\n')
     return { reply: { code: this.#code, enhanced, text: text.slice(0, maxTextLength).toWellFormed() }, lines }

@@ -1,10 +1,10 @@
-// The mail transactions of the SMTP client: one message to each of its recipients, one transaction and one result each.
+// The mail transactions of the SMTP client: one message to several recipients, with one transaction and one result each.
 
 import { type Reply, reply, wordless } from '../reply.ts'
 import type { OutgoingMessage } from './message.ts'
 import { type Answer, type Fault, fault, type Step, type Wire } from './wire.ts'
 
-/** How long the peer may take at each step. */
+/** The maximum time the peer may take at each step. */
 export interface Timeouts {
   connectMs: number
   bannerMs: number
@@ -17,7 +17,7 @@ export interface Timeouts {
   quitMs: number
 }
 
-/** One recipient, and the return path of its copy alone. */
+/** One recipient, and the return path of this recipient's copy. */
 export interface Envelope {
   /** Reverse path; the empty string for the null path. */
   from: string
@@ -27,49 +27,49 @@ export interface Envelope {
 }
 
 export interface SendOptions {
-  /** Asked right before what would finish a message; `false` breaks off, and what has no answer yet is not sent. */
+  /** Called right before the bytes that finish a message. If `false`, the connection ends and nothing more is sent. */
   mayFinish?: () => boolean
   /**
-   * Called with each result as soon as it is known, in the envelopes' order; `index` is the envelope's. What was said for it
-   * begins with the opening of the connection where that carried nothing before.
+   * Called with each result as soon as it is known, in the envelopes' order, with the envelope's index. `said` holds its
+   * steps. The first transaction of a connection also includes the steps of the opening.
    */
   onResult?: (index: number, result: RecipientResult, said: readonly Step[]) => void
 }
 
 export type RecipientResult =
-  /** A reply decided: 2xx delivered; refused by 4xx for now, by 5xx for good. */
+  /** A reply decided: 2xx delivered, 4xx refused for now, 5xx refused for good. */
   | { outcome: 'delivered' | 'refused'; reply: Reply; stage: Stage }
-  /** A fault of the route came before the message's fate: as if it had not been tried. */
+  /** A fault of the route came before any result, as if no attempt had been made. */
   | { outcome: 'untried' }
-  /** The connection was lost after the message's end, before the reply: try again, it may arrive twice. */
+  /** The connection was lost between the message's end and the reply. A retry may deliver it twice. */
   | { outcome: 'unknown' }
-  /** `mayFinish` said no. */
+  /** `mayFinish` returned false. */
   | { outcome: 'abandoned' }
 
 export interface SendResult {
-  /** One for each envelope, in order. */
+  /** One result for each envelope, in order. */
   recipients: RecipientResult[]
-  /** Set when the connection broke before any recipient had its answer, or the peer said 421. */
+  /** Set if the connection broke before any recipient had an answer, or if the peer sent 421. */
   fault: Fault | null
-  /** The peer's own words to that fault: a 421, or a refusal that came unasked. */
+  /** The peer's reply that caused the fault: a 421, or a refusal without a command. */
   reply: Reply | null
 }
 
-/** What the transactions know of their connection. */
+/** The transactions' knowledge of their connection. */
 export interface PeerState {
-  /** What was said before the first transaction. */
+  /** The steps before the first transaction. */
   opening: readonly Step[]
   extensions: ReadonlySet<string>
   /** The peer's limit; 0 for none. */
   maxSizeBytes: number
   timeouts: Timeouts
-  /** A transaction left an envelope behind, or may have. */
+  /** An earlier transaction left an envelope, or may have. */
   needsReset: boolean
-  /** No transaction went before this one. */
+  /** No transaction has run on this connection yet. */
   isNew: boolean
-  /** The peer has just spoken, so that a silent end of the connection is unlikely. */
+  /** The peer replied a moment ago, so the connection is probably still open. */
   awake: boolean
-  /** The 421 with which the peer has announced the end of the connection. */
+  /** The 421 with which the peer announced the end of the connection. */
   farewell: Reply | null
 }
 
@@ -77,13 +77,13 @@ type Stage = 'mail' | 'rcpt' | 'data' | 'message'
 
 const pipelinedMessageBytes = 64 * 1024
 const sliceBytes = 256 * 1024
-// An address in the form it had when it was accepted: nothing in it can end the path or the line.
+// An address in the form it had when it was accepted: it has no character that ends the path or the line.
 const plainPath = /^[^\x00-\x20\x7f<>]*$/
 const quotedPath = /^"(?:[^"\\\x00-\x1f\x7f]|\\[\x20-\x7e])*"@[^\x00-\x20\x7f<>]+$/
 
 /**
- * Runs a transaction for each envelope, one after the other, until the connection is over. To a peer with PIPELINING the
- * next one begins as soon as the message of the one before has left. Never rejects.
+ * Runs a transaction for each envelope, one after the other, until the connection is over. If the peer has PIPELINING,
+ * a transaction begins as soon as the message before it was written. Never rejects.
  */
 export async function transact(
   wire: Wire,
@@ -102,30 +102,30 @@ export async function transact(
   }
   const recipients = transactions.map(({ result }) => result)
   const hasAnswered = recipients.some((result) => 'reply' in result)
-  // A peer that answered for somebody and hung up is tired of this connection: that is no fault of the route.
+  // A peer that answered one recipient and then hung up closed only this connection: the route has no fault.
   if (!failed || (hasAnswered && !state.farewell)) return { recipients, fault: null, reply: null }
   return { recipients, fault: failed, reply: state.farewell ?? wire.unasked }
 }
 
 /**
- * One message to one recipient, on a connection that others use before and after. Its life:
+ * One message to one recipient, on a connection that carries other transactions before and after. Its states:
  *
- * - `waiting`: nothing of it is on the wire. What the peer has no extension for, or what is no address in a command, is
- *   refused here and never leaves.
- * - `begun`: `begin` was called, by its own `run` or, where there is PIPELINING, by that of the transaction before, once
- *   the message of that one had left. With PIPELINING its envelope is on the wire then, in one group that ends with DATA
- *   where there is no CHUNKING; without, each command is written when the reply to the one before has come.
- * - `finished`: the last bytes of the message were written, so the peer may take it. `mayFinish` was asked right before.
- *   A short message leaves in one group with its envelope, where there is CHUNKING and the peer has just spoken: such a
- *   transaction (`#whole`) goes from `waiting` to here.
- * - `abandoned`: `mayFinish` said no, to one that was waiting or had begun. The connection ends with it, for what is on
- *   the wire cannot be taken back.
+ * - `waiting`: nothing was written yet. A message that needs a missing extension, or an address that cannot be sent, is
+ *   refused here and never written.
+ * - `begun`: `begin` was called, by `run` or, with PIPELINING, by the transaction before, once its message was written.
+ *   With PIPELINING the envelope was written in one group, which ends with DATA if the peer has no CHUNKING. Without
+ *   PIPELINING, each command is written after the reply to the previous command.
+ * - `finished`: the last bytes of the message were written, so the peer may accept it. `mayFinish` was called right before.
+ *   With PIPELINING and CHUNKING, a short message leaves in one group with its envelope if the peer replied a moment ago.
+ *   Such a transaction (`#whole`) goes from `waiting` to `finished`.
+ * - `abandoned`: `mayFinish` returned false while it was waiting or had begun. The connection ends as well, because
+ *   written bytes cannot be taken back.
  *
  * The first reply that decides settles it: a refusal of MAIL, RCPT or DATA, or the reply to the message. The other
- * replies of its group are read all the same, and change nothing. What is not settled when the connection is over is
- * `unknown` if it had finished and the peer had not said 421, and else `untried`. Each reply is waited for under a
- * deadline of its own, and nothing else wakes a transaction: a fault of the wire comes instead of the reply, ends `run`,
- * and with it the connection. A crash leaves nothing here: who sends has recorded the attempt.
+ * replies of its group are read and change nothing. If the connection ends before, the result is `unknown` if the
+ * transaction had finished and the peer had not sent 421. Otherwise the result is `untried`. Each reply has its own
+ * deadline, and only a reply or a fault of the wire wakes a transaction. A fault ends `run` and the connection.
+ * A crash loses nothing here: the caller has recorded the attempt.
  */
 class Transaction {
   readonly said: Step[] = []
@@ -137,7 +137,7 @@ class Transaction {
   #next: Transaction | null = null
   #progress: 'waiting' | 'begun' | 'finished' | 'abandoned' = 'waiting'
   #resets = false
-  /** Envelope and message leave in one group. */
+  /** Envelope and message are written in one group. */
   #whole = false
   #settled: RecipientResult | null
 
@@ -159,7 +159,7 @@ class Transaction {
   get result(): RecipientResult {
     if (this.#settled) return this.#settled
     if (this.#progress === 'abandoned') return { outcome: 'abandoned' }
-    // RFC 5321 3.8: a peer that says 421 closes the connection; what it had not answered by then did not happen.
+    // RFC 5321 3.8: a peer that says 421 closes the connection. Commands it has not answered had no effect.
     return { outcome: this.#progress === 'finished' && !this.#state.farewell ? 'unknown' : 'untried' }
   }
 
@@ -171,7 +171,7 @@ class Transaction {
     return this.#state.extensions.has('CHUNKING')
   }
 
-  /** Sends it, if it may be sent, and reads the answers; the fault where the connection is over. */
+  /** Sends the message if it may be sent, and reads the answers. Returns the fault if the connection is over. */
   async run(next: Transaction | null): Promise<Fault | null> {
     this.#next = next
     this.begin()
@@ -189,7 +189,7 @@ class Transaction {
     return failed
   }
 
-  /** Writes what leaves before any answer to it; nothing, where the message cannot or may not be sent. */
+  /** Writes the commands that need no earlier answer. Writes nothing if the message cannot or may not be sent. */
   begin(): void {
     if (this.#progress !== 'waiting' || this.#settled) return
     const fits = this.#message.bytes.length <= pipelinedMessageBytes
@@ -200,7 +200,7 @@ class Transaction {
     if (this.#pipelining) this.#writeGroup()
   }
 
-  // RFC 2920 3.1: the end of a message may be followed, in its group, by the RSET and MAIL that begin the next one.
+  // RFC 2920 3.1: the RSET and MAIL of the next transaction may follow the end of a message in the same group.
   #beginNext(): void {
     if (this.#pipelining) this.#next?.begin()
   }
@@ -215,7 +215,7 @@ class Transaction {
   }
 
   #writeGroup(): void {
-    // RFC 2920 3.1: RSET, MAIL and RCPT stand anywhere in a group, DATA only at its end.
+    // RFC 2920 3.1: RSET, MAIL and RCPT may be anywhere in a group, DATA only at its end.
     let text = (this.#resets ? 'RSET\r\n' : '') + this.#mailCommand() + this.#rcptCommand()
     let replies = this.#resets ? 3 : 2
     if (!this.#chunking) text += 'DATA\r\n'
@@ -232,7 +232,7 @@ class Transaction {
     return `BDAT ${this.#message.bytes.length} LAST\r\n`
   }
 
-  /** Lock-step writes now what a pipelining peer already has; then reads the reply. */
+  /** Writes the command now if the peer has no PIPELINING; otherwise it was written before. Then reads the reply. */
   async #say(command: string, timeoutMs: number): Promise<Answer> {
     if (!this.#pipelining) this.#wire.write([command], 1)
     return this.#read(command.slice(0, 4), timeoutMs)
@@ -241,7 +241,7 @@ class Transaction {
   async #read(command: string, timeoutMs: number): Promise<Answer> {
     const answer = await this.#wire.read(timeoutMs)
     if ('fault' in answer) return answer
-    // What is said of a transaction that ends may name whose mail that was, who may be another customer.
+    // The reply to RSET may name the sender of the mail before, perhaps another customer.
     const noted = command === 'RSET' ? wordless(answer.reply) : answer.reply
     this.said.push({ command, atMs: performance.now(), reply: noted })
     this.#state.awake = true
@@ -263,8 +263,8 @@ class Transaction {
     const { code } = answer.reply
     if (code < 300) return null
     if (code < 400) return unexpected(answer.reply, 'MAIL')
-    // A 421 on a connection used before speaks of the connection; on a new one it answers this sender, who then waits
-    // by the message's schedule, so that one refused sender cannot stand before everybody else on the route.
+    // A 421 on a connection used before concerns the connection. On a new connection it answers this sender. Its message
+    // then waits by its own schedule, so that one refused sender does not block everyone else on the route.
     if (code !== 421 || this.#state.isNew) this.#refuse(answer.reply, 'mail')
     return this.#goodbye()
   }
@@ -291,7 +291,7 @@ class Transaction {
     if (code >= 400) return this.#goodbye()
     if (code < 300 || this.#isMailRefused) return unexpected(answer.reply, 'DATA')
     if (isAccepted) return this.#body('', this.#message.dotStuffed, '.\r\n')
-    // RFC 2920 3.1: 354 although every recipient was refused is answered by a lone dot.
+    // RFC 2920 3.1: if every recipient was refused but DATA gets 354, the client sends a lone dot.
     this.#wire.write(['.\r\n'], 1)
     return this.#fate()
   }
@@ -300,7 +300,7 @@ class Transaction {
     return this.#settled !== null && 'stage' in this.#settled && this.#settled.stage === 'mail'
   }
 
-  /** Sends the message in slices, asks whether it may be finished, and sends what finishes it. */
+  /** Sends the message in slices, asks `mayFinish`, and sends the last bytes. */
   async #body(head: string, bytes: Buffer, tail: string): Promise<Fault | null> {
     let from = 0
     if (head !== '') this.#wire.write([head], 0)
@@ -317,14 +317,14 @@ class Transaction {
     return this.#fate()
   }
 
-  /** The wire broke before the message's end; where the peer said why, that is its answer to the message. */
+  /** The wire broke before the message's end. If the peer gave a reason, that is its answer to the message. */
   #interrupted(failed: Fault): Fault {
     const { unasked } = this.#wire
     if (unasked) this.#refuse(unasked, 'message')
     return failed
   }
 
-  /** The reply to the message itself. */
+  /** Reads the reply to the message itself. */
   async #fate(): Promise<Fault | null> {
     const answer = await this.#read(this.#chunking ? 'BDAT' : '.', this.#state.timeouts.dataFinalMs)
     if ('fault' in answer) return answer.fault
@@ -332,7 +332,7 @@ class Transaction {
     if (code >= 300 && code < 400) return unexpected(answer.reply, "the message's end")
     if (code < 300) this.#deliver(answer.reply)
     else this.#refuse(answer.reply, 'message')
-    // RFC 3030 2: the chunk of a refused BDAT is discarded; a peer that does not know the verb would read it as commands.
+    // RFC 3030 2: the chunk of a refused BDAT is discarded. A peer that does not know the verb would read it as commands.
     if (this.#chunking && code >= 500 && code <= 502) return fault('protocol', 'the peer does not know BDAT')
     return this.#goodbye()
   }
@@ -346,7 +346,7 @@ class Transaction {
     this.#settled ??= refused(answer, stage)
   }
 
-  /** The fault that a 421 is. */
+  /** The fault after a 421; null if there was none. */
   #goodbye(): Fault | null {
     const { farewell } = this.#state
     return farewell && fault('refused', `421 ${farewell.text}`)
@@ -359,7 +359,7 @@ class Transaction {
   }
 }
 
-/** Refuses what must not or cannot go onto this wire, by the reply that the peer would have given. */
+/** Refuses a message that must not or cannot be sent, with the reply that the peer would give. */
 function refuseUnsendable(
   { extensions, maxSizeBytes }: PeerState,
   envelope: Envelope,
@@ -374,7 +374,7 @@ function refuseUnsendable(
   // RFC 6152 3: 8-bit content goes only to a peer that announced 8BITMIME.
   if (!extensions.has('8BITMIME') && message.isEightBit)
     return refused(reply(554, '5.6.3', 'the destination does not take 8-bit content'), 'mail')
-  // Stops command injection: an address that would end the line, or the path, never reaches the wire.
+  // Stops command injection: an address that would end the line or the path is never written.
   if (!isPath(envelope, 'from'))
     return refused(reply(553, '5.5.4', 'the sender address cannot be sent'), 'mail')
   if (envelope.to !== '' && isPath(envelope, 'to')) return null

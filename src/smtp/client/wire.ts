@@ -1,26 +1,26 @@
-// The socket of the SMTP client: writes commands, gives replies in order, each under its deadline, and starts TLS.
+// The socket of the SMTP client: writes commands, returns replies in order, each with its deadline, and starts TLS.
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
 import type { Reply } from '../reply.ts'
 import { type PeerReply, ReplyReader, sanitize } from './reply-reader.ts'
 
-/** A fault of the way there, as a value. `refused`: the peer said so itself, and its reply comes with the fault. */
+/** A connection fault as a value. `refused`: the peer sent a reply, which comes with the fault. */
 export interface Fault {
   kind: 'connect' | 'timeout' | 'tls' | 'protocol' | 'closed' | 'refused'
   /** Sanitized, at most 500 characters. */
   message: string
 }
 
-/** How the peer is reached and whom its certificate must name. */
+/** The peer's address, and the name its certificate must have. */
 export interface WireOptions {
-  /** Name of the peer: for SNI and for the certificate. */
+  /** Name of the peer, for SNI and for the certificate. */
   host: string
   /** IP address to connect to. */
   address: string
   port: number
-  /** The address of this machine to connect from; the system chooses where it is not given. */
+  /** The local address to connect from. If absent, the system chooses. */
   localAddress?: string | undefined
-  /** `host`: the certificate must be valid for `host`; `none`: encryption without knowing with whom. */
+  /** `host`: the certificate must be valid for `host`. `none`: encryption with an unverified peer. */
   tlsVerify: 'host' | 'none'
   /** Certificate authorities (PEM) to trust instead of the system's. */
   tlsAuthorities?: string | undefined
@@ -28,21 +28,21 @@ export interface WireOptions {
   signal?: AbortSignal | undefined
 }
 
-/** What came instead of a reply, or a reply. */
+/** A reply, or the fault that came instead. */
 export type Answer = PeerReply | { fault: Fault }
 
 /** A command and its reply. */
 export interface Step {
-  /** Its verb; `connect` for the greeting, `.` for the end of a message. Nothing that followed it. */
+  /** Its verb without parameters; `connect` for the greeting, `.` for the end of a message. */
   command: string
-  /** When the reply was read, on the monotonic clock. */
+  /** When the reply was read, on the monotonic clock in milliseconds. */
   atMs: number
   reply: Reply
 }
 
 const maxFaultLength = 500
 
-/** A fault with its message made safe to store. */
+/** Makes a fault whose message is safe to store. */
 export function fault(kind: Fault['kind'], message: string): Fault {
   return { kind, message: sanitize(message, maxFaultLength) }
 }
@@ -50,18 +50,18 @@ export function fault(kind: Fault['kind'], message: string): Fault {
 export class Wire {
   readonly #options: WireOptions
   readonly #tcp: Socket
-  /** The same, or TLS over it. */
+  /** `#tcp`, or TLS over it. */
   #socket: Socket
   #reader = new ReplyReader()
   #replies: PeerReply[] = []
-  /** Replies that the peer may still give; one more than that is a lie, or a goodbye. */
+  /** Replies that the peer still owes. One more is an error, or announces the end of the connection. */
   #owed = 1
   #fault: Fault | null = null
   #unasked: Reply | null = null
   #waiting: { resolve: () => void; timer: NodeJS.Timeout } | null = null
-  /** Null: not encrypted. */
+  /** Null if not encrypted. */
   #tls: { protocol: string | null; cipher: string } | null = null
-  /** What a break of the connection means at this moment. */
+  /** The kind of fault if the connection breaks now. */
   #stage: 'connect' | 'tls' | 'closed' = 'connect'
 
   private constructor(socket: Socket, options: WireOptions) {
@@ -70,7 +70,7 @@ export class Wire {
     this.#options = options
   }
 
-  /** Connects, with TLS from the first byte where asked; resolves with the wire or with the fault. */
+  /** Connects, with TLS from the first byte if `implicit`. Resolves with the wire or with the fault. */
   static async open(options: WireOptions, tls: 'plain' | 'implicit'): Promise<Wire | { fault: Fault }> {
     if (options.signal?.aborted) return { fault: fault('closed', 'aborted') }
     const { address: host, port, localAddress } = options
@@ -89,12 +89,12 @@ export class Wire {
     return wire
   }
 
-  /** The fault that ended this wire; null while it lives. */
+  /** The fault that ended this wire; null while it is open. */
   get fault(): Fault | null {
     return this.#fault
   }
 
-  /** The refusal that came unasked and ended this wire: a 421, or the answer to a message before its end. */
+  /** The refusal without a command that ended this wire: a 421, or the answer to a message before its end. */
   get unasked(): Reply | null {
     return this.#unasked
   }
@@ -109,12 +109,12 @@ export class Wire {
     return this.#tls?.cipher ?? null
   }
 
-  /** Nothing is owed and nothing is left unread: the next command meets a peer that waits for it. */
+  /** True if no reply is owed and none is unread, so the peer waits for the next command. */
   get settled(): boolean {
     return this.#fault === null && this.#owed === 0 && this.#replies.length === 0 && this.#reader.empty
   }
 
-  /** Sends parts in one write, and says how many replies they call for. */
+  /** Sends the parts in one write. `repliesOwed` is the number of replies the peer must give. */
   write(parts: readonly (string | Buffer)[], repliesOwed: number): void {
     this.#owed += repliesOwed
     if (this.#fault) return
@@ -123,13 +123,13 @@ export class Wire {
     this.#socket.uncork()
   }
 
-  /** The next reply; or the fault, once all that came before it was read. The deadline is for this reply alone. */
+  /** Returns the next reply; or the fault, once all earlier replies were read. The deadline is for this reply alone. */
   async read(timeoutMs: number): Promise<Answer> {
     if (this.#replies.length === 0 && !this.#fault) await this.#wait(timeoutMs)
     return this.#replies.shift() ?? { fault: this.#fault! }
   }
 
-  /** Resolves when what was written left for the network, or the wire broke; a peer that does not read is a fault. */
+  /** Resolves when the written bytes were sent or the wire broke. A peer that does not read is a fault. */
   async drained(timeoutMs: number): Promise<void> {
     if (this.#fault || !this.#socket.writableNeedDrain) return
     const wake = () => this.#wake()
@@ -138,7 +138,7 @@ export class Wire {
     this.#socket.off('drain', wake)
   }
 
-  /** Makes the connection a TLS one; the fault where that fails. */
+  /** Starts TLS on the connection. Returns the fault if that fails. */
   async startTls(timeoutMs: number): Promise<Fault | null> {
     const { host, address, tlsVerify, tlsAuthorities } = this.#options
     const plain = this.#socket
@@ -161,14 +161,14 @@ export class Wire {
     return null
   }
 
-  /** Ends the connection at once; whoever waits gets a fault. */
+  /** Ends the connection at once. A pending `read` gets a fault. */
   destroy(reason: string): void {
     this.#giveUp(fault('closed', reason))
   }
 
   /**
-   * While a reply is owed the kernel drops what was not confirmed. It would otherwise go on to send that, and a machine that
-   * is back on the network after a minute would take a message that another node has sent meanwhile.
+   * While a reply is owed, the kernel drops all unconfirmed bytes. Otherwise it would go on sending them. A machine that
+   * returns to the network after a minute would deliver a message that another node has sent by then.
    */
   #giveUp(reason: Fault): void {
     if (this.#owed > 0 && !this.#tcp.connecting && !this.#tcp.destroyed) this.#tcp.resetAndDestroy()
@@ -177,7 +177,7 @@ export class Wire {
 
   readonly #abort = () => this.destroy('aborted')
 
-  /** Waits until the socket is connected, or secure; every way of not getting there is a fault. */
+  /** Waits until the socket is connected or secure. Every failure is a fault. */
   async #reached(
     socket: Socket,
     event: 'connect' | 'secureConnect',
@@ -218,7 +218,7 @@ export class Wire {
     else if (this.#replies.length > 0) this.#wake()
   }
 
-  /** Stops response injection and desynchronized peers: a reply that was not asked for ends the connection. */
+  /** Stops response injection and desynchronized peers: a reply without a command ends the connection. */
   #interrupt(unasked: Reply): void {
     if (unasked.code >= 400) this.#unasked = unasked
     const kind = unasked.code >= 400 ? 'refused' : 'protocol'

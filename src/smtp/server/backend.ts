@@ -1,9 +1,9 @@
-// What the SMTP server reports to its owner, and what it asks of it.
+// The interface between the SMTP server and its owner: facts about peers and messages, and the calls that decide on them.
 import type { Reply } from '../reply.ts'
 
-/** Who speaks to us, as far as the wire can tell. */
+/** The connected client, as far as the wire shows. */
 export interface Peer {
-  /** IP address, IPv4-mapped ones as IPv4; the one a trusted proxy named, if any. */
+  /** IP address, IPv4-mapped ones as IPv4. If a trusted proxy named a peer, the peer's address. */
   address: string
   port: number
   /** The name given in HELO or EHLO: printable ASCII, at most 255 characters, otherwise unchecked. */
@@ -11,16 +11,16 @@ export interface Peer {
   /** RFC 3848 and RFC 6531 names, for the Received field. */
   protocol: 'SMTP' | 'ESMTP' | 'ESMTPS' | 'UTF8SMTP' | 'UTF8SMTPS'
   tls: Tls
-  /** Its EHLO name proved it a node of ours. */
+  /** True if its EHLO name proves that it is one of our nodes. */
   isOwn: boolean
-  /** Zones of the block lists that have the address; known from the first recipient on. */
+  /** Zones of the block lists that have the address. Known from the first recipient on. */
   listedBy: string[]
 }
 
-/** What the block lists that the operator chose say of an address. */
+/** An address's entries in the block lists that the operator chose. */
 export interface Listing {
   listedBy: string[]
-  /** One of them whose word refuses mail; null: none. */
+  /** One of the lists whose entry refuses mail; null if none does. */
   refusedBy: string | null
 }
 
@@ -33,7 +33,7 @@ export interface Tls {
 }
 
 export interface Path {
-  /** Unquoted, its case as given. */
+  /** Unquoted, in its original case. */
   localPart: string
   /** Lower-case A-labels without the trailing dot, or an address literal in brackets; empty for `<>`. */
   domain: string
@@ -44,7 +44,7 @@ export interface Path {
 export interface ReversePath extends Path {
   /** SIZE as announced, in bytes. */
   sizeBytes: number | null
-  /** With `BINARYMIME` the body may have bare CRs, bare LFs and NULs; the header never does. */
+  /** With `BINARYMIME` the body may have bare CRs, bare LFs and NULs. The header never may. */
   body: '7BIT' | '8BITMIME' | 'BINARYMIME' | null
   utf8: boolean
 }
@@ -56,19 +56,19 @@ export interface Envelope {
   to: Path[]
 }
 
-/** One message on its way in. After `end` or `abort` nothing more is called. */
+/** One message being received. After `end` or `abort` no method is called. */
 export interface Incoming {
-  /** The next bytes, dots unstuffed, the caller's to keep; a promise holds the peer back until it settles. */
+  /** Takes the next bytes, dots unstuffed. The backend may keep the buffer. A promise stops the peer until it settles. */
   write(chunk: Buffer): void | Promise<void>
-  /** All bytes are here; returns the final reply, a positive one only once the message is safe. */
+  /** All bytes were written. Returns the final reply, a positive one only if the message is safe. */
   end(): Promise<Reply>
-  /** Connection lost, too large, bad line ends: forget everything. May come while a `write` has not settled. */
+  /** Connection lost, too large, bad line ends: discards everything. May be called before a `write` has settled. */
   abort(): void
 }
 
-/** A rejection or exception of any of these is a bug: it is logged, and the peer gets 451. */
+/** If any of these throws or rejects, that is a bug: the server logs it, and the peer gets 451. */
 export interface Backend {
-  /** Null accepts the recipient; `envelope.to` holds the earlier ones. `<postmaster>` comes with our host name. */
+  /** Null accepts the recipient. `envelope.to` holds the earlier ones. `<postmaster>` gets our host name as its domain. */
   recipient(envelope: Envelope, to: Path): Promise<Reply | null> | Reply | null
   message(envelope: Envelope): Incoming
 }

@@ -1,4 +1,4 @@
-// The certificate that listeners show: read from files and read again when they change, or made on the spot.
+// The certificate of the listeners: read from files and read again when they change, or self-signed at start.
 import { generateKeyPair, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext, type SecureContext } from 'node:tls'
@@ -17,7 +17,7 @@ export interface PemPair {
   key: string
 }
 
-/** The context of the pair that is given then; another pair makes another one. */
+/** Returns a function that makes the TLS context of the current pair. A new pair makes a new context. */
 export function contextOf(pair: () => PemPair): () => SecureContext {
   let made: { pair: PemPair; context: SecureContext } | null = null
   return () => {
@@ -48,7 +48,7 @@ export async function makeSelfSigned(hostname: string): Promise<PemPair> {
   return { cert: forge.pki.certificateToPem(certificate), key }
 }
 
-/** Signs what forge has made of the certificate by then; forge's own signing holds the main thread for 90 ms. */
+/** Signs what forge has built of the certificate. forge's own signing would block the main thread for 90 ms. */
 function signerOf(certificate: forge.pki.Certificate, key: KeyObject): forge.pki.rsa.PrivateKey {
   const signer = {
     sign() {
@@ -60,7 +60,7 @@ function signerOf(certificate: forge.pki.Certificate, key: KeyObject): forge.pki
   return signer as unknown as forge.pki.rsa.PrivateKey
 }
 
-/** The pair in these PEM files; one that cannot be used later on is logged, and the last good one stays. */
+/** Returns the pair in these PEM files. If a later pair is unusable, logs that and keeps the last good pair. */
 export function readFilesAgain(files: { certFile: string; keyFile: string }, log: Log): () => PemPair {
   let seen = stampOf(files)
   let pair = read(files)
@@ -82,7 +82,7 @@ export function readFilesAgain(files: { certFile: string; keyFile: string }, log
   }
 }
 
-/** Throws what is wrong with them. */
+/** Throws if the files cannot be read or are no usable pair. */
 function read({ certFile, keyFile }: { certFile: string; keyFile: string }): PemPair {
   const pair = { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
   contextFor(pair)

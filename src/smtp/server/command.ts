@@ -1,4 +1,4 @@
-// One command line, parsed: what the peer wants, or the reply that refuses it.
+// Parses one command line into a command, or into the reply that refuses it.
 import { isUtf8 } from 'node:buffer'
 import { type Reply, reply } from '../reply.ts'
 import type { Path, ReversePath } from './backend.ts'
@@ -12,12 +12,12 @@ export type Command =
   /** `wide`: the path has characters beyond ASCII. */
   | { verb: 'RCPT'; to: Path; wide: boolean }
   | { verb: 'BDAT'; sizeBytes: number; last: boolean }
-  /** Refused already; `fatal`: the connection cannot go on. */
+  /** A refused command. `fatal`: the connection cannot go on. */
   | { verb: 'BAD'; reply: Reply; fatal: boolean }
 
-/** The longest line that is kept while its end is awaited. */
+/** The longest incomplete line that we keep. */
 export const maxPendingLineBytes = 16_384
-// RFC 5321 4.5.3.1.4: 512 octets, CRLF included; extensions lengthen MAIL and RCPT.
+// RFC 5321 4.5.3.1.4: 512 octets, CRLF included. Extensions lengthen MAIL and RCPT.
 const maxLineBytes = 512
 const maxPathLineBytes = 2048
 const maxHeloLength = 255
@@ -65,7 +65,7 @@ function parseVerb(verb: string, rest: string, hostname: string): Command {
 function unknown(verb: string): Command {
   if (verb === 'AUTH') return bad(502, '5.5.1', 'There is no authentication here: send by the HTTP API')
   const refusal = reply(500, '5.5.1', 'Command not recognized')
-  // A browser made to speak to this port would send commands in the body of its request.
+  // A browser tricked into connecting to this port would send commands in the body of its request.
   const fatal = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE)$/.test(verb)
   return { verb: 'BAD', reply: refusal, fatal }
 }
@@ -110,7 +110,7 @@ function applyParameters(from: ReversePath, parameters: string[]): Command | nul
   for (const parameter of parameters) {
     const [, name = '', value] = /^([^=]*)(?:=(.*))?$/.exec(parameter) ?? []
     const keyword = name.toUpperCase()
-    // QUIRK: some clients repeat a parameter as it is, which says nothing new; two values contradict each other.
+    // QUIRK: some clients repeat a parameter unchanged, which does no harm. Two different values contradict each other.
     const before = seen.get(keyword)
     if (before === parameter.toUpperCase()) continue
     if (before !== undefined) return bad(501, '5.5.4', 'Parameter given twice')
@@ -148,7 +148,7 @@ function applyParameter(from: ReversePath, keyword: string, value: string | unde
 function parseBdat(rest: string): Command {
   // RFC 3030 2: BDAT chunk-size [LAST].
   const match = /^(\d{1,15})( +LAST)?$/i.exec(rest)
-  // Without its size the chunk cannot be discerned from the commands behind it.
+  // Without its size the chunk cannot be told apart from the commands after it.
   if (!match) return { ...bad(501, '5.5.4', 'Syntax: BDAT size [LAST]'), fatal: true }
   return { verb: 'BDAT', sizeBytes: Number(match[1]), last: match[2] !== undefined }
 }

@@ -1,5 +1,5 @@
-// How the peer of one session behaves: what that lets it do further, and what block lists say of it. Peers who are trusted
-// and nodes of ours are free of most of it.
+// Decides what the peer of one session may still do, by its errors, its messages and its block list entries.
+// Trusted peers and our own nodes are exempt from most of this.
 import { meters } from '../../base/meters.ts'
 import { type Reply, reply } from '../reply.ts'
 import type { Envelope, Listing, Path } from './backend.ts'
@@ -16,12 +16,12 @@ export class Conduct {
   readonly #reputation: Reputation
   #address: string
   #isTrusted: boolean
-  /** A node of ours: it writes to whom its senders name, and guesses nothing. */
+  /** True for our own node: it sends to the recipients that its senders name, and guesses no addresses. */
   #isOwn = false
   #errors = 0
   #messages = 0
   #isListedCounted = false
-  /** Null where no list is asked. */
+  /** Null if no list is asked. */
   #listing: Promise<Listing> | null
 
   constructor(
@@ -37,14 +37,14 @@ export class Conduct {
     this.#listing = this.#askLists()
   }
 
-  /** The peer that a trusted proxy named. */
+  /** Sets the address that a trusted proxy named. */
   replaceAddress(address: string): void {
     this.#address = address
     this.#isTrusted = this.#options.isTrusted(address)
     this.#listing = this.#askLists()
   }
 
-  /** Whether this EHLO name is that of a node of ours. */
+  /** Returns whether this EHLO name is that of one of our nodes. */
   recognize(name: string): boolean {
     this.#isOwn = this.#options.isOwn?.(name) ?? false
     return this.#isOwn
@@ -54,17 +54,17 @@ export class Conduct {
     return this.#isOwn
   }
 
-  /** What it said before the TLS handshake is forgotten. */
+  /** Forgets what the peer said before the TLS handshake. */
   startOver(): void {
     this.#isOwn = false
   }
 
-  /** How many messages this session may begin; null where nothing bounds them. */
+  /** How many messages this session may begin; null if there is no limit. */
   get maxMessages(): number | null {
     return this.#isCounted ? this.#limits.maxMessages : null
   }
 
-  /** A message begins, accepted or not: null lets it, otherwise the reply to close with. */
+  /** Counts the start of a message, accepted or not. Null allows it; otherwise the reply to close with. */
   beginMessage(): Reply | null {
     if (!this.#isCounted) return null
     // RFC 9422 4.1: MAILMAX counts MAIL commands, whether they succeed or not.
@@ -75,21 +75,21 @@ export class Conduct {
     return this.#reputation.beginMessage(this.#address)
   }
 
-  /** What lists say of the peer; nothing of those who are not to be counted. */
+  /** The peer's block list entries. None for exempt peers. */
   async listing(): Promise<Listing> {
     if (!this.#isCounted || this.#listing === null) return unlisted
     return await this.#listing
   }
 
-  /** The refusal of a recipient by what lists say; null where it may be. */
+  /** Returns the refusal of a recipient because of a block list; null if the recipient is allowed. */
   refuseListed({ refusedBy }: Listing, { from }: Envelope, to: Path): Reply | null {
-    // RFC 5321 4.5.1: postmaster is to be reached. RFC 2142 4: so is abuse, by who is listed and does not know why.
+    // RFC 5321 4.5.1: postmaster must be reachable. RFC 2142 4: so must abuse, for listed senders who do not know why.
     if (refusedBy === null || /^(?:postmaster|abuse)$/i.test(to.localPart)) return null
     this.#noteListed(refusedBy, from)
     return reply(550, '5.7.1', `Mail from ${this.#address} is not taken: it is listed by ${refusedBy}`)
   }
 
-  /** Once a session, however many recipients it names. */
+  /** Logs and counts once per session, however many recipients there are. */
   #noteListed(list: string, from: Path): void {
     if (this.#isListedCounted) return
     this.#isListedCounted = true
@@ -98,12 +98,12 @@ export class Conduct {
     this.#options.log.info(fields, 'mail was refused: a block list has the peer')
   }
 
-  /** Peers who are turned away learn nothing of known recipients either: the reply that ends the connection, or null. */
+  /** Returns the reply that ends a blocked peer's connection, or null. Blocked peers do not learn which recipients exist. */
   refusal(): Reply | null {
     return this.#isCounted ? this.#reputation.refusal(this.#address) : null
   }
 
-  /** A command was refused for good: resolves once that may be said, with the reply to close with instead, or null. */
+  /** Counts a permanently refused command. Resolves when the refusal may be sent: to null, or to a reply to close with. */
   async answerRefused({ enhanced }: Reply): Promise<Reply | null> {
     if (!this.#isOwn && ++this.#errors > this.#limits.maxErrors) {
       meters.peersRefused.inc({ reason: 'session_errors' })
@@ -113,7 +113,7 @@ export class Conduct {
     return await this.#reputation.answer(this.#address, misdeedOf(enhanced))
   }
 
-  /** This is said whatever it counts: the reply to a message, or the last of the connection. */
+  /** Counts a refusal that is sent without delay: the reply to a message, or the last reply of the connection. */
   noteSaid({ code, enhanced }: Reply): void {
     if (code >= 500 && this.#isCounted) this.#reputation.note(this.#address, misdeedOf(enhanced))
   }
@@ -130,7 +130,7 @@ export class Conduct {
     const { listingOf, log } = this.#options
     if (this.#isTrusted || !listingOf) return null
     return listingOf(this.#address).catch((error: unknown) => {
-      // A bug of ours keeps no mail out.
+      // A bug of ours must not keep mail out.
       log.error({ err: error, peer: this.#address }, 'block lists could not be asked')
       return unlisted
     })

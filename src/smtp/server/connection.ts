@@ -1,4 +1,4 @@
-// One accepted connection: bytes in, replies out, deadlines, STARTTLS and the proxy's header. Knows no state of SMTP.
+// One accepted connection: bytes in, replies out, deadlines, STARTTLS and the proxy's header. Knows no SMTP state.
 import type { Socket } from 'node:net'
 import type { SecureContext } from 'node:tls'
 import { type Reply, reply } from '../reply.ts'
@@ -11,9 +11,9 @@ import type { Reputation } from './reputation.ts'
 import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
 import { type NextStep, Session } from './session.ts'
 
-/** What may wait behind what is being worked on; more of it stays with the peer. */
+/** Maximum input to buffer while earlier input is processed. Above it, we stop reading from the peer. */
 const maxWaitingBytes = 16_384
-/** How long a peer that was hung up on may take to read our last reply. */
+/** How long a peer may take to read our last reply after we hung up. */
 const drainMs = 2000
 const handshakeTimeoutMs = 60_000
 
@@ -22,16 +22,16 @@ const nothing: Buffer = Buffer.alloc(0)
 const tooEarly = reply(554, '5.5.0', 'You spoke before it was your turn')
 const shuttingDown = reply(421, '4.3.2', 'Shutting down, try again later')
 
-/** Where the connection stands: what its next bytes are. */
+/** What the connection's next bytes are. */
 type Stage = 'greeting' | 'command' | 'dots' | 'chunk' | 'handshake' | 'closed'
 
 interface ConnectionOptions {
   server: SmtpServerOptions
   limits: ServerLimits
   reputation: Reputation
-  /** A trusted proxy named the peer behind it: null admits it. */
+  /** Called when a trusted proxy names the peer behind it. Null admits that peer. */
   admit(address: string): Reply | null
-  /** The connection is gone. */
+  /** Called when the connection has ended. */
   closed(): void
 }
 
@@ -63,7 +63,7 @@ export class Connection {
     setImmediate(() => setImmediate(() => this.#greet()))
   }
 
-  /** Ends what has waited too long for its peer; called at every sweep. */
+  /** Ends the connection if it has waited too long for its peer. Called at every sweep. */
   checkDeadline(): void {
     if (this.#backendBusy || !this.#isOverdue) return
     if (this.#stage === 'closed' || this.#stage === 'handshake') this.destroy()
@@ -71,7 +71,7 @@ export class Connection {
     else this.#hangUp(reply(421, '4.4.2', 'Timeout'))
   }
 
-  /** Says 421 as soon as no message is on the wire. */
+  /** Sends 421 as soon as no message is being received. */
   drain(): void {
     this.#draining = true
     if (this.#stage === 'handshake') this.destroy()
@@ -94,10 +94,10 @@ export class Connection {
 
   #greet(): void {
     if (this.#stage !== 'greeting') return
-    // The proxy's header may be cut: it is awaited, within the deadline of a command.
+    // The proxy's header may arrive in parts: we wait for the rest, within the deadline of a command.
     if (this.#proxyHeader !== 'past' && this.#takeProxyHeader() === 'awaited') return
     if (this.#stage !== 'greeting') return
-    // RFC 5321 4.3.1: the client waits for the greeting; who does not is a robot.
+    // RFC 5321 4.3.1: the client waits for the greeting. A client that does not is a robot.
     if (this.#input.length > 0) {
       this.#hangUp(tooEarly)
       return
@@ -116,13 +116,13 @@ export class Connection {
     else if (this.#input.length > maxWaitingBytes) this.#socket.pause()
   }
 
-  // Only a proxy's cut header can still be waited for here: the banner of all others is under way.
+  // Only the rest of a proxy's header can still be awaited here. In all other cases the banner is about to be sent.
   #inputWhileGreeting(): void {
     if (this.#proxyHeader === 'partial') this.#greet()
     else if (this.#input.length > maxPendingLineBytes) this.#hangUp(tooEarly)
   }
 
-  /** Takes in all that has come, one step at a time; replies leave together. */
+  /** Processes all input, one step at a time. Replies are sent together. */
   async #pump(): Promise<void> {
     this.#pumping = true
     try {
@@ -135,7 +135,7 @@ export class Connection {
         if (working) await this.#whileBackendWorks(working)
       }
     } catch (error) {
-      // Our own bug: this session ends, the others go on.
+      // Our own bug: this session ends, the others continue.
       this.#options.server.log.error({ err: error }, 'an SMTP session failed')
       this.#hangUp(reply(421, '4.3.0', 'Local error, try again later'))
     }
@@ -174,7 +174,7 @@ export class Connection {
   }
 
   #execute(line: Buffer): void | Promise<void> {
-    // RFC 2920 3.1: these end a group of commands. What is behind them was injected, or is a message sent unasked.
+    // RFC 2920 3.1: these end a group of commands. Bytes after them were injected, or are a message sent too early.
     const endsGroup = /^(?:EHLO|HELO|DATA|STARTTLS)\b/i.test(line.toString('latin1', 0, 9))
     if (endsGroup && this.#input.length > 0) return this.#hangUp(tooEarly)
     return this.#follow(this.#session.execute(parseCommand(line, this.#options.server.hostname)))
@@ -202,7 +202,7 @@ export class Connection {
     this.#awaitPeer()
   }
 
-  /** Something was taken in full: the peer has its time again. */
+  /** Restarts the peer's deadline after a complete step. */
   #awaitPeer(): void {
     if (this.#stage === 'closed') return
     if (this.#stage === 'dots' || this.#stage === 'chunk') this.#deadlines.awaitContent()
@@ -215,19 +215,19 @@ export class Connection {
     this.#consume(used)
     this.#awaitPeer()
     if (!ended) return settled
-    // A late rejection of the last bytes is part of the reply.
+    // A late rejection of the last bytes becomes part of the reply.
     return settled ? settled.then(() => this.#endMessage()) : this.#endMessage()
   }
 
   #endMessage(): void | Promise<void> {
-    // Lost while the backend took the last bytes.
+    // The connection may have been lost while the backend took the last bytes.
     if (this.#stage === 'closed') return
     return this.#follow(this.#session.endDots())
   }
 
   #takeChunk(): 'starved' | void | Promise<void> {
     if (this.#chunkBytes === 0) {
-      // The replies to what was pipelined before must not wait for the commit.
+      // The replies to earlier pipelined commands must not wait for the commit.
       this.#socket.flush()
       return this.#follow(this.#session.endChunk())
     }
@@ -243,7 +243,7 @@ export class Connection {
     this.#input = count === this.#input.length ? nothing : this.#input.subarray(count)
   }
 
-  /** Takes the proxy's header off the input; a malformed one, or a peer that is not admitted, ends the connection. */
+  /** Reads the proxy's header from the input. A malformed header, or a peer that is not admitted, ends the connection. */
   #takeProxyHeader(): 'taken' | 'awaited' | 'none' {
     const header = readProxyHeader(this.#input)
     this.#proxyHeader = header === 'part' ? 'partial' : header === 'none' ? 'expected' : 'past'
@@ -283,7 +283,7 @@ export class Connection {
     return due
   }
 
-  /** The last words: what still comes in is read and dropped for a moment, so that they are not lost in a reset. */
+  /** Sends the last reply. Drops further input for a moment, so that a reset does not lose the reply. */
   #hangUp(last: Reply): void {
     if (this.#stage === 'closed') return
     this.#socket.say(last)

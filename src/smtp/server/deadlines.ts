@@ -1,8 +1,8 @@
-// Until when a session waits: for its peer's next step, for the end of a message, for the end of it all.
+// The deadlines of a session: for its peer's next step, for the end of a message, and for the session as a whole.
 import type { Clock } from '../../base/clock.ts'
 import type { ServerLimits } from './server-options.ts'
 
-/** Deadlines on the monotonic clock. A session begins by waiting for a command. */
+/** Deadlines on the monotonic clock. A new session waits for a command. */
 export class Deadlines {
   readonly #clock: Clock
   readonly #limits: ServerLimits
@@ -21,7 +21,7 @@ export class Deadlines {
     return this.#clock.monotonicMs() > this.#stepMs
   }
 
-  /** The time for a message; not over where none was begun. */
+  /** Whether the time for a message is over; false if none has begun. */
   get isMessageOver(): boolean {
     return this.#clock.monotonicMs() > this.#messageMs
   }
@@ -30,7 +30,7 @@ export class Deadlines {
     return this.#clock.monotonicMs() > this.#sessionMs
   }
 
-  /** The next step may take so long from now on. */
+  /** The next step may take `timeoutMs` from now. */
   allow(timeoutMs: number): void {
     this.#stepMs = this.#clock.monotonicMs() + timeoutMs
   }
@@ -39,7 +39,7 @@ export class Deadlines {
     this.allow(this.#limits.commandTimeoutMs)
   }
 
-  /** More bytes of a message are to come; the first call of a message begins its time. */
+  /** Expects more bytes of a message. The first call starts the deadline of the message. */
   awaitContent(): void {
     const { chunkTimeoutMs, messageTimeoutMs } = this.#limits
     this.allow(chunkTimeoutMs)

@@ -1,22 +1,22 @@
-// One message on its way to the backend: counts its bytes and remembers why it is refused.
+// Passes one message to the backend: counts its bytes and remembers why it is refused.
 
 import { type Reply, reply } from '../reply.ts'
 import type { Incoming } from './backend.ts'
 
 interface IntakeOptions {
   maxSizeBytes: number
-  /** Called with each exception of the backend. */
+  /** Called with each exception that the backend throws. */
   report(error: unknown): void
 }
 
-/** The reply instead of that of a backend that failed. */
+/** The reply if the backend failed. */
 export const localError = reply(451, '4.3.0', 'Local error, try again later')
-/** Pieces below this are batched: a peer that sends single bytes must not cost the backend an object for each. */
+/** Smaller pieces are batched: a peer that sends single bytes must not cost the backend one object per byte. */
 const minPieceBytes = 1024
 const maxHeldBytes = 4096
 const tooLarge = reply(552, '5.3.4', 'Message too large')
 
-/** Passes a message on until it is refused; from then on its bytes are only counted. */
+/** Passes a message on until it is refused. After that it only counts the bytes. */
 export class Intake {
   readonly #options: IntakeOptions
   #incoming: Incoming | null
@@ -30,14 +30,14 @@ export class Intake {
     this.#options = options
   }
 
-  /** Why the message will not be taken; null while it may be. */
+  /** Why the message will be refused; null if it may still be accepted. */
   get refusal(): Reply | null {
     return this.#refusal
   }
 
   write(content: Buffer): void | Promise<void> {
     this.#sizeBytes += content.length
-    // RFC 1870 6.3: the true size is checked too, whatever was announced.
+    // RFC 1870 6.3: the true size is checked too, even if a size was announced.
     if (this.#sizeBytes > this.#options.maxSizeBytes) this.refuse(tooLarge)
     if (this.#incoming === null || content.length === 0) return
     if (this.#heldBytes === 0 && content.length >= minPieceBytes) return this.#pass(content)
@@ -54,26 +54,26 @@ export class Intake {
     try {
       return await incoming.end()
     } catch (error) {
-      // Nothing is known to be committed, so the peer keeps the message.
+      // The message may not be committed, so the peer must keep it.
       this.#options.report(error)
       return localError
     }
   }
 
-  /** Refuses the message; a later reason replaces an earlier one. */
+  /** Refuses the message. A later reason replaces an earlier one. */
   refuse(refusal: Reply): void {
     this.#refusal = refusal
     this.abort()
   }
 
-  /** Lets the backend forget what it got. */
+  /** Tells the backend to discard the message. */
   abort(): void {
     const incoming = this.#incoming
     this.#incoming = null
     try {
       incoming?.abort()
     } catch (error) {
-      // The backend's bug; the message is refused all the same.
+      // The backend's bug. The message is refused in any case.
       this.#options.report(error)
     }
   }
@@ -95,7 +95,7 @@ export class Intake {
     try {
       return this.#incoming?.write(content)?.catch((error: unknown) => this.#fail(error))
     } catch (error) {
-      // The backend's bug must not end the session: the peer is asked to try again.
+      // The backend's bug must not end the session: the peer gets 451 and retries.
       this.#fail(error)
     }
   }

@@ -1,13 +1,13 @@
-// The line ends of a message that comes in chunks of known size: every CR before an LF, every LF behind a CR, no NUL.
+// Checks the line ends of a message that comes in chunks of known size: CR and LF only as CRLF, and no NUL.
 
 const bad = /\r(?!\n|$)|(?<!\r)\n|\0/g
 const endOfHeader = '\r\n\r\n'
 
-/** Watches one message, or no more than its header; a CRLF may be cut by the border of two chunks. */
+/** Checks one message, or only its header. A CRLF may be split between two chunks. */
 export class LineEnds {
   #afterCr = false
   #broken = false
-  /** The last bytes of the header so far, which an empty line may end; null where all is watched. An empty line comes first where there is none. */
+  /** Tail of the header, kept to find its end. Null checks the whole message. Starts as CRLF, for mail without a header. */
   #headerTail: string | null
   #isWatching = true
 
@@ -15,7 +15,7 @@ export class LineEnds {
     this.#headerTail = watched === 'header' ? '\r\n' : null
   }
 
-  /** Something other than CRLF was seen; final only once the last chunk was followed by `end`. */
+  /** A line end other than CRLF, or a NUL, was found. Final only once `end` was called after the last chunk. */
   get broken(): boolean {
     return this.#broken
   }
@@ -33,7 +33,7 @@ export class LineEnds {
     if (this.#afterCr) this.#broken = true
   }
 
-  /** What of the chunk is to be checked: all, or what belongs to the header. */
+  /** Returns the part of the chunk to check: all of it, or only the part that belongs to the header. */
   #watched(text: string): string {
     const tail = this.#headerTail
     if (tail === null) return text

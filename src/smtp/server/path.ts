@@ -1,16 +1,16 @@
-// The paths of MAIL and RCPT: parsed strictly, given back in one canonical form.
+// The paths of MAIL and RCPT: parsed strictly, returned in one canonical form.
 import { isIPv4, isIPv6 } from 'node:net'
 import { domainToASCII } from 'node:url'
 import type { Path } from './backend.ts'
 
 export const nullPath: Path = { localPart: '', domain: '', address: '' }
 
-/** What is wrong with a path: `domain` where its domain is malformed. */
+/** Why a path is refused; `domain` if its domain is malformed. */
 export type PathFault = 'syntax' | 'too_long' | 'domain'
 
 const atext = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~\\u0080-\\u{10ffff}-]"
 const dotString = new RegExp(`^${atext}+(?:\\.${atext}+)*$`, 'u')
-// RFC 5321 4.1.2: qtextSMTP and quoted-pairSMTP; RFC 6531 3.3 adds what lies beyond ASCII.
+// RFC 5321 4.1.2: qtextSMTP and quoted-pairSMTP. RFC 6531 3.3 adds the characters beyond ASCII.
 const quotedString = /^"((?:[\x20\x21\x23-\x5b\x5d-\x7e\u0080-\u{10ffff}]|\\[\x20-\x7e])*)"$/u
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const generalLiteral = /^[A-Za-z0-9-]*[A-Za-z0-9]:[\x21-\x5a\x5e-\x7e]+$/
@@ -18,8 +18,8 @@ const maxPathBytes = 256
 const maxDomainBytes = 255
 
 /**
- * The length of the path at the start of `text`: up to its closing bracket outside quotes, or up to the first space
- * where it has no brackets (scripts and devices leave them out). Zero when a bracket or quote stays open.
+ * Returns the length of the path at the start of `text`: up to its closing bracket outside quotes. If it has no brackets
+ * (scripts and devices leave them out), up to the first space. Zero if a bracket or quote stays open.
  */
 export function pathLength(text: string): number {
   const bracketed = text.startsWith('<')
@@ -35,7 +35,7 @@ export function pathLength(text: string): number {
   return bracketed || quoted ? 0 : text.length
 }
 
-/** Parses `<local@domain>`, with or without brackets; a source route is dropped. `<>` is not a path here. */
+/** Parses `<local@domain>`, with or without brackets. Drops a source route. `<>` is not a path here. */
 export function parsePath(text: string): Path | PathFault {
   const inner = text.startsWith('<') ? text.slice(1, -1) : text
   // RFC 5321 4.5.3.1.3: a path has at most 256 octets, its punctuation included.
@@ -49,7 +49,7 @@ export function parsePath(text: string): Path | PathFault {
   return domain === null ? 'domain' : toPath(localPart, domain)
 }
 
-/** A path of parts that are known to be good. */
+/** Makes a path of valid parts. */
 export function toPath(localPart: string, domain: string): Path {
   const local = dotString.test(localPart) ? localPart : `"${localPart.replace(/["\\]/g, '\\$&')}"`
   return { localPart, domain, address: `${local}@${domain}` }
@@ -68,7 +68,7 @@ function withoutRoute(path: string): string | null {
 function parseLocalPart(text: string): string | null {
   if (dotString.test(text)) return text
   const quoted = quotedString.exec(text)?.[1]
-  // An empty quoted string would become an address that nobody can write.
+  // An empty quoted string would become an address that cannot be written.
   return quoted ? quoted.replace(/\\(.)/g, '$1') : null
 }
 

@@ -1,4 +1,4 @@
-// The socket of a session's peer: plain, then under TLS; replies are held until they leave together.
+// The socket of a session's peer: plain, then TLS. Holds replies until they are sent together.
 import type { Socket } from 'node:net'
 import { type SecureContext, TLSSocket } from 'node:tls'
 import { formatReply, type Reply } from '../reply.ts'
@@ -10,7 +10,7 @@ interface SocketEvents {
   received(bytes: Buffer): void
   /** The peer sends nothing more. */
   ended(): void
-  /** May come twice, of the socket and of the TLS around it. */
+  /** May be called twice: by the socket and by the TLS around it. */
   closed(): void
 }
 
@@ -31,7 +31,7 @@ export class PeerSocket {
     return this.#ended
   }
 
-  /** Holds a reply until the next `flush`, or until too many are held. */
+  /** Holds a reply until the next `flush`, or until the held replies are too long. */
   say(answer: Reply): void {
     this.#replies += formatReply(answer)
   }
@@ -42,7 +42,7 @@ export class PeerSocket {
     this.#replies = ''
   }
 
-  /** Keeps what waits for the peer within bounds: null where there is room, otherwise resolves once there is. */
+  /** Bounds the data that waits for the peer. Null if there is room; otherwise resolves once there is. */
   makeRoom(): Promise<void> | null {
     if (this.#replies.length > maxHeldReplyChars) this.flush()
     const socket = this.#socket
@@ -56,7 +56,7 @@ export class PeerSocket {
     })
   }
 
-  /** Becomes TLS; `secured` is called once the handshake is over. */
+  /** Starts TLS. Calls `secured` after the handshake. */
   startTls(secureContext: SecureContext, secured: (tls: Tls) => void): void {
     const plain = this.#socket
     plain.removeAllListeners('data')
@@ -93,7 +93,7 @@ export class PeerSocket {
       this.#ended = true
       this.#events.ended()
     })
-    // Every error is followed by 'close', which is where it is dealt with.
+    // 'close' follows every error and is handled below.
     socket.on('error', () => {})
     socket.once('close', () => this.#events.closed())
   }

@@ -73,7 +73,7 @@ test('check 24: no bytes are too hostile, what comes in pieces is read alike, an
       const whole = readProxyHeader(bytes)
       if (whole === 'part') return assert.ok(bytes.length < 16 + 4096)
       if (typeof whole === 'object') assert.ok(whole.sizeBytes <= bytes.length)
-      // Whatever of it has come: it is awaited until it is what it is, and never taken for something else before.
+      // However it is cut, an incomplete header stays 'part' until it is complete, and is never read as anything else.
       let at = 1
       while (at < bytes.length && readProxyHeader(bytes.subarray(0, at)) === 'part') at++
       assert.deepEqual(readProxyHeader(bytes.subarray(0, at)), whole)

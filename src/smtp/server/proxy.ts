@@ -3,18 +3,18 @@ import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { writtenAddress } from '../../base/ip-address.ts'
 
-/** The peer that a balancer names; `unknown` where it does not say, or speaks for itself. */
+/** The peer that a balancer names; `unknown` if the balancer names none, or speaks for itself. */
 export type ProxiedPeer = { address: string; port: number } | 'unknown'
 
-/** What bytes begin with: a header and its length, a part of one, one that is malformed, or something else. */
+/** The start of the bytes: a header and its length, a part of a header, a malformed header, or something else. */
 export type ProxyHeader = { peer: ProxiedPeer; sizeBytes: number } | 'part' | 'malformed' | 'none'
 
 const line = Buffer.from('PROXY ')
 const signature = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
-/** The longest line of the first version, its CRLF included. */
+/** The longest line of version 1, its CRLF included. */
 const maxLineBytes = 107
 const fixedBytes = 16
-/** What is behind the addresses is skipped: no balancer needs more, and what is waited for must be bounded. */
+/** Bytes after the addresses are skipped. Balancers need no more than this, and the wait must be bounded. */
 const maxRestBytes = 4096
 
 const local = 0x20
@@ -33,7 +33,7 @@ export function readProxyHeader(bytes: Buffer): ProxyHeader {
   return 'none'
 }
 
-/** Whether the bytes begin with `head`, as far as they go. */
+/** Returns whether the bytes begin with `head`, or are a part of it. */
 function begins(bytes: Buffer, head: Buffer): boolean {
   const length = Math.min(bytes.length, head.length)
   return length > 0 && bytes.subarray(0, length).equals(head.subarray(0, length))
@@ -47,7 +47,7 @@ function readLine(bytes: Buffer): ProxyHeader {
   return peer === null ? 'malformed' : { peer, sizeBytes: end + 1 }
 }
 
-/** The peer named by a line without its CRLF; null when it is malformed. */
+/** Returns the peer named by a line without its CRLF; null if the line is malformed. */
 function parseLine(text: string): ProxiedPeer | null {
   if (/^PROXY UNKNOWN(?: |$)/.test(text)) return 'unknown'
   const [, family, address = '', port] =
@@ -65,14 +65,14 @@ function readBinary(bytes: Buffer): ProxyHeader {
   if (command === proxied && (!family || restBytes < family.restBytes)) return 'malformed'
   const sizeBytes = fixedBytes + restBytes
   if (bytes.length < sizeBytes) return 'part'
-  // A balancer that probes whether we live, or that does not know the peer.
+  // A balancer's health check, or a balancer that does not know the peer.
   if (command === local || !family?.addressBytes) return { peer: 'unknown', sizeBytes }
   const portAt = fixedBytes + 2 * family.addressBytes
   const source = bytes.subarray(fixedBytes, fixedBytes + family.addressBytes)
   return { peer: { address: writeAddress(source), port: bytes.readUInt16BE(portAt) }, sizeBytes }
 }
 
-/** As a socket would name it: IPv4-mapped addresses as IPv4. */
+/** Writes the address as a socket would: IPv4-mapped addresses as IPv4. */
 function writeAddress(bytes: Buffer): string {
   return ipaddr.process(ipaddr.fromByteArray([...bytes]).toString()).toString()
 }

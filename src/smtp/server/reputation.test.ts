@@ -27,7 +27,7 @@ const networks: [string, string, boolean][] = [
 for (const [one, other, same] of networks) {
   test(`check 18: ${one} and ${other} are ${same ? 'one network' : 'two networks'}`, () => {
     const { door } = start({ maxConnectionsPerAddress: 1 })
-    // The server hands addresses on in this form.
+    // The server passes addresses in this form.
     const [first, second] = [writtenAddress(one), writtenAddress(other)]
     assert.equal(door.admit(first), null)
     assert.equal(door.admit(second)?.code, same ? 421 : undefined)
@@ -90,7 +90,7 @@ for (const [name, addressOf, elsewhere] of neighbours) {
       for (const host of [2, 3, 4]) sin(door, addressOf(host), misdeed, 51)
       assert.equal(door.refusal(addressOf(99))?.code, 421)
       assert.equal(door.refusal(elsewhere), null)
-      // Each of them, and the network, once.
+      // Each host, and perhaps the network, is logged once.
       const peers = lines.map((line) => JSON.parse(line).peer)
       assert.deepEqual([...new Set(peers)], peers)
       assert.ok(peers.length === 4 || peers.length === 5)
@@ -117,7 +117,7 @@ test('check 18: errors are answered later and later, are lived down by the minut
   assert.equal(door.note('192.0.2.1', 'errors'), 0)
   for (let i = 0; i < 31; i++) door.noteTaken('192.0.2.1')
   assert.equal(Math.max(...sin(door, '192.0.2.1', 'errors', 40)), 0)
-  // Both kinds are counted by themselves.
+  // Errors and unknown recipients are counted separately.
   assert.equal(Math.max(...sin(door, '192.0.2.1', 'unknown', 20)), 0)
 })
 
@@ -125,7 +125,7 @@ test('check 18: a network lives down what its hosts did as slowly as it was coun
   const { door } = start()
   for (let host = 1; host <= 8; host++) sin(door, `192.0.2.${host}`, 'unknown', 20)
   assert.equal(door.note('192.0.2.9', 'unknown') > 0, true)
-  // One message of one host does not forgive four errors of the others.
+  // One message of one host must not forgive four errors of the others.
   door.noteTaken('192.0.2.9')
   const delayMs = door.note('192.0.2.9', 'unknown')
   assert.ok(delayMs > 1900 && delayMs <= 2025, `${delayMs} ms`)

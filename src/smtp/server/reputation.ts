@@ -1,4 +1,4 @@
-// What peers did lately, over sessions, by address and network: their connections, messages, errors and unknown recipients.
+// Recent behaviour of peers across sessions, by address and network: connections, messages, errors, unknown recipients.
 import { setTimeout as wait } from 'node:timers/promises'
 import { BoundedMap } from '../../base/bounded-map.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -8,29 +8,29 @@ import { meters } from '../../base/meters.ts'
 import { type Reply, reply } from '../reply.ts'
 import type { ServerLimits } from './server-options.ts'
 
-/** A network has so many times as much as an address, so that one bad host does not shut out its neighbours. */
+/** A network may do this many times as much as an address, so that one bad host does not shut out its neighbours. */
 const networkShare = 4
 const minuteMs = 60_000
 const turnedAwayMs = 600_000
-/** Of what a peer may do wrong, so much is answered at once: typing errors, and lists that have grown old. */
+/** Up to this share of the limit, refusals are sent at once. It covers typing errors and outdated recipient lists. */
 const promptShare = 0.4
 const delayStepMs = 100
 const maxDelayMs = 5_000
-/** Replies that wait hold their connections: no more than this part of all. */
+/** Delayed replies hold their connections: at most this share of all connections. */
 const delayedShare = 0.25
-/** Those that were heard of last are remembered. Measured: 300 bytes each. */
+/** The addresses and networks seen last are remembered. Measured: 300 bytes each. */
 const maxRemembered = 100_000
 
-/** What comes back within a minute; past it peers hear 421 for the moment. */
+/** Counts that recover fully within a minute. Above the limit a peer gets 421 until then. */
 type Rate = 'connections' | 'messages'
-/** What is forgotten one a minute, and with each message that was taken; past it a peer is turned away for ten minutes. */
+/** Counts that drop by one a minute and with each accepted message. At the limit a peer is blocked for ten minutes. */
 export type Misdeed = 'errors' | 'unknown'
-/** Why a peer was refused, as metrics name it. */
+/** Why a peer was refused; a label of the metrics. */
 type Reason = Rate | Misdeed | 'delayed'
 
 interface Standing extends Record<Rate | Misdeed, number> {
   atMs: number
-  /** Turned away until then, and why. */
+  /** Blocked until then, and why. */
   untilMs: number
   why: Misdeed
 }
@@ -44,10 +44,9 @@ const texts: Record<Reason, string> = {
 }
 
 /**
- * Counts what peers do, whatever connections they do it over, for an address and, a quarter each, for its network. A
- * harvester that asks for name after name over many connections, and who tries command after command, is answered ever
- * later, and then for ten minutes not at all; whoever sends mail that is taken earns as many errors. Peers who are trusted
- * are not to be counted at all.
+ * Counts what peers do, across connections, for an address and, at a quarter, for its network. A peer that probes for
+ * names or commands gets ever later replies, and is then blocked for ten minutes. Each accepted message earns back one
+ * error. Callers must not count trusted peers.
  */
 export class Reputation {
   readonly #limits: ServerLimits
@@ -70,7 +69,7 @@ export class Reputation {
     }
   }
 
-  /** A connection: null admits it, and is to be followed by one `leave`; otherwise the reply to close with. */
+  /** Counts a connection. Null admits it, and then one `leave` must follow; otherwise the reply to close with. */
   admit(address: string): Reply | null {
     const keys = networksOf(address)
     const max = this.#limits.maxConnectionsPerAddress
@@ -90,7 +89,7 @@ export class Reputation {
     }
   }
 
-  /** The reply with which an address is turned away for now; null for those who may go on. */
+  /** Returns the reply for an address that is blocked now; null if it is not. */
   refusal(address: string): Reply | null {
     const why = this.#turnedAwayFor(address)
     return why && refuse(why)
@@ -102,20 +101,20 @@ export class Reputation {
     return standings.find((standing) => standing && nowMs < standing.untilMs)?.why ?? null
   }
 
-  /** A message begins: null lets it, otherwise the reply to close with. */
+  /** Counts the start of a message. Null allows it; otherwise the reply to close with. */
   beginMessage(address: string): Reply | null {
     const turnedAway = this.refusal(address)
     if (turnedAway) return turnedAway
     return this.#spend(address, 'messages') ? null : refuse('messages')
   }
 
-  /** A misdeed: counted, and resolves once the reply to it may leave; not with null, but with the reply to close with instead. */
+  /** Counts a misdeed. Resolves when the reply may be sent: to null, or to a reply to close with instead. */
   async answer(address: string, misdeed: Misdeed): Promise<Reply | null> {
     const turnedAway = this.refusal(address)
     if (turnedAway) return turnedAway
     const delayMs = this.note(address, misdeed)
     if (delayMs === 0) return null
-    // Many peers that err at once would hold all connections in waiting: past their share they are cut.
+    // Many peers that err at once could keep all connections waiting: above their share they are closed.
     if (this.#delayed >= this.#limits.maxConnections * delayedShare) return refuse('delayed')
     this.#delayed++
     await wait(delayMs, null, { ref: false })
@@ -123,9 +122,9 @@ export class Reputation {
     return null
   }
 
-  /** A misdeed is counted; returns for how long the reply to it should wait. */
+  /** Counts a misdeed. Returns how many milliseconds the reply to it should wait. */
   note(address: string, misdeed: Misdeed): number {
-    // Against one host that goes on until all of its network is turned away, as by speaking before its turn.
+    // A blocked host that goes on, such as by speaking before the banner, must not get its whole network blocked.
     if (this.#turnedAwayFor(address)) return 0
     const max = this.#max[misdeed]
     let level = 0
@@ -137,7 +136,7 @@ export class Reputation {
     return Math.round(Math.min(maxDelayMs, Math.max(0, level - max * promptShare) * delayStepMs))
   }
 
-  /** A message was taken: as one message, whatever its recipients, for the tags of one inbox are without number. */
+  /** Counts one accepted message, not its recipients: one inbox has unlimited tagged addresses. */
   noteTaken(address: string): void {
     for (const [index, key] of networksOf(address).entries()) {
       const standing = this.#standings.get(key)
@@ -145,7 +144,7 @@ export class Reputation {
     }
   }
 
-  /** Whether there was room for one more of it; what is refused does not count, or a busy peer would never get through. */
+  /** Counts one more if the limit allows it. Refusals do not count, or a busy peer would never get through. */
   #spend(address: string, rate: Rate): boolean {
     const standings = this.#recall(address)
     if (standings.some(([, standing, weight]) => standing[rate] + weight > this.#max[rate])) return false
@@ -161,7 +160,7 @@ export class Reputation {
     standing.why = why
   }
 
-  /** What is known of the address and of its network, less what is over by now; they are the last to be forgotten. */
+  /** Returns the records of the address and its network, reduced for the time passed, and marks both as recently used. */
   #recall(address: string): [key: string, standing: Standing, weight: number][] {
     const nowMs = this.#clock.monotonicMs()
     return networksOf(address).map((key, index) => {

@@ -1,4 +1,4 @@
-// What an SMTP server is given at its start, and the bounds it keeps.
+// The options of an SMTP server, and its limits.
 import type { SecureContext } from 'node:tls'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
@@ -11,12 +11,12 @@ export interface ServerLimits {
   chunkTimeoutMs: number
   /** From DATA, or the first BDAT, to the end of the message. */
   messageTimeoutMs: number
-  /** Of a session, checked between messages. */
+  /** For a whole session, checked between messages. */
   sessionTimeoutMs: number
   /** How often deadlines are checked. */
   sweepIntervalMs: number
   maxConnections: number
-  /** Per IPv4 address or IPv6 /64, four times as many per /24 or /48, as is the next one; trusted addresses are exempt. */
+  /** Per IPv4 address or IPv6 /64, four times as many per /24 or /48, as is the next limit. Trusted addresses are exempt. */
   maxConnectionsPerAddress: number
   connectionsPerMinutePerAddress: number
   messagesPerMinutePerAddress: number
@@ -25,7 +25,7 @@ export interface ServerLimits {
   maxUnknownPerAddress: number
   /** Commands refused for good before the session is ended. */
   maxErrors: number
-  /** Of a session; those of trusted addresses and of our own nodes have no last one. */
+  /** Per session. Trusted addresses and our own nodes have no limit. */
   maxMessages: number
 }
 
@@ -52,13 +52,16 @@ export interface SmtpServerOptions {
   listen: { host: string; port: number }
   maxSizeBytes: number
   maxRecipients: number
-  /** Asked at each EHLO and STARTTLS, so that a reloaded certificate is used; null: STARTTLS is not offered. The context carries the minimal TLS version. */
+  /**
+   * Called at each EHLO and STARTTLS, so that a reloaded certificate is used. Null: STARTTLS is not offered. The context
+   * sets the minimum TLS version.
+   */
   secureContext(): SecureContext | null
-  /** Peers free of per-address limits, whose PROXY header is believed. */
+  /** Trusted peers have no per-address limits, and their PROXY header is believed. */
   isTrusted(address: string): boolean
-  /** Whether this EHLO name proves a node of ours, which guesses no names. */
+  /** Returns whether this EHLO name proves that the peer is one of our nodes, which guesses no addresses. */
   isOwn?(name: string): boolean
-  /** Asked as a connection begins, of peers that are not trusted; waited for at the first recipient. Absent: no list is asked. */
+  /** Called when an untrusted peer connects. The first recipient waits for the result. Absent: no list is asked. */
   listingOf?(address: string): Promise<Listing>
   limits?: Partial<ServerLimits>
   clock: Clock

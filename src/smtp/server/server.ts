@@ -1,4 +1,4 @@
-// The SMTP listener: accepts connections within bounds, watches their deadlines, drains.
+// The SMTP listener: accepts connections within limits, checks their deadlines, drains.
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { writtenAddress } from '../../base/ip-address.ts'
@@ -10,7 +10,7 @@ import { defaultLimits, type ServerLimits, type SmtpServerOptions } from './serv
 
 const backlog = 1024
 const refusalDrainMs = 2000
-/** Refused peers that are given the time to read why; past it they are cut, so that they take no room from others. */
+/** Refused peers that get time to read why. Further ones are closed at once, so that they take no room from others. */
 const maxLingering = 200
 const full = reply(421, '4.7.0', 'Too many connections, try again later')
 
@@ -36,12 +36,12 @@ export class SmtpServer {
     return this.#connections.size
   }
 
-  /** Starts to accept; returns where. Rejects when the address cannot be bound. */
+  /** Starts to accept. Returns the address and port. Rejects if the address cannot be bound. */
   async listen(): Promise<{ host: string; port: number }> {
     const { host, port } = this.#options.listen
     this.#server.listen({ host, port, backlog })
     await once(this.#server, 'listening')
-    // Out of descriptors, for one: what cannot be accepted now must not end the service.
+    // For example, out of file descriptors: a connection that cannot be accepted must not end the service.
     this.#server.on('error', (error) =>
       this.#options.log.error({ err: error }, 'an SMTP connection was not accepted'),
     )
@@ -51,8 +51,8 @@ export class SmtpServer {
   }
 
   /**
-   * Stops accepting, says 421 to idle sessions at once and to the others after their message; what is still open after
-   * `graceMs` is cut. Resolves when nothing is open.
+   * Stops accepting. Sends 421 to idle sessions at once, and to the others after their message. Closes all that are still
+   * open after `graceMs`. Resolves when no session is open.
    */
   async close(graceMs: number): Promise<void> {
     this.#server.close()
@@ -96,7 +96,7 @@ export class SmtpServer {
     return refusal
   }
 
-  // The socket and the TLS around it both report their end: only the first counts.
+  // The socket and the TLS around it both report their end. Only the first report counts.
   #forget(connection: Connection, admitted: string[]): void {
     if (!this.#connections.delete(connection)) return
     for (const address of admitted) this.#reputation.leave(address)
@@ -108,7 +108,7 @@ export class SmtpServer {
   }
 
   #refuse(socket: Socket, refusal: Reply): void {
-    // Every error is followed by 'close'; nothing is held for this socket.
+    // 'close' follows every error, and this socket holds no resources.
     socket.on('error', () => {})
     if (this.#lingering >= maxLingering) {
       socket.destroy()

@@ -1,4 +1,4 @@
-// The server's side of one SMTP conversation: what each command means in the state it comes in. No sockets here.
+// The server's side of one SMTP conversation: the effect of each command in each state. Uses no sockets.
 import type { SecureContext } from 'node:tls'
 import { type Reply, reply } from '../reply.ts'
 import type { Envelope, Path, Peer, ReversePath, Tls } from './backend.ts'
@@ -10,14 +10,14 @@ import { LineEnds } from './line-ends.ts'
 import type { Reputation } from './reputation.ts'
 import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
 
-/** What the connection does next. */
+/** The connection's next step. */
 export type NextStep =
   | { next: 'command'; reply: Reply }
   | { next: 'close'; reply: Reply }
   | { next: 'tls'; reply: Reply; secureContext: SecureContext }
-  /** The message follows, up to its dot. */
+  /** The message follows, up to its final dot. */
   | { next: 'dots'; reply: Reply }
-  /** So many bytes follow; the reply comes after them. */
+  /** `sizeBytes` bytes follow, and then the reply. */
   | { next: 'chunk'; sizeBytes: number }
 
 const plain: Tls = { encrypted: false, protocol: 'none', cipher: 'none' }
@@ -29,7 +29,7 @@ const badLineEnds = reply(550, '5.6.0', 'The message has a bare CR, a bare LF or
 type Of<Verb extends Command['verb']> = Extract<Command, { verb: Verb }>
 
 /**
- * One conversation. After `next: 'dots'` or `'chunk'` the bytes go to `takeDots` or `takeChunk`; once they are all there,
+ * One conversation. After `next: 'dots'` or `'chunk'` the bytes go to `takeDots` or `takeChunk`. Once they are complete,
  * `endDots` or `endChunk` returns the next step.
  */
 export class Session {
@@ -53,12 +53,12 @@ export class Session {
     this.#remote = { address, port, tls: plain }
   }
 
-  /** A message is on the wire: DATA or BDAT was begun and has not ended. */
+  /** A message is being received: DATA or BDAT has begun and not ended. */
   get receiving(): boolean {
     return this.#intake !== null
   }
 
-  /** The peer that a trusted proxy named. */
+  /** Sets the peer that a trusted proxy named. */
   replacePeer(address: string, port: number): void {
     this.#remote = { ...this.#remote, address, port }
     this.#conduct.replaceAddress(address)
@@ -72,17 +72,17 @@ export class Session {
     this.#remote = { ...this.#remote, tls }
   }
 
-  /** The connection is gone. */
+  /** Called when the connection has ended. */
   abort(): void {
     this.#reset()
   }
 
-  /** The connection ends with this reply. */
+  /** Called when the connection ends with this reply. */
   noteEnd(last: Reply): void {
     this.#conduct.noteSaid(last)
   }
 
-  /** Obeys one command; refusals count against the peer, and may be answered late, or with the end of the session. */
+  /** Executes one command. Refusals count against the peer: they may be delayed, or end the session. */
   execute(command: Command): NextStep | Promise<NextStep> {
     const step = this.#obey(command)
     return step instanceof Promise ? step.then((settled) => this.#weigh(settled)) : this.#weigh(step)
@@ -123,14 +123,14 @@ export class Session {
       case 'HELP':
         return this.#answer(reply(214, '2.0.0', 'See RFC 5321'))
       case 'VRFY':
-        // RFC 5321 3.5.3: 252 for a server that will not verify addresses; harvesters learn nothing.
+        // RFC 5321 3.5.3: 252 for a server that will not verify addresses. Harvesters learn nothing.
         return this.#answer(reply(252, '2.5.0', 'Cannot verify, but will take a message and try'))
       case 'EXPN':
         return this.#answer(reply(502, '5.5.1', 'Command not implemented'))
     }
   }
 
-  /** Takes bytes of a DATA message; `used` of them belonged to it. `settled` must be awaited before the next call. */
+  /** Takes bytes of a DATA message. `used` of them belonged to it. Await `settled` before the next call. */
   takeDots(bytes: Buffer): { used: number; ended: boolean; settled: void | Promise<void> } {
     const { content, next, ended } = this.#dots.read(bytes)
     if (this.#dots.broken && this.#intake?.refusal !== badLineEnds) this.#intake?.refuse(badLineEnds)
@@ -148,7 +148,7 @@ export class Session {
     return this.#intake?.write(bytes)
   }
 
-  /** All bytes of the chunk were taken. */
+  /** Called when all bytes of the chunk were taken. */
   endChunk(): NextStep | Promise<NextStep> {
     const { last, sizeBytes, refusal } = this.#chunk
     if (refusal !== null) return this.#weigh(this.#answer(refusal))
@@ -156,7 +156,7 @@ export class Session {
     if (last) this.#lineEnds.end()
     if (this.#lineEnds.broken) intake.refuse(badLineEnds)
     if (last) return this.endDots()
-    // RFC 3030 2: after a failed chunk the transaction can only be reset; each later chunk hears the same.
+    // RFC 3030 2: after a failed chunk the transaction can only be reset. Each later chunk gets the same reply.
     if (intake.refusal) return { next: 'command', reply: intake.refusal }
     return this.#answer(reply(250, '2.0.0', `${sizeBytes} octets received`))
   }
@@ -182,7 +182,7 @@ export class Session {
     this.#reset()
     const extended = verb === 'EHLO'
     const { hostname } = this.#options
-    // What proves a node of ours is kept from all who see the message.
+    // The name that proves one of our nodes is a secret: it must not appear in the message.
     this.#helo = { name: this.#conduct.recognize(name) ? hostname : name, extended }
     return this.#answer(reply(250, null, extended ? [hostname, ...this.#extensions()].join('\n') : hostname))
   }
@@ -195,7 +195,7 @@ export class Session {
     return extensions
   }
 
-  // RFC 9422 3: what is kept to in this session; a session of a node of ours has no last message.
+  // RFC 9422 3: the limits that apply in this session. A session of one of our nodes has no message limit.
   #limits(): string {
     const { maxMessages } = this.#conduct
     const mailMax = maxMessages === null ? '' : ` MAILMAX=${maxMessages}`
@@ -217,7 +217,7 @@ export class Session {
 
   #peer({ name, extended }: { name: string; extended: boolean }, { utf8 }: ReversePath): Peer {
     const secured = this.#remote.tls.encrypted ? 'S' : ''
-    // RFC 6531 4.3: UTF8SMTP where SMTPUTF8 was asked for. RFC 3848 has no name for HELO inside TLS.
+    // RFC 6531 4.3: UTF8SMTP if SMTPUTF8 was given. RFC 3848 has no name for HELO inside TLS.
     const protocol = utf8 ? (`UTF8SMTP${secured}` as const) : extended ? (`ESMTP${secured}` as const) : 'SMTP'
     return { ...this.#remote, helo: name, protocol, isOwn: this.#conduct.isOwn, listedBy: [] }
   }
@@ -249,7 +249,7 @@ export class Session {
     try {
       return await this.#options.backend.recipient(envelope, to)
     } catch (error) {
-      // The backend's bug: the peer is asked to try again.
+      // The backend's bug: the peer gets 451 and retries.
       this.#report(error)
       return localError
     }
@@ -272,12 +272,12 @@ export class Session {
     return { next: 'chunk', sizeBytes }
   }
 
-  // RFC 3030 2: BDAT out of order is 503, and its chunk is read all the same.
+  // RFC 3030 2: BDAT out of order is 503, and its chunk is still read.
   #chunkRefusal(): Reply | null {
     if (this.#intake !== null) return null
     if (this.#envelope === null) return badOrder
     if (this.#envelope.to.length === 0) return noRecipients
-    // RFC 3030 3: the body of a binary message is whatever it is; its header stays lines, decisions/0027.
+    // RFC 3030 3: the body of a binary message may be any bytes. Its header must consist of lines, decisions/0027.
     this.#lineEnds = new LineEnds(this.#envelope.from.body === 'BINARYMIME' ? 'header' : 'message')
     this.#intake = this.#openIntake(this.#envelope)
     return this.#intake === null ? localError : null
@@ -289,7 +289,7 @@ export class Session {
       const { maxSizeBytes } = this.#options
       return new Intake(incoming, { maxSizeBytes, report: (error) => this.#report(error) })
     } catch (error) {
-      // The backend's bug: the peer is asked to try again.
+      // The backend's bug: the peer gets 451 and retries.
       this.#report(error)
       return null
     }
@@ -298,7 +298,7 @@ export class Session {
   #startTls(): NextStep {
     if (this.#helo === null || this.#remote.tls.encrypted) return this.#answer(badOrder)
     const secureContext = this.#options.secureContext()
-    // RFC 3207 4: 454 where TLS is not available.
+    // RFC 3207 4: 454 if TLS is not available.
     if (secureContext === null) return this.#answer(reply(454, '4.7.0', 'TLS not available'))
     return { next: 'tls', reply: reply(220, '2.0.0', 'Ready to start TLS'), secureContext }
   }
