@@ -1,16 +1,16 @@
-// What the audit log says: deeds, in the transaction that does them, so that none stands there that was not done.
+// The audit log. Each entry is written in the transaction of its action, so no entry reports an action that did not happen.
 import type { OrganizationId, PersonId } from '../base/ids.ts'
 import type { Tx } from '../postgres/db.ts'
 import { insertAuditEntries, listOrganizationsOf } from '../store/accounts/audit.ts'
 import type { Caller } from './caller.ts'
 
-/** Who does it, and where their request came from. */
+/** The person, key or operator that acts, and the IP address of their request. */
 export interface Actor {
   name: string
   ip: string | null
 }
 
-/** Who runs the service, at the shell of its machine. */
+/** The operator of the service, at the shell of its machine. */
 export const operator: Actor = { name: 'operator', ip: null }
 
 /** Every action that an entry can name. */
@@ -65,7 +65,7 @@ export const actions = [
 
 export type Action = (typeof actions)[number]
 
-/** What was done: `subject` is what it was done to, as people know it. */
+/** An audited action. `subject` names its object as people know it. */
 export interface Deed {
   action: Action
   subject: string
@@ -73,7 +73,7 @@ export interface Deed {
   at: Date
 }
 
-/** Who calls: a person by their address, a key by its name, which could be anything and says that it is one. */
+/** The caller as an actor: a person by their address, a key by its name with a mark, as key names are free text. */
 export function actorOf({ name, personId, ip }: Caller): Actor {
   return { name: personId ? name : `${name} (key)`, ip: ip ?? null }
 }
@@ -87,7 +87,7 @@ export async function recordDeed(
   await recordDeeds(tx, actor, [{ ...deed, organizationId }])
 }
 
-/** Those of one actor, in one statement. */
+/** Records the actions of one actor in one statement. */
 export async function recordDeeds(
   tx: Tx,
   { name: actor, ip }: Actor,
@@ -99,7 +99,7 @@ export async function recordDeeds(
   )
 }
 
-/** Done to oneself where it names no other subject. */
+/** An action on the person's own account, unless it names another subject. */
 type OwnDeed = Omit<Deed, 'subject'> & { subject?: string }
 
 export async function recordOwnDeed(
@@ -111,7 +111,7 @@ export async function recordOwnDeed(
   await recordOwnDeeds(tx, person, ip, [deed])
 }
 
-/** What a person did to their own account concerns each organization that they are in; where there is none, the deployment. */
+/** Records a person's actions on their own account for each of their organizations; without any, for the deployment. */
 export async function recordOwnDeeds(
   tx: Tx,
   person: { id: PersonId; email: string },

@@ -1,23 +1,23 @@
-// Who calls, and what its key's restrictions allow; pure judgements that every verb asks.
+// The caller of a request and the restrictions of its key: pure checks that every operation uses.
 import { ServiceError } from '../base/errors.ts'
 import type { InboxId, SessionId } from '../base/ids.ts'
 import type { CallerRow } from '../store/accounts/keys.ts'
 
-/** An authenticated key with its organization; of a member who is signed in, their own key and the session. */
+/** An authenticated key with its organization. For a signed-in member: the member's own key and the session. */
 export type Caller = CallerRow & {
   sessionId?: SessionId
-  /** Where the request came from, for the audit log. */
+  /** The IP address of the request, for the audit log. */
   ip?: string
 }
 
-/** Who sends, and within which bounds: a key, or this service itself, which has none (`id` and `kind` null). */
+/** A sender and its limits: a key, or this service itself, which has no key (`id` and `kind` null). */
 export type SendingCaller = Pick<
   Caller,
   'organizationId' | 'limits' | 'inboxIds' | 'sendMode' | 'allowedRecipientDomains'
 > & {
   id: Caller['id'] | null
   kind: Caller['kind'] | null
-  /** No limit of the organization's volume counts what it sends. */
+  /** Its mail does not count against the organization's volume limits. */
   isUncounted?: boolean
 }
 
@@ -53,7 +53,7 @@ export function requireInbox(caller: Caller, inboxId: InboxId): void {
   if (caller.inboxIds && !caller.inboxIds.includes(inboxId)) throw new ServiceError('inbox_not_allowed')
 }
 
-/** Refuses what concerns the whole organization to a key that is restricted to inboxes. */
+/** Refuses operations on the whole organization for a key that is restricted to inboxes. */
 export function requireWholeOrganization(caller: Caller): void {
   if (caller.inboxIds) throw new ServiceError('inbox_not_allowed')
 }

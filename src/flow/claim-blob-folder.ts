@@ -9,12 +9,12 @@ interface ClaimDeps {
   blobs: Blobs
 }
 
-/** So many blobs are looked for in a folder without a mark: of one alone the row may be about to go. */
+/** How many of the newest blobs are searched in an unmarked folder. A single one may be about to be deleted. */
 const checkedAt = 16
 
 /**
- * Marks the folder, unless one was marked before: a folder without a mark is then the one that a disk is to be mounted on.
- * Rejects as database and disk do.
+ * Marks the folder, unless this database has marked one before. In that case an unmarked folder is one whose disk is not
+ * mounted yet. Rejects with errors of the database and the disk.
  */
 export async function claimBlobFolder({ db, blobs }: ClaimDeps): Promise<void> {
   await db.transaction(async (tx) => {
@@ -30,7 +30,7 @@ export async function claimBlobFolder({ db, blobs }: ClaimDeps): Promise<void> {
   })
 }
 
-/** Whether there is no blob yet, or one of the newest is in the folder. */
+/** Whether there are no blobs yet, or at least one of the newest is in the folder. */
 async function holdsNewest(tx: Tx, blobs: Blobs): Promise<boolean> {
   const newest = await findNewestBlobs(tx, checkedAt)
   const found = await Promise.all(newest.map((blob) => blobs.has(blob)))

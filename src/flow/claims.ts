@@ -1,4 +1,4 @@
-// What a worker of this node claims of one kind of work, and gives back where it does not end it.
+// The work of one kind that a worker of this node claims, and gives back if it is not finished.
 import type { Clock } from '../base/clock.ts'
 import type { OrganizationId } from '../base/ids.ts'
 import type { Db } from '../postgres/db.ts'
@@ -14,16 +14,16 @@ import {
 export interface ClaimsDeps {
   db: Db
   clock: Clock
-  /** The number of this node; null while the others do not know it. */
+  /** The number of this node. Null while other nodes do not know this node. */
   nodeId(): number | null
 }
 
 export class Claims {
   readonly #deps: ClaimsDeps
   readonly #kind: WorkKind
-  /** The organization that had the last turn. */
+  /** The organization whose work was claimed last. */
   #last: OrganizationId | null = null
-  /** What could not be given back, for the database was away: no failure of the work. */
+  /** Claims that could not be given back because the database was away. This is no failure of the work. */
   #unreturned: { claim: Claim; ids: readonly string[] }[] = []
 
   constructor(deps: ClaimsDeps, kind: WorkKind) {
@@ -32,8 +32,8 @@ export class Claims {
   }
 
   /**
-   * Claims due work, of organizations in turn, and has it done; returns whether there is more to do at once. `work` takes out of
-   * `undone` what it has ended or put off; the rest is given back.
+   * Claims due work in round robin over organizations and passes it to `work`. Returns whether more work is due now. `work`
+   * removes from `undone` the ids that it ended or postponed. The others are given back.
    */
   async each(
     wanted: WorkClaim,
@@ -50,7 +50,7 @@ export class Claims {
     }
   }
 
-  /** Claims due work; null while this node has no number to claim it under. */
+  /** Claims due work. Null while this node has no number to claim under. */
   async take(wanted: WorkClaim): Promise<ClaimedWork | null> {
     await this.#giveBackAll()
     const { db, clock, nodeId } = this.#deps
@@ -62,11 +62,11 @@ export class Claims {
     return claimed
   }
 
-  /** Ends the claim of what was not worked on to its end; now, or else before the next one. */
+  /** Ends the claim on unfinished work, either now or before the next claim. */
   async giveBack(claim: Claim, ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return
     this.#unreturned.push({ claim, ids })
-    // The error that matters is the one that left them undone.
+    // The error that left the work undone matters more.
     await this.#giveBackAll().catch(() => {})
   }
 

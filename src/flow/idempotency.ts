@@ -1,16 +1,13 @@
-// What makes two requests of one operation the same: what they are about and their body, in one canonical form.
+// Decides whether two requests of one operation are the same: path parameters and body in one canonical form.
 import { sha256 } from '../base/digest.ts'
 
-/** A client's key for one logical action, with the digest of what it asked for. */
+/** A client's key for one logical action, with the digest of its request. */
 export interface Idempotency {
   key: string
   requestHash: Buffer
 }
 
-/**
- * SHA-256 over the parameters of the path, decoded, and the body with its object keys sorted, so that spelling does not
- * matter, content does.
- */
+/** SHA-256 over the decoded path parameters and the body with sorted object keys. Spelling does not matter, content does. */
 export function requestHash(params: object, body: unknown): Buffer {
   return sha256(`${JSON.stringify(withSortedKeys(params))}\n${JSON.stringify(withSortedKeys(body))}`)
 }

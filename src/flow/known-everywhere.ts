@@ -1,12 +1,12 @@
-// How long a node acts on what it knew of a key, a session or an organization, and waiting until none does.
+// How long a node acts on a cached key, session or organization, and the wait until no node does.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** What a node has looked up of a caller lives this long at most, so a revocation holds everywhere after it. */
+/** A node caches a caller for up to this long. After that, a revocation holds everywhere. */
 export const knownForMs = 1_000
-/** A request that came in acts this long at most on what was known of its caller; after that it is looked at again. */
+/** A request acts on the cached caller for up to this long. After that the caller is checked again. */
 export const admissionMs = 100
 
-/** Resolves when no node acts any more on what it knew. */
+/** Resolves when no node acts on cached state any more. */
 export async function untilKnownEverywhere(): Promise<void> {
   await sleep(knownForMs + admissionMs)
 }

@@ -1,8 +1,8 @@
-// Mail that the service itself sends, from an inbox that its operator has named for it.
+// Mail that the service itself sends, from an inbox that its operator has named for this.
 import type { SubmissionId } from '../base/ids.ts'
 
 export interface OwnMail {
-  /** What is accepted once with this key is not accepted again. */
+  /** Mail with a key that was accepted before is not accepted again. */
   key: string
   to: string
   subject: string
@@ -10,7 +10,7 @@ export interface OwnMail {
   attachments: { filename: string; contentType: string; content: Buffer }[]
 }
 
-/** `later`: not now, for a limit, or because the inbox is not there or its organization is not active. `refused`: not to this address. */
+/** `later`: a limit, the inbox is missing, or its organization is not active. `refused`: never to this address. */
 export type OwnSendResult =
   | { status: 'accepted'; submissionId: SubmissionId }
   | { status: 'later'; code: string }

@@ -1,14 +1,14 @@
-// Which customers' domains are proved, as the MX, acceptance and delivery ask: looked up in batches, known for up to a second.
+// The proved domains of customers, for the MX, acceptance and delivery: read in batches, cached for up to a second.
 import type { Clock } from '../base/clock.ts'
 import type { OrganizationId } from '../base/ids.ts'
 import { KnownFor, recheckRefusal } from '../base/known-for.ts'
 import type { Db } from '../postgres/db.ts'
 import { findProvedUses, type ProvedDomain } from '../store/domains/domain-use.ts'
 
-/** A domain that was just proved is known on all nodes after this time. */
+/** All nodes know a newly proved domain after this time. */
 const unprovedMs = 100
 
-/** What a node knows of names, whether they are proved or not. */
+/** Caches whether names are proved or not. */
 export class ProvedDomains {
   readonly #clock: Clock
   readonly #domains: KnownFor<string, ProvedDomain>
@@ -27,14 +27,14 @@ export class ProvedDomains {
   }
 
   /**
-   * The domain of that very name if its ownership is proved; `name` in A-labels and lower case. A refusal for good needs a
-   * look-up no older than `sinceMs`.
+   * The domain of exactly this name, if its ownership is proved. `name` is in A-labels and lower case. A permanent refusal
+   * needs a look-up no older than `sinceMs`.
    */
   find(name: string, sinceMs?: number): Promise<ProvedDomain | null> {
     return this.#domains.find(name, sinceMs)
   }
 
-  /** The domain if the organization may send from it. The database is asked before the answer is null. */
+  /** The domain if the organization may send from it. Reads the database before it returns null. */
   async findSending(organizationId: OrganizationId, name: string): Promise<ProvedDomain | null> {
     const find = async (sinceMs: number) => {
       const found = await this.find(name, sinceMs)

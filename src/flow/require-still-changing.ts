@@ -1,4 +1,4 @@
-// Whether the caller may still make or change something, asked in the transaction that does it.
+// Whether the caller may still make or change something, checked in the transaction of the change.
 import { ServiceError } from '../base/errors.ts'
 import type { KeyId, PersonId, SessionId } from '../base/ids.ts'
 import type { Tx } from '../postgres/db.ts'
@@ -6,7 +6,7 @@ import { mayStillChange } from '../store/accounts/keys.ts'
 import { holdPerson } from '../store/people/person-credentials.ts'
 import { isLive } from '../store/people/sessions.ts'
 
-/** The key that asks, the session that it stands for, and the person who is the maker of what is made. */
+/** The calling key, its session, and the person who makes the change. */
 export interface Maker {
   keyId: KeyId
   sessionId: SessionId | undefined
@@ -14,9 +14,9 @@ export interface Maker {
 }
 
 /**
- * Refuses a key that was revoked, a member who was removed or made a viewer, and a session that has ended. Security: sessions
- * and keys are known for a second, in which a removed member could make a key that outlives them. Who makes something holds the
- * organization's lock, as a removal does.
+ * Refuses a revoked key, a removed member, a member who became a viewer, and an ended session. Security: sessions and keys
+ * are cached for a second, in which a removed member could make a key that outlives them. A caller that makes something
+ * holds the organization's lock, as a removal does.
  */
 export async function requireStillChanging(tx: Tx, { keyId, sessionId, personId }: Maker): Promise<void> {
   if (personId) await holdPerson(tx, personId)
@@ -26,9 +26,9 @@ export async function requireStillChanging(tx: Tx, { keyId, sessionId, personId 
 }
 
 /**
- * Refuses a session that has ended. Security: whoever stole it could otherwise add a way in, or point a webhook at themselves,
- * within the second after a reset of the password. The caller holds the person, so that a reset has ended the session or sees
- * what is added.
+ * Refuses an ended session. Security: otherwise a thief could add a way to sign in, or point a webhook at themselves, within
+ * the second after a password reset. The caller holds the person's lock, so a reset has either ended the session or sees the
+ * addition.
  */
 export async function requireLiveSession(tx: Tx, sessionId: SessionId): Promise<void> {
   if (!(await isLive(tx, sessionId))) throw new ServiceError('session_required')

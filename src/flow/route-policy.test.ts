@@ -1,4 +1,4 @@
-// How long mail waits for its next attempt, by where it goes.
+// How long mail waits for its next attempt, by its route.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { retryScheduleOf } from './route-policy.ts'

@@ -1,11 +1,11 @@
-// Every lifecycle: the values it takes, the moves that are legal, and where it ends. Everything else asks here.
+// Every lifecycle: its states, its legal moves and its final states. All other code asks here.
 import type { DomainState, Standing } from '../store/domains/domains.ts'
 import type { AttachmentEntry } from '../store/mailbox/messages.ts'
 import type { DeliveryStatus, SubmissionStatus } from '../store/status.ts'
 
 /**
- * A recipient of a submission. `pending` has not been tried; `deferred` was, and waits for its next attempt. A DSN can
- * still turn `delivered` into `bounced`; `bounced`, `failed` and `suppressed` are final.
+ * A recipient of a submission. `pending` has not been tried. `deferred` was tried and waits for its next attempt. A DSN can
+ * still turn `delivered` into `bounced`. `bounced`, `failed` and `suppressed` are final.
  */
 export const recipientMoves: Readonly<Record<DeliveryStatus, readonly DeliveryStatus[]>> = {
   pending: ['deferred', 'delivered', 'bounced', 'failed', 'suppressed'],
@@ -23,7 +23,7 @@ export function messageStatusOf(
   return status === 'pending' ? 'submitted' : status
 }
 
-/** An attachment: clamd judges it once. `failed` is what it cannot look into as a whole, and never will. */
+/** An attachment: clamd judges it once. `failed` means that clamd can never scan it as a whole. */
 export const scanMoves: Readonly<
   Record<AttachmentEntry['scanState'], readonly AttachmentEntry['scanState'][]>
 > = {
@@ -34,8 +34,8 @@ export const scanMoves: Readonly<
 }
 
 /**
- * Ownership of a domain, and its capabilities `outbound` and `inbound`. `pending` was never verified; `failed` was, and
- * is gone now. What was verified is lost by `nextStanding` alone.
+ * Ownership of a domain, and its capabilities `outbound` and `inbound`. `pending` was never verified. `failed` was verified
+ * and is lost now. Only `nextStanding` moves a state from verified to failed.
  */
 export const domainMoves: Readonly<Record<DomainState, readonly DomainState[]>> = {
   pending: ['verified'],
@@ -46,7 +46,7 @@ export const domainMoves: Readonly<Record<DomainState, readonly DomainState[]>> 
 const failuresToLose = 3
 const timeToLoseMs = 72 * 3_600_000
 
-/** What a check makes of ownership or a capability: it is lost only after three failed checks over 72 h. */
+/** The state of ownership or a capability after a check. It is lost only after three failed checks over 72 h. */
 export function nextStanding(
   state: DomainState,
   standing: Standing,

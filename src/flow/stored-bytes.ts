@@ -1,4 +1,4 @@
-// The stored bytes of a mail, in their row or in a blob: opened for reading, and handed to the parser.
+// The stored bytes of a mail, in its row or in a blob: opened for reading, and passed to the parser.
 import { Readable } from 'node:stream'
 import { ServiceError } from '../base/errors.ts'
 import type { Blobs } from '../blobs/blobs.ts'
@@ -12,8 +12,8 @@ interface StoredDeps {
 }
 
 /**
- * Null if they have been deleted. Rejects with `unavailable` while the blob folder is away, and with an error of ours if a
- * blob is lost. A stream that is open stays readable.
+ * Opens the bytes. Null if they were deleted. Rejects with `unavailable` while the blob folder is away, and with an internal
+ * error if a blob is lost. An open stream stays readable.
  */
 export async function openStored(
   { db, blobs }: StoredDeps,
@@ -25,13 +25,13 @@ export async function openStored(
   const { sizeBytes } = raw
   const stream = await openRaw(blobs, raw, span ?? { start: 0, length: sizeBytes })
   if (stream) return { sizeBytes, stream }
-  // A deletion takes the row first and the blob after it.
+  // A deletion removes the row first and the blob after it.
   if (!(await findRaw(db, rawId))) return null
   if (!(await blobs.isThere())) throw new ServiceError('unavailable')
   throw new Error(`the blob ${raw.blob} is not in the store, though its row is there`)
 }
 
-/** What stands at the place; null where the blob is missing. */
+/** The bytes in this range. Null if the blob is missing. */
 export async function openRaw(
   blobs: Blobs,
   { bytes, blob }: RawRow,
@@ -42,7 +42,7 @@ export async function openRaw(
   return await blobs.open(blob!, { start, end: start + length - 1 })
 }
 
-/** A stream of the pieces, which are made from `source`; it ends with the stream, even where no piece was asked for. */
+/** A stream of `pieces`, which read from `source`. Closing the stream destroys `source`, even if no piece was read. */
 export function streamFrom(source: Readable, pieces: AsyncIterable<Buffer>): Readable {
   const stream = Readable.from(pieces, { objectMode: false })
   stream.once('close', () => source.destroy())

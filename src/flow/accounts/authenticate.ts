@@ -1,4 +1,4 @@
-// Who is calling: a key's digest looked up and known for a second, and the requests it has left in its minute.
+// Authenticates callers: key digests, cached for a second, and the requests that a key may still make in its minute.
 import { BoundedMap } from '../../base/bounded-map.ts'
 import type { Clock } from '../../base/clock.ts'
 import { KnownFor } from '../../base/known-for.ts'
@@ -9,13 +9,13 @@ import { knownForMs } from '../known-everywhere.ts'
 import { hashSecret, isSecret } from './key.ts'
 
 const maxKeys = 10_000
-/** Longer than any key: what is longer is not worth a digest. */
+/** Longer than any key. Longer texts are refused without hashing. */
 const maxSecret = 100
 
-/** Knows the callers of the last second. */
+/** Caches the callers of the last second. */
 export class KeyRing {
   readonly #clock: Clock
-  /** By its digest: how long a search of the map takes says nothing of the secret, and no secret is kept. */
+  /** Keyed by digest: the time of a map look-up reveals nothing of the secret, and no secret is kept. */
   readonly #callers: KnownFor<string, Caller>
 
   constructor({ db, clock }: { db: Db; clock: Clock }) {
@@ -33,7 +33,7 @@ export class KeyRing {
     })
   }
 
-  /** The caller behind the secret, or null for every cause alike: unknown, expired, revoked, or not from this address. */
+  /** The caller with this secret. Null for every cause alike: unknown, expired, revoked, or not from this address. */
   async authenticate(secret: string | undefined, ip: string): Promise<Caller | null> {
     if (secret === undefined || secret.length > maxSecret) return null
     const digest = hashSecret(secret).toString('latin1')
@@ -50,7 +50,7 @@ export class KeyRing {
 }
 
 const windowMs = 60_000
-/** What a node has borrowed is gone when it is killed: never more than this many requests. */
+/** A killed node loses the requests that it borrowed: never more than this. */
 const maxSlice = 1_000
 
 interface Slice {
@@ -67,7 +67,7 @@ export interface Admission {
   resetSeconds: number
 }
 
-/** Counts requests per key and minute. A node borrows slices of 5 % of the window, so that reading does not write. */
+/** Counts requests per key and minute. A node borrows slices of 5 % of the window, so that most requests do not write. */
 export class RequestRate {
   readonly #db: Db
   readonly #clock: Clock
@@ -93,7 +93,7 @@ export class RequestRate {
     return { allowed, limit, remaining: Math.max(0, limit - slice.granted + slice.left), resetSeconds }
   }
 
-  /** What is left of the running minute on this node. */
+  /** This node's slice of the current minute. */
   #slice({ id }: Caller): Slice {
     const nowMs = this.#clock.nowMs()
     const windowStartMs = nowMs - (nowMs % windowMs)

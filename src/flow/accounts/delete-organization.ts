@@ -1,4 +1,4 @@
-// Deletes an organization with everything it had, in small steps: what ended in the middle goes on when it is asked again.
+// Deletes an organization and all it had, in small steps. A repeated call resumes an interrupted deletion.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
@@ -42,12 +42,12 @@ interface Deps {
 }
 
 const chunk = 500
-/** What is on the wire when it is stopped may end within this time. */
+/** How long to wait for messages on the wire to end. */
 const onWireMs = 30_000
 
 /**
- * Removes it; returns what it had when this began. Its addresses stay taken by tombstones without a name, for nobody else
- * may read what is sent to them. `progress` is told what is being removed.
+ * Deletes the organization and returns what it had at the start. Tombstones without a name keep its addresses taken, as no
+ * other organization may read mail sent to them. `progress` receives a description of each step.
  */
 export async function deleteOrganization(
   deps: Deps,
@@ -74,7 +74,7 @@ export async function deleteOrganization(
   return holdings
 }
 
-/** What `deleteOrganization` would remove; for who is asked whether it is meant. */
+/** Counts what `deleteOrganization` would remove, for the question that confirms it. */
 export async function previewDeletion(
   { db }: Pick<Deps, 'db'>,
   given: string,
@@ -116,7 +116,7 @@ async function removeSent({ db }: Deps, id: OrganizationId): Promise<void> {
 async function removeMail(deps: Deps, id: OrganizationId): Promise<void> {
   const { db, blobs } = deps
   for (const table of receivedTables) while ((await removeSomeReceived(deps, table, id)) > 0);
-  // The jobs of a node may be purging the same inbox: it is theirs then, and ends as well.
+  // A node's jobs may be purging the same inbox. Wait until they finish.
   for (; await hasUnpurged(db, id); await sleep(othersPollMs))
     while (await purgeDeleted({ db, blobs }, chunk));
 }
@@ -152,7 +152,7 @@ async function removeRest(deps: Deps, id: OrganizationId, actor: Actor): Promise
   await db.transaction(async (tx) => {
     await removeKeys(tx, id)
     await entombOrganization(tx, id, clock.now())
-    // Its name goes with it.
+    // The entry names the id only, as the organization's name is deleted too.
     await recordDeed(tx, null, actor, { action: 'organization.deleted', subject: id, at: clock.now() })
   })
 }

@@ -1,4 +1,4 @@
-// API keys: made, listed, revoked. The secret leaves once; what is stored reveals nothing of it.
+// API keys: made, listed, revoked. The secret is shown once. The stored digest reveals nothing of it.
 import { hash, randomBytes } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { sha256 } from '../../base/digest.ts'
@@ -23,7 +23,7 @@ export function newSecret(): string {
   return `ph_${body}${checksum(body)}`
 }
 
-/** Whether it can be a key at all: a typo is refused without a database read. */
+/** Whether the text is a well-formed key. This refuses a typo without a database read. */
 export function isSecret(text: string): boolean {
   return secretPattern.test(text) && checksum(text.slice(3, 46)) === text.slice(46)
 }
@@ -52,11 +52,11 @@ export interface KeyInput {
   sendMode: KeyRow['sendMode']
   allowedRecipientDomains: string[] | null
   expiresInMs: number | null
-  /** Null: the organization's, whatever that becomes. */
+  /** Null: the organization's rate, even if that changes. */
   requestsPerMinute: number | null
 }
 
-/** A key that may do everything, as an agent of its organization. */
+/** A key without restrictions, as an agent of its organization. */
 export const unrestricted: Omit<KeyInput, 'name'> = {
   kind: 'agent',
   scopes: ['*'],
@@ -68,7 +68,7 @@ export const unrestricted: Omit<KeyInput, 'name'> = {
   requestsPerMinute: null,
 }
 
-/** The operator makes a key of an existing organization; the secret is in the answer and nowhere else. */
+/** Makes a key for an existing organization, as the operator. Only this answer holds the secret. */
 export async function createKey(
   { db, clock }: { db: Db; clock: Clock },
   { organizationId, ...input }: KeyInput & { organizationId: string },
@@ -81,7 +81,7 @@ export async function createKey(
 }
 
 /**
- * Adds a key and says so in the audit log. Its addresses and domains may be spelled in any way: they are kept in the form
+ * Adds a key and records it in the audit log. Addresses and domains may be spelled in any way. They are stored in the form
  * that callers and recipients are compared in.
  */
 export async function addKey(
@@ -117,7 +117,7 @@ function writtenDomain(given: string): string {
   return domain
 }
 
-/** The organization's keys of this name that can be used. */
+/** The organization's usable keys of this name. */
 export async function findNamedKeys(
   { db, clock }: { db: Db; clock: Clock },
   organizationId: string,
@@ -126,7 +126,7 @@ export async function findNamedKeys(
   return await findKeysNamed(db, organizationId, name, clock.now())
 }
 
-/** The one key of this name that can be used; `not_found` where there is none, `invalid_request` where there are several. */
+/** The only usable key of this name. Throws `not_found` if there is none and `invalid_request` if there are several. */
 export async function requireNamedKey(
   deps: { db: Db; clock: Clock },
   organizationId: string,
@@ -142,14 +142,14 @@ export async function requireNamedKey(
   )
 }
 
-/** Revokes the key; once it returns, no node accepts it any more. */
+/** Revokes the key. When it returns, no node accepts the key any more. */
 export async function endKey({ db, clock }: { db: Db; clock: Clock }, id: string): Promise<KeyRow> {
   const key = await db.transaction((tx) => revoke(tx, id, { actor: operator, at: clock.now() }))
   await untilKnownEverywhere()
   return key
 }
 
-/** Ends the key and says so in the audit log; nodes may know it for a moment longer. */
+/** Revokes the key and records it in the audit log. Nodes may accept the key for a moment longer. */
 export async function revoke(tx: Tx, id: string, { actor, at }: { actor: Actor; at: Date }): Promise<KeyRow> {
   const key = await revokeKey(tx, id, at)
   if (!key) throw new ServiceError('not_found', `there is no key ${id}`)

@@ -1,5 +1,4 @@
-// Keys as members make them: within what the dashboard gives, for 30 days at most (server keys: 365), and never more than
-// the organization has.
+// Keys that members make: scopes of the dashboard, up to 30 days (server keys: 365), never more than the organization has.
 import { isIP } from 'node:net'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
@@ -25,22 +24,22 @@ interface KeyMaker {
   actor: Actor
 }
 
-/** The scopes that every organization's members can give a key. */
+/** The scopes that members of every organization can give a key. */
 export const memberScopes = [
   ...(['mailbox:manage', 'mailbox:read', 'mailbox:send', 'domain:manage', 'webhook:manage'] as const),
   'delivery:read',
 ] satisfies Scope[]
 
-/** The scopes that only server keys can have; the operator grants an organization server keys. */
+/** The scopes that only server keys can have. The operator grants an organization server keys. */
 export const serverScopes = ['delivery:send', 'validation:use'] as const satisfies Scope[]
 
 const dayMs = 86_400_000
 const longestDays = 30
 export const longestServerDays = 365
-/** Keys of one organization that can be used at once. */
+/** The maximum of usable keys in one organization. */
 const maxKeys = 500
 
-/** The kinds of key that members make. Mail of kind `agent` is marked as automatic. Kind `server` needs the operator's grant. */
+/** The kinds of key that members make. Mail of kind `agent` is marked as automatic. `server` needs the operator's grant. */
 export const memberKinds = ['agent', 'dashboard', 'server'] as const satisfies KeyRow['kind'][]
 
 export interface MemberKeyInput extends Omit<KeyInput, 'kind' | 'expiresInMs'> {
@@ -48,7 +47,7 @@ export interface MemberKeyInput extends Omit<KeyInput, 'kind' | 'expiresInMs'> {
   expiresInDays: number
 }
 
-/** Makes a key of an active organization; the secret is in the answer and nowhere else. */
+/** Makes a key of an active organization. Only this answer holds the secret. */
 export async function createMemberKey(
   { db, clock }: Deps,
   by: KeyMaker,
@@ -66,7 +65,7 @@ export async function createMemberKey(
 
 /**
  * Makes another key with the kind, scopes, restrictions and lifetime of this one. The old key stays valid until it is
- * revoked. Who rotates is the maker of the new key.
+ * revoked. The caller becomes the maker of the new key.
  */
 export async function rotateKey(
   { db, clock }: Deps,
@@ -88,7 +87,7 @@ export async function rotateKey(
   })
 }
 
-/** Ends one of the organization's keys; once it returns, no node accepts it any more. */
+/** Revokes one of the organization's keys. When it returns, no node accepts the key any more. */
 export async function revokeMemberKey(
   { db, clock }: Deps,
   by: { organizationId: OrganizationId; actor: Actor },
@@ -102,7 +101,7 @@ export async function revokeMemberKey(
   await untilKnownEverywhere()
 }
 
-/** Under the organization's lock, so that the count is exact under parallel calls. */
+/** Takes the organization's lock, so that the count is exact under parallel calls. */
 async function requireRoom(
   tx: Tx,
   { organizationId: id, ...maker }: KeyMaker,
@@ -138,7 +137,7 @@ async function requireWithin(
     )
 }
 
-/** Keys that were made before the grant was withdrawn stay valid; they cannot be rotated. */
+/** Keys made before the grant was withdrawn stay valid. They cannot be rotated. */
 function requireGrant({ serverKeys }: OrganizationRow): void {
   if (serverKeys) return
   throw new ServiceError(
@@ -147,7 +146,7 @@ function requireGrant({ serverKeys }: OrganizationRow): void {
   )
 }
 
-/** Refuses scopes and lifetimes that only server keys have, and server keys if the operator has not granted them. */
+/** Refuses scopes and lifetimes of server keys for other kinds, and server keys if the operator has not granted them. */
 function requireKind(
   organization: OrganizationRow,
   { kind, scopes, expiresInDays }: Pick<MemberKeyInput, 'kind' | 'scopes' | 'expiresInDays'>,
@@ -165,7 +164,7 @@ function requireKind(
     )
 }
 
-/** Security: a key that the operator made with more is not a way to more. */
+/** Security: rotating a key that the operator made with more scopes must not give a member these scopes. */
 function requireMemberScopes(organization: OrganizationRow, { kind, scopes }: UsedKeyRow): void {
   const others = scopes.filter((scope) => !isIn(memberScopes, scope))
   if (others.length === 0) return

@@ -1,4 +1,4 @@
-// Organizations: made, approved, suspended, limited. Operators' verbs; none of them is public.
+// Organizations: created, approved, suspended, limited. Operations for operators; none of them is public.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newUuid, type OrganizationId } from '../../base/ids.ts'
@@ -19,7 +19,7 @@ import { requireName } from '../require-name.ts'
 
 type Deps = { db: Db; clock: Clock }
 
-/** What a new organization may use unless the deployment says otherwise. */
+/** The limits of a new organization unless the deployment sets others. */
 export const defaultLimits: Limits = {
   messagesPerMinute: 60,
   messagesPerDay: 2_000,
@@ -37,7 +37,7 @@ export const defaultLimits: Limits = {
   storedBytes: 20 * 2 ** 30,
 }
 
-/** Limits that the database counts in 64 bits; all others in 32. */
+/** Limits that the database counts in 64 bits. All others are 32 bits. */
 const largeLimits = ['receivedBytesPerDay', 'storedBytes']
 
 /** Whether the limit may have this value. */
@@ -65,7 +65,7 @@ export async function createOrganization(
   return { ...row, serverKeys: false, managedUsed: 0 }
 }
 
-/** Approves or suspends it, and makes the `changes` at the same moment. Once it returns, every node knows. */
+/** Approves or suspends the organization and applies `changes` in the same commit. When it returns, every node knows. */
 export async function changeOrganizationStatus(
   { db, clock }: Deps,
   id: string,
@@ -84,7 +84,7 @@ export async function changeOrganizationStatus(
   return row
 }
 
-/** Once it returns, every node knows. */
+/** When it returns, every node knows. */
 export async function changeLimits(
   { db, clock }: Deps,
   id: string,
@@ -114,7 +114,7 @@ async function applyLimits(
   return row
 }
 
-/** Gives it another name, which people call it by; nothing else goes by it. */
+/** Renames the organization. Only people use the name; no code depends on it. */
 export async function nameOrganization(
   { db, clock }: Deps,
   id: string,

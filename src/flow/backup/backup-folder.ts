@@ -1,4 +1,4 @@
-// The folder of a backup: what stands where in it, whether it is finished, and whether one may be made there.
+// The folder of a backup: its layout, whether the backup is finished, and whether a folder can take a new one.
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { StartRefused } from '../../base/errors.ts'
@@ -6,16 +6,16 @@ import { syncFolder } from '../../base/sync-folder.ts'
 import { format, formatManifest, formatVersion, type Manifest, parseManifest } from './manifest.ts'
 
 const manifestFile = 'manifest.json'
-/** There until the manifest is. */
+/** Exists until the manifest does. */
 const unfinishedFile = 'unfinished'
-/** What the file system itself keeps in the root of a disk. */
+/** Entries that the file system itself keeps in the root of a disk. */
 const notOurs = new Set(['lost+found'])
 
 export const names = {
   tables: 'tables',
   blobs: 'blobs',
   blobList: 'blobs.jsonl',
-  /** The keys that the snapshot names; gone in the end. */
+  /** The keys that the snapshot names. Removed at the end. */
   wantedBlobs: 'blobs-wanted',
   key: 'key.sealed',
 } as const
@@ -28,7 +28,7 @@ export function blobFile(key: string): string {
   return `${names.blobs}/${key.slice(-2)}/${key}`
 }
 
-/** Makes the folder, or takes an empty one, or one in which a backup was broken off; refuses any other. */
+/** Makes the folder, or takes an empty one or one with an interrupted backup. Refuses any other. */
 export async function beginFolder(folder: string, id: string): Promise<void> {
   const first = await mkdir(folder, { recursive: true, mode: 0o700 })
   if (first) await syncFolder(dirname(first))
@@ -47,7 +47,7 @@ export async function beginFolder(folder: string, id: string): Promise<void> {
   await syncFolder(folder)
 }
 
-/** Writes the manifest, by which the backup is finished: all else is on the disk by then. */
+/** Writes the manifest, which finishes the backup. Everything else is on disk by then. */
 export async function finishFolder(folder: string, manifest: Manifest): Promise<void> {
   await rm(join(folder, names.wantedBlobs), { force: true })
   for (const part of await readdir(join(folder, names.blobs)))
@@ -61,7 +61,7 @@ export async function finishFolder(folder: string, manifest: Manifest): Promise<
   await syncFolder(folder)
 }
 
-/** The manifest of a finished backup; what is wrong with the folder otherwise. */
+/** The manifest of a finished backup, or the fault of the folder. */
 export async function readManifest(
   folder: string,
 ): Promise<{ manifest: Manifest } | { fault: string; isUnfinished: boolean }> {

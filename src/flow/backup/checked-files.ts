@@ -1,4 +1,4 @@
-// Files with checksums: written and flushed, copied, and read with the certainty that they are what was written.
+// Files with checksums: written and flushed, copied, and verified when they are read.
 import { createHash } from 'node:crypto'
 import { type FileHandle, link, open } from 'node:fs/promises'
 import { StartRefused } from '../../base/errors.ts'
@@ -6,7 +6,7 @@ import type { CheckedFile } from './manifest.ts'
 
 const readBytes = 512 * 1024
 
-/** Writes a new file, for its owner alone; it is on the disk once this resolves. */
+/** Writes a new file that only its owner can read. It is on disk when this resolves. */
 export async function writeChecked(path: string, pieces: AsyncIterable<Buffer>): Promise<CheckedFile> {
   const file = await open(path, 'w', 0o600)
   try {
@@ -18,7 +18,7 @@ export async function writeChecked(path: string, pieces: AsyncIterable<Buffer>):
   }
 }
 
-/** The bytes of a file; throws behind the last one unless they are the expected ones. */
+/** Yields the bytes of a file. Throws after the last one unless the file is as expected. */
 export async function* readChecked(
   path: string,
   named: string,
@@ -34,7 +34,7 @@ export async function* readChecked(
   if (sizeBytes !== expected.sizeBytes || digest.digest('hex') !== expected.sha256) throw damaged(named)
 }
 
-/** What stands in the file now; null where there is none. */
+/** The file's current size and checksum. Null if there is no file. */
 export async function checkFile(path: string): Promise<CheckedFile | null> {
   try {
     return await hash(readFileBytes(path), async () => {})
@@ -48,7 +48,7 @@ export function damaged(named: string): StartRefused {
   return new StartRefused('backup', `${named} of the backup is damaged`, 'restore another one')
 }
 
-/** Has the same file under a second name where both are on one file system; false where that cannot be. */
+/** Links the file under a second name. False if that is not possible, for example across file systems. */
 export async function tryLinking(source: string, target: string): Promise<boolean> {
   try {
     await link(source, target)
@@ -75,7 +75,7 @@ async function hash(
   return { sizeBytes, sha256: digest.digest('hex') }
 }
 
-/** Each piece is to be used before the next one is asked for. */
+/** The consumer must use each piece before it requests the next one. */
 export async function* readFileBytes(path: string): AsyncGenerator<Buffer> {
   const file = await open(path, 'r')
   try {
@@ -90,7 +90,7 @@ async function writeAll(file: FileHandle, piece: Buffer): Promise<void> {
   for (let at = 0; at < piece.length; ) at += (await file.write(piece, at, piece.length - at)).bytesWritten
 }
 
-/** The lines of a text, without their ends. */
+/** The lines of a text, without their line ends. */
 export async function* splitLines(pieces: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let rest = Buffer.alloc(0)
   for await (const piece of pieces) {

@@ -1,4 +1,4 @@
-// The blobs of a backup: each under a second name or copied, with its checksum in a list, a few at a time.
+// The blobs of a backup: hard-linked or copied, a few at a time, with their checksums in a list.
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Blobs } from '../../blobs/blobs.ts'
@@ -14,7 +14,9 @@ interface Deps {
 
 const atOnce = 4
 
-/** Copies what the snapshot names; what the store had lost before is named in the answer, and is no fault of the backup. */
+/**
+ * Copies the blobs that the snapshot names. Returns those that the store had lost before, which is no fault of the backup.
+ */
 export async function copyBlobs({ blobs, progress }: Deps, folder: string): Promise<Manifest['blobs']> {
   const found = { count: 0, totalBytes: 0, missing: [] as string[] }
   const pace = new Pace(progress)
@@ -38,7 +40,7 @@ export async function copyBlobs({ blobs, progress }: Deps, folder: string): Prom
   return { ...found, list }
 }
 
-/** Null if the store does not have the blob. */
+/** The copier returns null if the store does not have the blob. */
 function createCopier(blobs: Blobs, folder: string): (key: string) => Promise<BlobRecord | null> {
   let mayLink = true
   const made = new Set<string>()
@@ -58,12 +60,12 @@ function createCopier(blobs: Blobs, folder: string): (key: string) => Promise<Bl
   }
 }
 
-/** The records of a backup's list, one at a time. */
+/** The records of a backup's list, one by one. */
 export async function* readRecords(pieces: AsyncIterable<Buffer>): AsyncGenerator<BlobRecord> {
   for await (const line of splitLines(pieces)) yield JSON.parse(line)
 }
 
-/** Items, so many at a time. */
+/** Groups the items, up to `size` in each. */
 export async function* inGroups<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<Item[]> {
   let group: Item[] = []
   for await (const item of items) {

@@ -1,4 +1,4 @@
-// The tables that no backup holds, each with the reason; every other table is in it.
+// The tables that no backup contains, each with the reason. Backups contain all other tables.
 export const leftOut: Record<string, string> = {
   node: 'it names the nodes that live, and a restored copy has its own',
   person_token: 'a link that was used or has run out since must not work again',

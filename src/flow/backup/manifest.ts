@@ -1,4 +1,4 @@
-// What a backup says of itself: where it came from, and every file of it with its size and checksum.
+// The manifest of a backup: its origin, and the size and checksum of every file.
 import { createHash } from 'node:crypto'
 import type { AppliedMigration } from '../../postgres/migrate.ts'
 import type { CopiedSequence, CopiedTable } from '../../postgres/tables.ts'
@@ -24,12 +24,12 @@ export interface Manifest {
   /** The release that made it. */
   posthorn: string
   postgres: string
-  /** The moment that all of it shows. */
+  /** The time of the snapshot. */
   takenAt: string
   finishedAt: string
   migrations: AppliedMigration[]
   tables: TableFile[]
-  /** Tables that are not in it, and why. */
+  /** Tables that the backup does not contain, and why. */
   leftOut: Record<string, string>
   sequences: CopiedSequence[]
   blobs: { count: number; totalBytes: number; list: CheckedFile; missing: string[] }
@@ -40,19 +40,19 @@ export interface Manifest {
 export const format = 'posthorn-backup'
 export const formatVersion = 1
 
-/** With a checksum of itself as its last field. */
+/** The text of the manifest, with its own checksum as the last field. */
 export function formatManifest(manifest: Manifest): string {
   const checksum = createHash('sha256').update(JSON.stringify(manifest)).digest('hex')
   return `${JSON.stringify({ ...manifest, checksum }, null, 2)}\n`
 }
 
-/** Null where the text is not, byte for byte, what `formatManifest` made. */
+/** Null unless the text is byte for byte the output of `formatManifest`. */
 export function parseManifest(text: string): Manifest | null {
   try {
     const { checksum: _, ...manifest } = JSON.parse(text)
     return formatManifest(manifest) === text ? manifest : null
   } catch {
-    // No JSON any more: damaged as well.
+    // Invalid JSON is damage too.
     return null
   }
 }

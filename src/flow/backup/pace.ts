@@ -1,4 +1,4 @@
-// Says how far long work has come, every few seconds and in words for people.
+// Reports the progress of long work every few seconds, in words for people.
 const everyMs = 3_000
 
 export class Pace {
@@ -9,7 +9,7 @@ export class Pace {
     this.#progress = progress
   }
 
-  /** Says the line, unless something was said a moment ago. */
+  /** Reports the line, unless another was reported within `everyMs`. */
   say(line: () => string): void {
     const nowMs = performance.now()
     if (nowMs - this.#spokenMs < everyMs) return
@@ -17,7 +17,7 @@ export class Pace {
     this.#progress(line())
   }
 
-  /** Hands `pieces` on and says how much of them there was. */
+  /** Passes `pieces` on and reports how many bytes there were. */
   async *through(pieces: AsyncIterable<Buffer>, line: (amount: string) => string): AsyncGenerator<Buffer> {
     let bytes = 0
     for await (const piece of pieces) {

@@ -1,17 +1,17 @@
-// Lets a restored copy take the place of the original: from the next start on, mail and calls of webhooks go out of it.
+// Lets a restored copy replace the original: after the next start it sends mail and calls webhooks.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { Db } from '../../postgres/db.ts'
 import { findRestoration, type RestorationRow, releaseRestoration } from '../../store/restorations.ts'
 import { operator, recordDeed } from '../audit.ts'
 
-/** The restoration that is still held; null where nothing is. */
+/** The restoration that is still on hold, or null. */
 export async function findHold(db: Db): Promise<RestorationRow | null> {
   const found = await findRestoration(db)
   return found?.releasedAt === null ? found : null
 }
 
-/** Nodes that run go on holding until they are started again. */
+/** Running nodes stay on hold until they are restarted. */
 export async function releaseCopy({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
   const at = clock.now()
   const isReleased = await db.transaction(async (tx) => {

@@ -1,4 +1,4 @@
-// Restores a backup into an empty data folder and an empty database: whole or nothing, and held until it is released.
+// Restores a backup into an empty data folder and an empty database: completely or not at all, and on hold until released.
 import { mkdir, readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream'
@@ -46,20 +46,20 @@ export interface RestoreDeps {
   blobs: Blobs
   log: Log
   progress(line: string): void
-  /** Opens the database; where it is our own, makes it. */
+  /** Opens the database. Creates it first if it is our own. */
   openDatabase(): Promise<{ db: Db; release(): Promise<void> }>
 }
 
 export interface RestoreInput {
   folder: string
-  /** Asked only where the key of the backup is needed. */
+  /** Called only if the backup's key is needed. */
   askPassphrase(): Promise<string>
 }
 
 /**
- * Restores all of the backup, reading each file against its checksum, and refuses to touch what is there already. Blobs and
- * key come first and the tables last, in one transaction: without its end there is no database. One that was broken off
- * starts no service, and goes on when it is run again.
+ * Restores the whole backup and checks every file's checksum. Refuses to overwrite existing data. Blobs and key come first.
+ * The tables come last, in one transaction: before its commit there is no database. After an interruption no service starts,
+ * and the same restore resumes when run again.
  */
 export async function restoreBackup(
   deps: RestoreDeps,
@@ -73,7 +73,7 @@ export async function restoreBackup(
   await leaveMark(deps.dataDir, manifest.id)
   const { db, release } = await deps.openDatabase()
   try {
-    // All of it is there where only the end of the restore was missing.
+    // Everything is there if only the last steps of the restore were missing.
     if (mark === null || !(await isLoaded(db, manifest))) {
       await requireEmpty(db).catch(async (refusal) => {
         if (mark === null) await removeMark(deps.dataDir)
@@ -98,7 +98,7 @@ async function requireManifest(folder: string): Promise<Manifest> {
   return read.manifest
 }
 
-/** A backup of an older release is brought up to date; one of a newer release has what this one does not know. */
+/** Accepts backups of older releases, which are migrated. Refuses those of newer releases, whose schema is unknown here. */
 function requireKnown({ migrations, posthorn }: Manifest): void {
   try {
     listPending(migrations)
@@ -108,7 +108,7 @@ function requireKnown({ migrations, posthorn }: Manifest): void {
   }
 }
 
-/** The key alone may be there, for a backup without it. */
+/** Only the key may exist already, for a backup without it. */
 const mayBeThere = new Set(['lost+found', 'folder-id'])
 
 async function requireEmptyFolders(
@@ -123,7 +123,7 @@ async function requireEmptyFolders(
       throw error
     })
     const own = found.filter((name) => !mayBeThere.has(name) && join(folder, name) !== secretKeyFile)
-    // An empty folder for blobs within the other is looked into as such.
+    // If the blob folder is inside the data folder, it is checked as a folder of its own.
     const filled = own.filter((name) => join(folder, name) !== blobFolder)
     if (filled.length > 0)
       throw refused(
@@ -134,13 +134,13 @@ async function requireEmptyFolders(
 }
 
 interface Key {
-  /** One, but for a backup that was made while the key was being changed. */
+  /** One key, or several if the backup was made while the key was being changed. */
   keys: readonly Buffer[]
-  /** Whether it was there already. */
+  /** Whether the key file existed already. */
   isStored: boolean
 }
 
-/** The key that is there, or else that of the backup. */
+/** The existing key, or else that of the backup. */
 async function findKey(
   { secretKeyFile }: RestoreDeps,
   { folder, manifest, askPassphrase }: RestoreInput & { manifest: Manifest },
@@ -165,7 +165,7 @@ async function storeKey(file: string, { keys, isStored }: Key): Promise<void> {
   await syncFolder(dirname(file))
 }
 
-/** Whether all of this backup stands in the database already. */
+/** Whether the database already contains this whole backup. */
 async function isLoaded(db: Db, { id }: Manifest): Promise<boolean> {
   return (await hasSchema(db)) && (await findRestoration(db))?.backupId === id
 }
@@ -186,7 +186,7 @@ async function restoreBlobs(
     blobs.put(record.key, readNamed(folder, blobFile(record.key), record))
   await mkdir(blobFolder, { recursive: true, mode: 0o700 })
   const path = join(folder, names.blobList)
-  // Of a damaged list no line can be believed.
+  // No line of a damaged list can be trusted.
   if ((await checkFile(path))?.sha256 !== list.sha256) throw damaged(names.blobList)
   for await (const group of inGroups(readRecords(readFileBytes(path)), atOnce)) {
     for (const { key } of group) if (!isUuid.test(key)) throw damaged(names.blobList)
@@ -208,7 +208,7 @@ async function* readNamed(folder: string, name: string, expected: CheckedFile): 
   }
 }
 
-/** In one transaction: the tables as they were, what later releases did to them, and that nothing leaves this copy. */
+/** Restores the tables, applies later migrations and marks the copy as on hold, in one transaction. */
 async function restoreTables(
   deps: RestoreDeps & { db: Db },
   folder: string,
@@ -248,12 +248,12 @@ async function restoreTable(
     readNamed(folder, name, table),
     (read) => `table ${table.name}: ${read} of ${formatBytes(table.sizeBytes)}`,
   )
-  // Its errors come to who reads the end of it.
+  // The consumer of `rows` receives its errors.
   const rows = pipeline(packed, createZstdDecompress(), () => {})
   try {
     if ((await copyIn(client, copyText(table, 'from stdin'), rows)) !== table.rows) throw damaged(name)
   } catch (error) {
-    // What is damaged may be found so by whoever unpacks it, or by PostgreSQL, before the last byte is read.
+    // Decompression or PostgreSQL may notice damage before the last byte is read.
     const found = await checkFile(join(folder, name))
     throw found?.sha256 === table.sha256 ? error : damaged(name)
   }

@@ -1,4 +1,4 @@
-// A mark in the data folder while a restore is under way: what it leaves behind must not start as a service.
+// A mark in the data folder during a restore, so that a partial restore cannot start as a service.
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StartRefused } from '../../base/errors.ts'
@@ -7,7 +7,7 @@ import { writeFlushed } from './backup-folder.ts'
 
 const fileOf = (dataDir: string) => join(dataDir, 'restore-unfinished')
 
-/** The id of the backup whose restore was begun and not ended; null where there is none. */
+/** The id of the backup whose restore is unfinished. Null if there is none. */
 export async function findMark(dataDir: string): Promise<string | null> {
   const text = await readFile(fileOf(dataDir), 'utf8').catch((error) => {
     if (error.code === 'ENOENT') return null
@@ -27,7 +27,7 @@ export async function removeMark(dataDir: string): Promise<void> {
   await syncFolder(dataDir)
 }
 
-/** Refuses a data folder that is half of a backup. */
+/** Refuses a data folder with an unfinished restore. */
 export async function requireNoMark(dataDir: string): Promise<void> {
   if ((await findMark(dataDir)) === null) return
   throw new StartRefused(

@@ -1,4 +1,4 @@
-// The secret key, and former ones while it is being changed, as a backup holds them: sealed by a passphrase (argon2id, AES-256-GCM).
+// The secret key in a backup, with former keys during a change, sealed by a passphrase (argon2id, AES-256-GCM).
 import { argon2, createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import { StartRefused } from '../../base/errors.ts'
@@ -20,7 +20,7 @@ interface Sealed {
   sealed: string
 }
 
-/** The text of the file; it can be opened as part of the backup `id` alone. */
+/** The text of the key file. It can only be opened as part of the backup `id`. */
 export async function sealKeys(keys: readonly Buffer[], passphrase: string, id: string): Promise<string> {
   const [salt, nonce] = [randomBytes(16), randomBytes(12)]
   const cipher = createCipheriv('aes-256-gcm', await deriveKey(passphrase, salt), nonce).setAAD(contextOf(id))
@@ -35,7 +35,7 @@ export async function sealKeys(keys: readonly Buffer[], passphrase: string, id: 
   return `${JSON.stringify(text, null, 2)}\n`
 }
 
-/** The keys; refused where the passphrase is another one. */
+/** The keys. Refuses a wrong passphrase. */
 export async function openKeys(text: string, passphrase: string, id: string): Promise<Buffer[]> {
   const file: Sealed = JSON.parse(text)
   if (file.derivation !== 'argon2id' || file.memory !== cost.memory || file.passes !== cost.passes)
@@ -54,14 +54,14 @@ export async function openKeys(text: string, passphrase: string, id: string): Pr
       keys.subarray(i * keyBytes, (i + 1) * keyBytes),
     )
   } catch {
-    // The tag does not fit: GCM says no more than that.
+    // The tag does not match. GCM gives no further reason.
     const mend = 'give the one that the backup was made with'
     throw new StartRefused('backup', 'the passphrase is not that of this backup', mend)
   }
 }
 
 async function deriveKey(passphrase: string, nonce: Buffer): Promise<Buffer> {
-  // One form, whichever keyboard it was typed on.
+  // One normal form, whatever the keyboard.
   const message = passphrase.normalize('NFKC')
   return await derive('argon2id', { message, nonce, ...cost, tagLength: 32 })
 }

@@ -1,4 +1,4 @@
-// Makes a backup while mail flows: one snapshot of all tables, the blobs that it names, and the secret key, sealed.
+// Makes a backup while mail flows: one snapshot of all tables, its blobs, and the sealed secret key.
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createZstdCompress } from 'node:zlib'
@@ -29,21 +29,21 @@ import { sealKeys } from './sealed-key.ts'
 export interface BackupDeps {
   db: Db
   blobs: Blobs
-  /** Told of long work, in words for people. */
+  /** Receives the progress of long work, in words for people. */
   progress(line: string): void
 }
 
 export interface BackupInput {
   folder: string
-  /** The release that makes it. */
+  /** The release that makes the backup. */
   version: string
   /** Null: the key is kept elsewhere. */
   key: { keys: readonly Buffer[]; passphrase: string } | null
 }
 
 /**
- * Makes a backup in the folder; what was committed before this was called is in it. From its lock to its end no blob is
- * deleted, so that every one that the snapshot names is there. The manifest comes last: without it there is no backup.
+ * Makes a backup in the folder. It contains everything committed before this call. While its lock is held, no blob is
+ * deleted, so every blob that the snapshot names exists. The manifest comes last: without it there is no backup.
  */
 export async function takeBackup(deps: BackupDeps, input: BackupInput): Promise<Manifest> {
   const { folder, version } = input
@@ -101,11 +101,11 @@ interface Snapshot {
   sequences: CopiedSequence[]
 }
 
-/** All tables as they stood at one moment, and the keys of the blobs that they name then. */
+/** All tables at one moment, and the keys of the blobs that they name. */
 async function copySnapshot({ db, progress }: BackupDeps, folder: string): Promise<Snapshot> {
   const tables = await listTables(db)
   return await db.longTransaction('begin isolation level repeatable read read only', async (tx, client) => {
-    // The snapshot is that of the first question, so the locks come before: none of these tables changes its form.
+    // The first query takes the snapshot. The locks come before it, so that the tables' structure cannot change.
     await client.query(lockText(tables))
     const [now] = await tx.query<{ at: Date; postgres: string }>(
       `select clock_timestamp() as at, current_setting('server_version') as postgres`,

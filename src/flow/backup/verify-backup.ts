@@ -1,4 +1,4 @@
-// Looks through a finished backup: every file against its checksum, and the key against a passphrase.
+// Verifies a finished backup: every file's checksum, and whether a passphrase opens the key.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { blobFile, names, readManifest, tableFile } from './backup-folder.ts'
@@ -10,14 +10,14 @@ import { openKeys } from './sealed-key.ts'
 
 export interface Verified {
   status: 'ok' | 'damaged' | 'unfinished'
-  /** Null where there is none to be read. */
+  /** Null if it cannot be read. */
   manifest: Manifest | null
-  /** What is wrong, up to a hundred lines. */
+  /** The faults, up to a hundred lines. */
   faults: string[]
 }
 
 interface Options {
-  /** Null: whether the key can be opened is left open. */
+  /** Null: does not check whether the key can be opened. */
   passphrase: string | null
   progress(line: string): void
 }
@@ -25,7 +25,7 @@ interface Options {
 const maxFaults = 100
 const atOnce = 4
 
-/** Reads all of it. What is wrong is the answer and no error, but for a passphrase that is not the one. */
+/** Reads the whole backup. Returns faults instead of throwing them, except for a wrong passphrase. */
 export async function verifyBackup(folder: string, { passphrase, progress }: Options): Promise<Verified> {
   const read = await readManifest(folder)
   if ('fault' in read)
@@ -43,7 +43,7 @@ export async function verifyBackup(folder: string, { passphrase, progress }: Opt
   }
   if (manifest.key) await check(names.key, manifest.key)
   await check(names.blobList, manifest.blobs.list)
-  // Of a damaged list no line can be believed.
+  // No line of a damaged list can be trusted.
   if (!faults.some((fault) => fault.startsWith(names.blobList))) await checkBlobs(folder, { check, progress })
   if (faults.length === 0 && manifest.key && passphrase !== null)
     await openKeys(await readFile(join(folder, names.key), 'utf8'), passphrase, manifest.id)

@@ -1,4 +1,4 @@
-// Keeps a certificate from an authority in the store: orders it, renews it, and leaves names out that cannot be validated.
+// Keeps a certificate from an authority in the store: orders and renews it, and omits names that cannot be validated.
 import { generateKeyPair, X509Certificate } from 'node:crypto'
 import { promisify } from 'node:util'
 import { type Ordered, orderCertificate } from '../../acme/order-certificate.ts'
@@ -28,25 +28,25 @@ export interface CertificateOrdersDeps {
   clock: Clock
   log: Log
   secretBox: SecretBox
-  /** The URL of the authority's directory, and whom it may write to. */
+  /** The URL of the authority's directory, and the address for its mail. */
   authority: { directory: string; email: string }
   names: Pick<WantedNames, 'list'>
-  /** There is another certificate. */
+  /** Called when there is a new certificate. */
   wake(): void
   stop: AbortSignal
 }
 
-/** Past the longest that an order takes. */
+/** Longer than any order takes. */
 const challengeMs = 3_600_000
 const orderMs = 10 * 60_000
 
-/** Orders what is due; nodes may do so together, and one of them orders. */
+/** Places due orders. If several nodes call this together, only one orders. */
 export async function orderDue(deps: CertificateOrdersDeps): Promise<void> {
   if (!(await findDue(deps))) return
   const lock = await lockOrders(deps.db)
   if (!lock) return
   try {
-    // Another node may have ordered it before the lock was ours.
+    // Another node may have ordered it before we got the lock.
     const due = await findDue(deps)
     if (due) await order(deps, due)
   } finally {
@@ -70,7 +70,7 @@ async function findDue(deps: CertificateOrdersDeps): Promise<Due | null> {
   return names && { account, names, own: wanted.own }
 }
 
-/** The account's key is stored before the authority hears of it: whoever is killed in between goes on with the same account. */
+/** Stores the account's key before the authority sees it. So a node that takes over after a crash uses the same account. */
 async function openAccount({
   db,
   clock,
@@ -120,7 +120,8 @@ async function record(
   const { directory, failures, retryAt } = account
   const now = clock.now()
   if (ordered.status === 'failed') {
-    // Who has more names refused than one order leaves out keeps the names of others out no longer than that.
+    // Records refused names even after a failed order. Otherwise a customer with more refused names than one order omits
+    // could keep other customers' names out for good.
     const lost = ordered.refused.filter(({ name }) => !own.includes(name))
     const refusals = followRefusals(
       account.refusals,
@@ -147,7 +148,7 @@ async function record(
   wake()
 }
 
-/** As it is to be stored, with the names and the end that the certificate itself says. */
+/** The row to store, with the names and the expiry from the certificate itself. */
 function storedOf(
   { secretBox, clock }: CertificateOrdersDeps,
   { chain, key }: { chain: string; key: string },

@@ -1,4 +1,4 @@
-// When a certificate is ordered, for which names, and how often in a day at the most.
+// When a certificate is ordered, for which names, and how often in a day at most.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { NameRefusal } from '../../store/domains/certificates.ts'

@@ -1,4 +1,4 @@
-// What an operator does about the certificate from an authority: has it revoked, or has what was refused tried again at once.
+// Operators' actions on a certificate: revoke it, or retry refused orders and names at once.
 import { revokeCertificate } from '../../acme/revoke-certificate.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
@@ -12,7 +12,7 @@ import {
 } from '../../store/domains/certificates.ts'
 import { openAccountKey } from '../secrets/certificate-secret.ts'
 
-/** Has the certificate revoked and takes it away; nodes then order another, with a new key. Returns what it was. */
+/** Revokes and deletes the certificate. Nodes then order another one with a new key. Returns the revoked certificate. */
 export async function revokeStored(
   { db, secretBox }: { db: Db; secretBox: SecretBox },
   directory: string,
@@ -27,7 +27,7 @@ export async function revokeStored(
   return certificate
 }
 
-/** Lets the next order be made at once, and for all names, whatever failed before. */
+/** Allows the next order at once, for all names, whatever failed before. */
 export async function retryOrders({ db }: { db: Db }, directory: string): Promise<void> {
   await requireAccount(db, directory)
   await clearOrders(db.writer, directory)

@@ -1,4 +1,4 @@
-// Which names the certificate is for: the mail host, the API's host, and those hosts of MTA-STS policies that lead here.
+// The names for the certificate: the mail host, the API's host, and hosts of MTA-STS policies that resolve to us.
 import type { Clock } from '../../base/clock.ts'
 import { KnownFor } from '../../base/known-for.ts'
 import { fitsDns } from '../../dns/domain-records.ts'
@@ -17,7 +17,7 @@ export interface WantedNamesDeps {
   managedDomain: string
 }
 
-/** Let's Encrypt takes 100. */
+/** Let's Encrypt allows 100. */
 const maxNames = 90
 const maxDomains = 1_000
 const lookupMs = 10 * 60_000
@@ -25,7 +25,7 @@ const lookupsAtOnce = 16
 
 export class WantedNames {
   readonly #deps: WantedNamesDeps
-  /** The addresses of a host; nothing under a name for which DNS had no answer now. */
+  /** The addresses of a host. Hosts without a DNS answer are missing. */
   readonly #addresses: KnownFor<string, ReadonlySet<string>>
 
   constructor(deps: WantedNamesDeps) {
@@ -40,7 +40,7 @@ export class WantedNames {
     })
   }
 
-  /** At most 90; what DNS has no answer for now is wanted where `present` has it. */
+  /** At most 90 names. A host without a DNS answer now is wanted if `present` contains it. */
   async list(present: readonly string[]): Promise<Wanted> {
     const { db, ownHosts, managedDomain } = this.#deps
     const domains = [managedDomain, ...(await listReceivingDomains(db, maxDomains))]
@@ -70,7 +70,7 @@ export class WantedNames {
     return found
   }
 
-  /** Null where DNS had no answer now. */
+  /** Null if DNS gave no answer. */
   async #resolve(host: string): Promise<ReadonlySet<string> | null> {
     const { resolver } = this.#deps
     const answers = [await resolver.resolve('A', host), await resolver.resolve('AAAA', host)]

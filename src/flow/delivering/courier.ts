@@ -1,4 +1,4 @@
-// The delivery of mail over one destination's queue, as the owner of its lease does it.
+// Delivers the mail of one destination's queue for the owner of its lease.
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { classOf, meters } from '../../base/meters.ts'
@@ -25,22 +25,22 @@ export interface CourierDeps extends DeliveryDeps {
   results: DeliveryResults
 }
 
-/** A job that waited this long after its claim is asked about again before it goes out. */
+/** A job that waited this long since its claim is checked for a hold again before it is sent. */
 const heldAfterMs = 1_000
 
-/** How one job went, as `worker/route-worker.ts` describes it. */
+/** The result of one job, as `worker/route-worker.ts` describes it. */
 interface Carried {
   fault: RouteFault | null
   decided: boolean
   tried: boolean
 }
 
-/** The verbs of one route under one lease. */
+/** The operations on one route under one lease. */
 export class RouteCourier {
   readonly #deps: CourierDeps
   readonly #route: Lease
   readonly #mayFinish: () => boolean
-  /** The organization whose mail the route was taken over for; empty for our own routes. */
+  /** The organization whose mail caused us to acquire the route. Empty for our own routes. */
   readonly #asker: string
   readonly #rounds = new RoundRobin()
   readonly #recording = new Set<Promise<void>>()
@@ -119,7 +119,7 @@ export class RouteCourier {
     }
   }
 
-  /** If the database does not say, the job is given back as well. */
+  /** Whether the organization's mail is held. True if the database does not answer, so that the job is given back. */
   async #isHeld(job: DeliveryJob): Promise<boolean> {
     return await isHeld(this.#deps.db, this.organizationOf(job)).catch(() => true)
   }
@@ -153,7 +153,7 @@ export class RouteCourier {
     }
   }
 
-  /** What becomes of recipients whose message met a fault of ours. That the database went away is no attempt of theirs. */
+  /** Results for recipients whose message met a fault of ours. A lost database does not count as an attempt. */
   async #setAside(job: DeliveryJob, error: unknown): Promise<DeliveryResult[]> {
     const isLost = error instanceof DbFault && isOwnFault(error)
     const { submissionId: submission } = job.content
@@ -168,8 +168,8 @@ export class RouteCourier {
   }
 
   /**
-   * The route's fault, without the peer's words, which are for the log: within a transaction they may name whose mail it
-   * was, and the fault is shown to everyone whose mail waits for this destination.
+   * The route's fault, without the server's reply, which goes to the log. Within a transaction the reply may name whose mail
+   * it was. Everyone whose mail waits for this destination sees the fault.
    */
   #routeFault(
     { remote }: SmtpConnection,

@@ -1,4 +1,4 @@
-// Delivers one message to the recipients that share a next hop: composed and signed once, sent to each, every answer kept.
+// Delivers one message to recipients that share a next hop: composes and signs it once, then sends it to each.
 
 import { buffer as readBuffer } from 'node:stream/consumers'
 import { queueIdOf } from '../../base/ids.ts'
@@ -26,16 +26,13 @@ export interface DeliveryDeps extends JobDeps {
 }
 
 export interface DeliverOptions {
-  /** Asked before each message is finished: a lost lease breaks it off. */
+  /** Asked before each message is finished. A lost lease aborts the transaction. */
   mayFinish(): boolean
   /** Takes each recipient's result as soon as it is known. */
   record(result: DeliveryResult): void
 }
 
-/**
- * One transaction a recipient, each with its own return path, over one connection; returns what went wrong with the
- * connection, if anything.
- */
+/** Sends one transaction per recipient, each with its own return path. Returns the connection's fault, if any. */
 export async function deliver(
   deps: DeliveryDeps,
   connection: SmtpConnection,
@@ -63,7 +60,7 @@ function identityOf({ identities }: DeliveryDeps, { content, deliveries }: Deliv
   return identities.of(deliveries[0]!.organizationId, domain, content.origin)
 }
 
-/** Trace, signature and message: the same bytes at every attempt with the same keys, for all is made of what is stored. */
+/** Trace, signature and message. They have the same bytes at every attempt with the same keys, as all input is stored. */
 async function writeMessage(
   deps: DeliveryDeps,
   { content }: DeliveryJob,
@@ -91,7 +88,7 @@ async function writeMessage(
   return Buffer.concat([Buffer.from(received), signature, composed])
 }
 
-/** Outbound attachments stand one after the other in the message's raw row. */
+/** The raw row of an outbound message holds its attachments one after the other. */
 async function readAttachments(
   { db, blobs }: DeliveryDeps,
   content: OutboundContent,
@@ -121,7 +118,7 @@ async function readAttached(
   return raw.bytes ?? (await readBuffer(blobs.read(raw.blob!)))
 }
 
-// A shared return path would let each recipient speak for the others: whoever has got a copy could bounce them.
+// A shared return path would let each recipient speak for the others: anyone who has a copy could bounce them.
 function envelopesOf(
   { secretBox }: DeliveryDeps,
   { content, deliveries }: DeliveryJob,

@@ -1,4 +1,4 @@
-// Jobs: the deliveries of one message that share a next hop, claimed together and read for sending.
+// Jobs: the deliveries of one message that share a next hop, claimed together and loaded for sending.
 import type { Clock } from '../../base/clock.ts'
 import type { SubmissionId } from '../../base/ids.ts'
 import type { RecentlyUsed } from '../../base/recently-used.ts'
@@ -16,7 +16,7 @@ import {
 export interface JobDeps {
   db: Db
   clock: Clock
-  /** Accepted here and not claimed yet, by the submission's id; what is not there is read back. */
+  /** Contents accepted on this node and not claimed yet, by submission id. Any other content is read from the database. */
   atHand?: RecentlyUsed<OutboundContent> | undefined
 }
 
@@ -40,9 +40,8 @@ interface Lease {
 }
 
 /**
- * Claims up to `wanted` due deliveries of the route and puts those of one message together. What was suppressed after it
- * had been accepted ends here; where that fails, or what is sent cannot be read, all that was claimed is given back: nothing
- * was tried.
+ * Claims up to `wanted` due deliveries of the route and groups them by message. Ends deliveries that were suppressed after
+ * acceptance. If that fails, or the content cannot be read, gives back every claim: nothing was tried.
  */
 export async function claimJobs(
   deps: JobDeps,
@@ -70,7 +69,7 @@ export async function claimJobs(
   }
 }
 
-/** Each is at hand for its first claim, which most often is its only one. */
+/** Takes each content from memory at its first claim, which most often is the only one. */
 async function findContents(
   { db, atHand }: JobDeps,
   ids: SubmissionId[],

@@ -1,4 +1,4 @@
-// Records how deliveries went: in groups, again and again until it is stored, and into the log.
+// Records the results of deliveries: in batches, with retries until they are stored, and in the log.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Batch } from '../../base/batch.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -14,16 +14,16 @@ export interface ResultsDeps {
   db: Db
   clock: Clock
   log: Log
-  /** Called when results, which customers are told of, have been recorded. */
+  /** Called when results that customers are notified of have been recorded. */
   wake(): void
 }
 
 /** A result is retried for this long. A message whose result is given up is sent again. */
 const recordForMs = 120_000
-/** The connection goes on meanwhile. Measured: 89 us of PostgreSQL's CPU a result in batches of 30, 142 in batches of 8. */
+/** Connections continue meanwhile. Measured: 89 us of PostgreSQL's CPU a result in batches of 30, 142 us in batches of 8. */
 const minIntervalMs = 25
 
-/** The results of a node's deliveries, for all its routes together. */
+/** The results of a node's deliveries, for all its routes. */
 export class DeliveryResults {
   readonly #deps: ResultsDeps
   readonly #batch: Batch<DeliveryResult, boolean | DbFault>
@@ -39,7 +39,7 @@ export class DeliveryResults {
     })
   }
 
-  /** Tries until it is recorded: the epoch makes a late result harmless, and a forgotten one is a message sent twice. */
+  /** Retries until it is recorded. The epoch makes a late result harmless, but a lost one means a message sent twice. */
   async record(result: DeliveryResult): Promise<void> {
     const { log } = this.#deps
     const { submissionId, position, route, status } = result
@@ -64,7 +64,7 @@ export class DeliveryResults {
     log.error({ submissionId, position, status }, 'a result was given up; the message will be sent again')
   }
 
-  /** The database takes no results, or went away while a message was delivered: the log says so once. */
+  /** Logs an outage once: the database accepts no results, or went away during a delivery. */
   fail(error: unknown): void {
     this.#outage.fail(error)
   }
@@ -93,7 +93,7 @@ export class DeliveryResults {
   }
 }
 
-/** The result without anything that a peer has said: where its words cannot be stored, what became of the message can. */
+/** The result without the peer's words. If those cannot be stored, the fate of the message still can. */
 function withoutWords(result: DeliveryResult): DeliveryResult {
   const said = { remote: null, enhancedStatus: null, conversation: null }
   return { ...result, response: null, outcome: result.outcome && { ...result.outcome, ...said } }

@@ -1,4 +1,4 @@
-// Ends deliveries that wait: given up after their lifetime, cancelled by an operator.
+// Ends waiting deliveries: those past their lifetime, and those that an operator cancels.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { firstUuidAt, type OrganizationId } from '../../base/ids.ts'
@@ -22,7 +22,7 @@ type Deps = { db: Db; clock: Clock }
 const chunk = 500
 const cancelled = { failureCode: 'cancelled', eventType: 'cancelled', classification: null } as const
 
-/** Fails deliveries whose lifetime is over, whatever their route's state; returns how many. */
+/** Fails deliveries past their lifetime, whatever their route's state. Returns how many. */
 export async function expireDeliveries({ db, clock }: Deps): Promise<number> {
   const at = clock.now()
   const expired = await findExpired(db, at, chunk)
@@ -34,7 +34,7 @@ export async function expireDeliveries({ db, clock }: Deps): Promise<number> {
   )
 }
 
-/** Fails everything that waits for a destination that has said for good that it takes no mail. */
+/** Fails all mail that waits for a destination that permanently takes no mail. */
 export async function failRoute(
   { db, clock }: Deps,
   route: string,
@@ -43,7 +43,7 @@ export async function failRoute(
   await endRoute({ db, clock }, route, { failureCode, eventType: 'failed', classification: 'dns' })
 }
 
-/** Cancels everything that waits in the queue; returns how much. */
+/** Cancels all waiting mail of the queue. Returns how many deliveries ended. */
 export async function cancelQueue(deps: Deps, route: string, actor = operator): Promise<number> {
   const { waiting } = await requireQueue(deps, route)
   await recordCancelling(deps, null, actor, { subject: route, detail: { waiting } })
@@ -51,8 +51,8 @@ export async function cancelQueue(deps: Deps, route: string, actor = operator): 
 }
 
 /**
- * Cancels everything that the organization has waiting, whatever its state, a part at a time; returns how much. What it
- * sends meanwhile is left alone.
+ * Cancels all waiting mail of the organization, in whatever state, in chunks. Returns how many deliveries ended. Mail that
+ * is sent meanwhile is left alone.
  */
 export async function cancelOrganization({ db, clock }: Deps, id: string, actor = operator): Promise<number> {
   const organization = await findOrganization(db, id)
@@ -63,7 +63,7 @@ export async function cancelOrganization({ db, clock }: Deps, id: string, actor 
   return await endAll({ db, clock }, find, cancelled)
 }
 
-/** Before it begins, for it goes on commit by commit and may be broken off. */
+/** Recorded before the cancelling begins, as that commits chunk by chunk and may be interrupted. */
 async function recordCancelling(
   { db, clock }: Deps,
   organizationId: OrganizationId | null,
@@ -80,7 +80,7 @@ async function endRoute(deps: Deps, route: string, end: DeliveryEnd): Promise<nu
   return await endAll(deps, () => findWaitingOfRoute(deps.db, route, chunk), end)
 }
 
-/** A part at a time, each with a commit of its own, until nothing is found. */
+/** Ends chunks, each in its own commit, until `find` returns nothing. */
 async function endAll(
   { db, clock }: Deps,
   find: () => Promise<DeliveryKey[]>,
@@ -94,7 +94,7 @@ async function endAll(
   }
 }
 
-/** A paused queue takes no new work onto the wire; what is there ends. It may be paused ahead of its first mail. */
+/** A paused queue starts no new transactions. Running ones finish. A queue may be paused before its first mail. */
 export async function pauseQueue(
   { db, clock }: Deps,
   route: string,
@@ -120,7 +120,7 @@ async function pause(tx: Tx, route: string, at: Date): Promise<void> {
   await pauseRoute(tx, route, at)
 }
 
-/** Makes everything that waits due at once, whatever its back-off; returns how much was moved. */
+/** Makes all waiting mail due at once, whatever its back-off. Returns how many deliveries were moved. */
 export async function flushQueue({ db, clock }: Deps, route: string, actor = operator): Promise<number> {
   const at = clock.now()
   const moved = await db.transaction(async (tx) => {

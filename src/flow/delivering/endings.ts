@@ -1,4 +1,4 @@
-// How an attempt ends for its recipients: their state, when they are due again, and what is told of it.
+// How an attempt ends for its recipients: their state, when they are due again, and the event that reports it.
 import { backoffMs } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
 import { classify } from '../../mail/bounce/reply-code.ts'
@@ -17,7 +17,7 @@ interface EndingDeps {
 
 export interface Attempt {
   beganAt: Date
-  /** The same moment on the monotonic clock. */
+  /** The same time on the monotonic clock. */
   beganMs: number
   remote: Outcome['remote']
   said: readonly Step[]
@@ -37,10 +37,10 @@ function failed(failureCode: string) {
   return { status: 'failed', dueAt: null, failureCode } as const
 }
 
-/** In an outcome for which no server was contacted. */
+/** Outcome fields when no server was contacted. */
 const unspoken = { attempt: null, remote: null, enhancedStatus: null, beganAt: null, conversation: null }
 
-/** The result for one recipient, by the answer of a server or for want of one. */
+/** The result for one recipient, from the server's answer or the lack of one. */
 export function resultOf(
   { clock, retryScheduleMs }: EndingDeps,
   job: DeliveryJob,
@@ -62,7 +62,7 @@ export function resultOf(
   }
   const later = deferred(nextAttempt(retryScheduleOf(job.route, retryScheduleMs), delivery, at))
   if (result.outcome === 'unknown') {
-    // Lost between the end of the message and its reply: it may have been taken, and is tried again all the same.
+    // The connection was lost between the end of the message and its reply. It may have been accepted, but is retried.
     const outcome = { ...tried, type: 'deferred', enhancedStatus: null, classification: 'network' }
     return { ...key, ...later, response: null, outcome }
   }
@@ -87,8 +87,8 @@ export function resultOf(
 }
 
 /**
- * Mail that may not go out waits, as after a refusal for a while, if its domain is not proved for sending at the moment. If
- * its domain was deleted, it is cancelled, as the mail that waited then was.
+ * Mail whose domain is not proved for sending at the moment waits, as after a temporary refusal. Mail whose domain was
+ * deleted is cancelled, like the mail that waited at the deletion.
  */
 export function withhold(
   { clock, retryScheduleMs }: EndingDeps,
@@ -112,8 +112,8 @@ const maxOwnFaults = 5
 const notWritten = 'this service could not write the message, by a fault of its own'
 
 /**
- * The message could not even be written, by a fault of ours: it waits by the schedule, and has failed after a few such
- * attempts. One whose `cause` passes is none of these.
+ * A fault of ours kept the message from being written. It waits by the schedule and fails after `maxOwnFaults` such
+ * attempts. A fault with the cause `passing` does not count as one of them.
  */
 export function unwritten(
   { clock, retryScheduleMs }: EndingDeps,
@@ -133,12 +133,12 @@ export function unwritten(
   })
 }
 
-/** When the engine has taken the delivery, where that was the first time. */
+/** The time at which the engine took the delivery. Null after the first attempt. */
 function firstTaken({ attempts, queuedAt }: ClaimedDelivery): Date | null {
   return attempts > 1 ? null : queuedAt
 }
 
-/** By the schedule, but never past the end of the lifetime, when it is given up. */
+/** The next attempt by the schedule, but never past the end of the lifetime, when the delivery is given up. */
 function nextAttempt(
   scheduleMs: readonly number[],
   { attempts, expiresAt }: ClaimedDelivery,

@@ -1,4 +1,4 @@
-// Where a destination queue's mail goes next, and a connection to there, ready to send.
+// Finds the next hop of a destination queue and opens a connection to it, ready to send.
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { HopAsking, HopFinder } from '../../dns/mx.ts'
@@ -25,20 +25,20 @@ export interface NextHopDeps {
   mode: DeliveryMode
   relay: RelayTarget | null
   mxPort: number
-  /** From where mail leaves for others; what goes to our own nodes is not bound to it. */
+  /** The source addresses of mail to other servers. Connections to our own nodes are not bound to them. */
   outbound: OutboundAddresses
   ehloName: string
-  /** The name that proves to our own mail server who speaks. */
+  /** The name that identifies us to our own mail server. */
   ownEhloName(): string
-  /** How long a host is waited for; the client's own times unless given. */
+  /** How long to wait for a host. Default: the client's own timeouts. */
   timeouts?: NonNullable<ConnectOptions['timeouts']>
-  /** How long all hosts of a route are waited for together; two minutes unless given. */
+  /** How long to wait for all hosts of a route together. Default: two minutes. */
   deadlineMs?: number
-  /** Where nodes of ours take mail for our own domains, or for capture, in the order to try: `ip:port`. */
+  /** Addresses of our nodes that take mail for our own domains, or for capture, in the order to try: `ip:port`. */
   listAddresses(kind: 'smtp' | 'capture'): Promise<string[]>
 }
 
-/** `fault`: the way there is blocked for now. `refusal`: the destination takes no mail, and says so for good. */
+/** `fault`: the destination cannot be reached for now. `refusal`: the destination permanently takes no mail. */
 export type Opened =
   | { connection: SmtpConnection }
   | { fault: RouteFault }
@@ -50,9 +50,9 @@ type Target = Pick<
 > & { ehloName?: string }
 
 /**
- * How long a node of ours is waited for. Its process greets by itself, within 5 s unless it hangs, and the next node is tried.
- * Behind RCPT and the message is the database, whose locks are waited for up to 15 s: given up sooner, a message that the
- * node takes after all would arrive twice.
+ * Timeouts for our own nodes. A node's process greets within 5 s unless it hangs, and then the next node is tried. RCPT and
+ * the message wait for the database, whose locks may take up to 15 s. With less patience, a message that the node accepts
+ * after all would arrive twice.
  */
 const ownTimeouts: ConnectOptions['timeouts'] = {
   connectMs: 5_000,
@@ -65,12 +65,12 @@ const ownTimeouts: ConnectOptions['timeouts'] = {
   dataFinalMs: 20_000,
 }
 
-// RFC 5321 5.1: the addresses tried may be limited. Stops the destination that has a silent server behind each of many.
+// RFC 5321 5.1: the addresses tried may be limited. Stops a destination with many addresses and silent servers.
 const maxAddresses = 5
-/** For all of them together. Stops those that answer each step just in time. */
+/** For all addresses together. Defends against servers that answer each step just in time. */
 const deadlineMs = 120_000
 
-/** Tries the route's hosts in their order until one is ready to take mail. Never rejects for what the world does. */
+/** Tries the route's hosts in order until one is ready to take mail. Never rejects for faults of DNS, network or servers. */
 export async function openRoute(
   deps: NextHopDeps,
   route: string,
@@ -130,7 +130,7 @@ async function findTargets(
   asking: HopAsking,
 ): Promise<Target[] | Exclude<Opened, { connection: SmtpConnection }>> {
   if (route === specialRoutes.local) return await ownTargets(deps, 'smtp')
-  // A queue left over from another delivery mode must not send: its mail moves to the right one.
+  // A queue left over from another delivery mode must not send: its mail is moved to the right queue.
   const isOurs = deps.mode === 'direct' ? !route.startsWith('@') : route === specialRoutes[deps.mode]
   if (!isOurs)
     return { fault: faultOf('network', `this queue belongs to another delivery mode than ${deps.mode}`) }
@@ -149,7 +149,7 @@ async function findTargets(
     case 'domain_not_found':
       return { refusal: hops.status }
     case 'no_address':
-      // RFC 3463 3.5: X.4.4, unable to route; names that lead nowhere will not do so by waiting.
+      // RFC 3463 3.5: X.4.4, unable to route. Waiting does not mend names without an address.
       return { refusal: 'domain_not_found' }
     case 'temporary':
       return { fault: faultOf('dns', hops.reason) }
@@ -174,7 +174,7 @@ async function ownTargets(
   })
 }
 
-/** What binds a connection to `address` to the address that mail leaves by. */
+/** Binds a connection to `address` to the source address for outbound mail. */
 function leavingBy({ outbound }: NextHopDeps, address: string): Pick<Target, 'localAddress'> {
   const localAddress = sourceFor(outbound, address)
   return localAddress === undefined ? {} : { localAddress }

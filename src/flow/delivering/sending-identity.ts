@@ -1,4 +1,4 @@
-// What mail from a domain is signed with and where its reports come back, decided at the moment of sending.
+// The DKIM keys and the return path host for mail from a domain, decided at the moment of sending.
 import type { KeyObject } from 'node:crypto'
 import { BoundedMap } from '../../base/bounded-map.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -25,13 +25,13 @@ interface Deps {
   log: Log
   secretBox: SecretBox
   domains: ProvedDomains
-  /** The deployment's own. */
+  /** The deployment's own domain. */
   managedDomain: string
 }
 
 const maxKnown = 10_000
 
-/** The identities of a node; a key is parsed once, and which ones sign is known for a second. */
+/** The identities that this node knows. Each key is parsed once. The list of active keys is cached for a second. */
 export class SendingIdentities {
   readonly #deps: Deps
   readonly #keys: KnownFor<DomainId, DkimKey[]>
@@ -57,7 +57,7 @@ export class SendingIdentities {
     })
   }
 
-  /** `unproved`: the organization may not send from the domain now. `gone`: it has no such domain any more. */
+  /** `unproved`: the organization may not send from the domain now. `gone`: the organization has no such domain any more. */
   async of(
     organizationId: OrganizationId,
     domain: string,
@@ -70,8 +70,8 @@ export class SendingIdentities {
     }
     const proved = await domains.findSending(organizationId, domain)
     if (!proved) {
-      // A domain with inboxes cannot be deleted. Without a claim this one is a managed domain that the deployment had
-      // before: nothing comes back to it, and our keys do not speak for it.
+      // A domain with inboxes cannot be deleted. Without a claim, it is a former managed domain of the deployment. Replies
+      // to it do not reach us, and our keys cannot sign for it.
       const isKept = origin === 'inbox' || (await findClaim(db, organizationId, domain))
       return isKept ? 'unproved' : 'gone'
     }
@@ -80,7 +80,7 @@ export class SendingIdentities {
     return !keys ? 'unproved' : { keys, returnPathHost: returnPathHostOf(domain) }
   }
 
-  /** The active ones that can be opened: one that cannot is its own domain's trouble alone. */
+  /** The active keys that can be opened. A key that cannot be opened affects its own domain only. */
   async #readKeys(ids: DomainId[]): Promise<Map<DomainId, DkimKey[]>> {
     const rows = await listDomainKeys(this.#deps.db, ids)
     const keys = rows.flatMap((row) =>
@@ -96,7 +96,7 @@ export class SendingIdentities {
     return new Map(keys.length > 0 ? [[domain, keys]] : [])
   }
 
-  /** The key, where it signs and can be opened. */
+  /** The key, if it is active and can be opened. */
   #parseActive(row: KeyInLifeRow, owner: string): DkimKey[] {
     const { domain, selector, algorithm, state } = row
     if (state !== 'active') return []
@@ -107,7 +107,7 @@ export class SendingIdentities {
     return privateKey ? [{ domain, selector, algorithm, privateKey }] : []
   }
 
-  /** Null where it was sealed with another key, or altered: told once, and the domain's mail waits for a key that opens. */
+  /** Null if it was sealed with another key, or altered. Logged once. The domain's mail waits for a key that opens. */
   #open(row: KeyInLifeRow): KeyObject | null {
     const { secretBox, log } = this.#deps
     try {

@@ -1,4 +1,4 @@
-// Counts evaluated mail for aggregate reports: in memory, and every few seconds in the database, so that no sender waits for it.
+// Counts evaluated mail for aggregate reports: in memory, then in the database every few seconds, so no sender waits.
 import type { Clock } from '../../base/clock.ts'
 import { wideNetworkOf } from '../../base/ip-address.ts'
 import type { DmarcNote } from '../../mailauth/dmarc/dmarc-note.ts'
@@ -6,11 +6,11 @@ import { registeredDomain } from '../../mailauth/dmarc/dns-name.ts'
 import type { Db } from '../../postgres/db.ts'
 import { type CountedKind, noteDmarc } from '../../store/domains/dmarc-reports.ts'
 
-/** In memory, between two flushes. */
+/** The maximum of kinds in memory between two flushes. */
 const maxHeld = 5_000
 /**
- * Of a day. Strangers choose the domains and the kinds of mail: who has one network, or names below one domain, leaves room
- * for others. This is all that bounds how much is sent: no organization's limits count reports.
+ * Limits per day. Strangers choose the domains and kinds of mail, so each network and registered domain has a share. Only
+ * these limits bound the volume, as no organization's limits count reports.
  */
 const bounds = {
   maxReports: 5_000,
@@ -21,7 +21,7 @@ const bounds = {
   maxKindsOfReport: 1_000,
 }
 const dayMs = 86_400_000
-/** The day's last mails are counted by then; reports go out over two hours, for every reporter begins at midnight. */
+/** By then the day's last mails are counted. Reports are spread over two hours, as every reporter starts at midnight. */
 const settledAfterMs = 1_800_000
 const spreadMs = 7_200_000
 
@@ -33,7 +33,7 @@ interface NotingDeps {
   isTrusted(address: string): boolean
 }
 
-/** What mail this node has evaluated since it was flushed last. A crash loses a few seconds' counts, and no more. */
+/** The mail that this node has evaluated since the last flush. A crash loses only a few seconds of counts. */
 export class DmarcNotes {
   readonly #db: Db
   readonly #clock: Clock
@@ -47,7 +47,7 @@ export class DmarcNotes {
     this.#isTrusted = isTrusted
   }
 
-  /** Counts the mail. Where too many kinds came since the last flush, it is not counted. */
+  /** Counts the mail, unless too many kinds have arrived since the last flush. */
   note({ policyDomain, policy, mail }: DmarcNote): void {
     const day = this.#clock.now().toISOString().slice(0, 10)
     const key = JSON.stringify([day, policyDomain, mail])
@@ -63,7 +63,7 @@ export class DmarcNotes {
     }
   }
 
-  /** Writes what was counted; false, as there is nothing more to do at once. What cannot be written now is lost. */
+  /** Writes the counts. Always false, as nothing more is due now. If the write fails, the counts are lost. */
   async flush(): Promise<false> {
     const kinds = [...this.#kinds.values()]
     this.#kinds = new Map()

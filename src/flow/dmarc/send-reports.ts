@@ -1,4 +1,4 @@
-// Sends aggregate reports, each once its day is over: as XML to those that the domain names, by this service's own sending.
+// Sends aggregate reports after their day is over: as XML, to the addresses that the domain names, through this service.
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { DmarcNote } from '../../mailauth/dmarc/dmarc-note.ts'
@@ -23,23 +23,23 @@ export interface ReportingDeps {
   log: Log
   lookup: Lookup
   reporter: AggregateReport['reporter']
-  /** Accepts a mail of the service's own; the same key is accepted once. */
+  /** Accepts one of the service's own mails. The same key is accepted once. */
   send(mail: OwnMail): Promise<OwnSendResult>
 }
 
 type Due = DueReport<DmarcNote['policy']>
 
 const minuteMs = 60_000
-/** A node that ends meanwhile leaves the report to another after that. */
+/** If the node dies meanwhile, another node takes the report after this time. */
 const leaseMs = 10 * minuteMs
 const retryMs = 60 * minuteMs
-/** Of questions that DNS does not answer, and of sends that are refused for now. */
+/** The limit for unanswered DNS questions and temporarily refused sends. */
 const maxFailures = 24
-/** Reports of earlier days are of no use to anybody. */
+/** Reports of earlier days are useless. */
 const keptDays = 3
 const dropped = 500
 
-/** Sends the report that has been due for the longest; returns whether there was one. */
+/** Sends the report that has been due the longest. Returns whether there was one. */
 export async function sendNextReport(deps: ReportingDeps): Promise<boolean> {
   const { db, clock, log } = deps
   const due: Due | null = await claimDmarcReport(db.writer, clock.now(), new Date(clock.nowMs() + leaseMs))
@@ -52,7 +52,7 @@ export async function sendNextReport(deps: ReportingDeps): Promise<boolean> {
   return true
 }
 
-/** Deletes reports of days that are long over, also where none are sent any more; returns whether there may be more. */
+/** Deletes reports of old days, even if reports are no longer sent. Returns whether there may be more. */
 export async function dropOldReports({ db, clock }: Pick<ReportingDeps, 'db' | 'clock'>): Promise<boolean> {
   const oldest = new Date(clock.nowMs() - keptDays * 24 * 60 * minuteMs).toISOString().slice(0, 10)
   return (await deleteDmarcReportsBefore(db.writer, oldest, dropped)) === dropped

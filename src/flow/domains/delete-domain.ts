@@ -1,4 +1,4 @@
-// Deletes a customer's domain: its keys erased, what waits to be sent from it cancelled, the name free for others.
+// Deletes a customer's domain: erases its keys, cancels its waiting mail, and frees the name for others.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { DomainId, OrganizationId, SubmissionId } from '../../base/ids.ts'
@@ -13,13 +13,13 @@ import { type Caller, requireWholeOrganization } from '../caller.ts'
 
 type Deps = { db: Db; clock: Clock }
 
-/** Deleting what does not exist is no fault; 409 while inboxes are on the domain. */
+/** Deleting an unknown domain is no error. 409 while inboxes are on the domain. */
 export async function deleteDomain({ db, clock }: Deps, caller: Caller, id: string): Promise<void> {
   const { organizationId } = caller
   if (!(await findDomain(db, organizationId, id))) return
   requireWholeOrganization(caller)
   const gone = await db.transaction(async (tx) => {
-    // Whoever opens an inbox holds this lock as well, so none is opened beside the deletion.
+    // Opening an inbox takes this lock too, so no inbox is opened during the deletion.
     await lockOrganization(tx, organizationId)
     const row = await lockDomain(tx, organizationId, id)
     if (!row) return null
@@ -40,8 +40,8 @@ export async function deleteDomain({ db, clock }: Deps, caller: Caller, id: stri
 const chunk = 500
 
 /**
- * Chunk by chunk, each committed by itself: a transaction over all of a large queue would hold up every reader of the
- * outbox. What a crash leaves here is cancelled when its turn comes, like what was accepted at this moment.
+ * Commits each chunk separately: one transaction over a large queue would delay every reader of the outbox. Deliveries left
+ * by a crash, or accepted at this moment, are cancelled when they are due.
  */
 async function cancelWaiting(
   { db, clock }: Deps,
@@ -50,7 +50,7 @@ async function cancelWaiting(
   const end = { failureCode: 'cancelled', eventType: 'cancelled', classification: null } as const
   for (let from: SubmissionId | null = null; ; ) {
     const waiting: DeliveryKey[] = await findWaitingOfDomain(db, domain, from, chunk)
-    // Fewer end than were found when the engine has taken some onto the wire meanwhile; those it ends itself.
+    // Fewer may end than were found, if the engine has put some on the wire meanwhile. It ends those itself.
     await endDeliveries(db.writer, waiting, end, clock.now())
     if (waiting.length < chunk) return
     from = waiting.at(-1)!.submissionId

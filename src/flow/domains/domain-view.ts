@@ -1,4 +1,4 @@
-// A customer's domain as it is shown in answers and events: its states, its capabilities and the records to publish.
+// A customer's domain as shown in answers and events: its states, its capabilities and the records to publish.
 import type { DomainId } from '../../base/ids.ts'
 import { type DomainRecord, listDomainRecords, questionOf } from '../../dns/domain-records.ts'
 import type { MtaStsMode } from '../../dns/mta-sts.ts'
@@ -32,7 +32,7 @@ export interface DomainView {
 export interface ViewDeps {
   /** The host that takes the mail of customers' domains. */
   mailHost: string
-  /** What their MTA-STS policies say now. */
+  /** The current mode of their MTA-STS policies. */
   mtaStsMode(): MtaStsMode
 }
 
@@ -51,7 +51,7 @@ export async function viewOneDomain(db: Queryable, deps: ViewDeps, row: DomainRo
   return view!
 }
 
-/** What the domain must publish. */
+/** The records that the domain must publish. */
 export function recordsOf(
   { name, challenge }: Pick<DomainRow, 'name' | 'challenge'>,
   keys: DomainKeyRow[],
@@ -77,7 +77,7 @@ function viewDomain(row: DomainRow, records: DomainRecord[]): DomainView {
   }
 }
 
-/** A record that was not asked for by the last check, as that of a new key, is pending. */
+/** A record that the last check did not cover, such as that of a new key, is pending. */
 function viewRecord(record: DomainRecord, observation: Observation | undefined): RecordView {
   return { ...record, ...(observation ?? { status: 'pending' as const, observed: [], checkedAt: null }) }
 }

@@ -1,12 +1,12 @@
-// What DNS would say of names below localhost, which it is never asked: the keys of a managed domain there, and nothing else.
+// Answers DNS questions for names below localhost: the keys of a managed domain there, and nothing else.
 import type { Asking, DnsAnswer, DnsRecords, DnsType, Resolver } from '../../dns/resolver.ts'
 import type { Db } from '../../postgres/db.ts'
 import { listManagedKeys } from './managed-keys.ts'
 
-/** As with the short TTLs of names that people are at work on. */
+/** Like the short TTLs of names that are being changed. */
 const ttlSeconds = 60
 
-/** The same resolver for all names but those: on a laptop, mail between two inboxes has signatures that can be verified. */
+/** Answers localhost names and passes on all others. So mail between two inboxes on a laptop has verifiable signatures. */
 export function knowingLocalhost(
   resolver: Pick<Resolver, 'resolve'>,
   { db, managedDomain }: { db: Db; managedDomain: string },
@@ -20,7 +20,7 @@ export function knowingLocalhost(
       // RFC 6761 6.3: resolvers answer for localhost names themselves.
       if (!/(^|\.)localhost\.?$/i.test(name)) return await resolver.resolve(type, name, asking)
       const isKey = type === 'TXT' && name.toLowerCase().endsWith(`._domainkey.${managedDomain}`)
-      // What is asked of DNS is never rejected: a database out of reach is a server that does not answer.
+      // A resolver never rejects. A lost database counts as a server that does not answer.
       const published = isKey ? await listManagedKeys(db, managedDomain).catch(() => null) : []
       if (published === null) return { status: 'temporary', reason: 'the keys cannot be read now' }
       const records = published

@@ -1,4 +1,4 @@
-// The keys of the deployment's own domain: made at the first start, rotated when the operator asks, used once DNS shows them.
+// Keys of the deployment's own domain: made at the first start, rotated by the operator, used once DNS shows them.
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
@@ -35,16 +35,16 @@ export interface ManagedKey {
   selector: string
   algorithm: DkimAlgorithm
   state: KeyInLifeRow['state']
-  /** What is to be published. */
+  /** The name and value to publish. */
   name: string
   value: string
   /** The same as a line of a zone file, its text in strings that DNS can hold. */
   zoneLine: string
-  /** ISO 8601: until when the key of one that signs no more is to stay published; null for the others. */
+  /** ISO 8601: the end of the time that a retired key must stay published. Null for other keys. */
   publishedUntil: string | null
 }
 
-/** The domain's signing keys; the first to ask makes one. Throws where one does not open. */
+/** The domain's signing keys. The first call makes a key. Throws if a key does not open. */
 export async function loadSigningKeys(deps: Deps, domain: string): Promise<DkimKey[]> {
   const { db, clock, secretBox } = deps
   let rows = await listDkimKeys(db, domain)
@@ -64,7 +64,7 @@ export async function loadSigningKeys(deps: Deps, domain: string): Promise<DkimK
     })
 }
 
-/** All keys of the domain with what is to be published of them, in the order in which they were made. */
+/** All keys of the domain with their records, in the order in which they were made. */
 export async function listManagedKeys(db: Queryable, domain: string): Promise<ManagedKey[]> {
   return (await listDkimKeys(db, domain)).map((row) => {
     const { selector, algorithm, state, retiredAt } = row
@@ -83,15 +83,15 @@ export async function listManagedKeys(db: Queryable, domain: string): Promise<Ma
 }
 
 /**
- * Adds a new key of each algorithm, unless one waits to be published already. They sign once DNS shows them, or at once where
- * nothing is published (`publication: 'none'`), in place of those of their algorithm. Returns how many were made.
+ * Adds a new key of each algorithm, unless one waits to be published already. New keys replace those of their algorithm once
+ * DNS shows them, or at once with `publication: 'none'`. Returns how many were made.
  */
 export async function rotateManagedKeys(
   { db, clock, secretBox }: Deps,
   domain: string,
   publication: 'dns' | 'none',
 ): Promise<number> {
-  // Made before the lock is taken, which costs a tenth of a second; what is not needed is dropped.
+  // Made before the lock is taken, as this takes a tenth of a second. Unneeded keys are dropped.
   const made = await makeDomainKeys(domain, algorithmsToRotate(await listDkimKeys(db, domain)))
   return await db.transaction(async (tx) => {
     await requireSealingKey(tx, secretBox)
@@ -120,7 +120,7 @@ interface CheckDeps {
   resolver: Pick<Resolver, 'resolve'>
 }
 
-/** Lets those keys sign that waited to be published, and that DNS shows by now; does nothing while none waits. */
+/** Activates the waiting keys that DNS shows by now. Does nothing if none waits. */
 export async function switchManagedKeys(
   { db, clock, log, resolver }: CheckDeps,
   domain: string,

@@ -1,4 +1,4 @@
-// The MTA-STS policy that a host shows: of our own domain, and of customers' domains whose ownership and MX are proved.
+// The MTA-STS policy of a host: for our own domain, and for customers' domains with proved ownership and MX.
 import { domainOfPolicyHost, type MtaStsMode, writePolicy } from '../../dns/mta-sts.ts'
 import { parseDomain } from '../../mail/address.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
@@ -10,7 +10,7 @@ export interface PolicyDeps {
   mtaStsMode(): MtaStsMode
 }
 
-/** The text of the policy at this host, a Host field without its port; null where it has none. */
+/** The text of the policy at this host, which is a Host field without its port. Null if there is none. */
 export async function readMtaStsPolicy(deps: PolicyDeps, host: string): Promise<string | null> {
   const { domains, managedDomain, mailHost, mtaStsMode } = deps
   const domain = domainOfPolicyHost(parseDomain(host) ?? '')

@@ -1,4 +1,4 @@
-// Shows customers' domains: one, a page of them, and one's records as a zone fragment.
+// Reads customers' domains: one, a page of them, and a domain's records as a zone fragment.
 import { ServiceError } from '../../base/errors.ts'
 import { writeZone } from '../../dns/domain-records.ts'
 import type { Queryable } from '../../postgres/db.ts'
@@ -24,7 +24,7 @@ export async function readDomainPage(
   return await viewDomains(deps.db, deps, await listDomains(deps.db, caller.organizationId, beforeId, limit))
 }
 
-/** What the domain must publish, to be pasted into its zone. */
+/** The records that the domain must publish, in a form to paste into its zone. */
 export async function readZone(deps: Deps, caller: Caller, id: string): Promise<string> {
   const row = await requireDomain(deps, caller, id)
   const records = recordsOf(row, await listDomainKeys(deps.db, [row.id]), deps)

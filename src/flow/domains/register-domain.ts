@@ -1,4 +1,4 @@
-// Registers a customer's domain: a claim with a challenge and keys of its own, which proof may follow.
+// Registers a customer's domain: a claim with its own challenge and keys, to be proved later.
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { counted } from '../../base/counted.ts'
@@ -38,7 +38,7 @@ export async function registerDomain(deps: Deps, caller: Caller, given: string):
     if (!known) await requireFree(queryable, caller, { name, limit, managedDomain })
     return known
   }
-  // Asked before keys are made, which costs a tenth of a second, and again under the lock.
+  // Checked before keys are made, which takes a tenth of a second, and again under the lock.
   const known = await admit(db, caller.limits.domains)
   if (known) return await viewOneDomain(db, deps, known)
   const keys = await makeDomainKeys(name, domainAlgorithms)

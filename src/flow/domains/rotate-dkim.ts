@@ -1,4 +1,4 @@
-// Rotates a domain's DKIM keys: new ones wait beside the old until DNS shows them, then sign in their place.
+// Rotates a domain's DKIM keys: new ones wait until DNS shows them, then sign instead of the old.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { DomainId } from '../../base/ids.ts'
@@ -21,7 +21,7 @@ export async function rotateDkim(deps: Deps, caller: Caller, id: string): Promis
   const known = await findDomain(db, caller.organizationId, id)
   if (!known) throw gone()
   requireWholeOrganization(caller)
-  // Asked before keys are made, which costs a tenth of a second, and again under the lock.
+  // Checked before keys are made, which takes a tenth of a second, and again under the lock.
   const keys = await makeDomainKeys(known.name, await askAlgorithms(db, known.id))
   return await db.transaction(async (tx) => {
     await requireSealingKey(tx, secretBox)

@@ -1,4 +1,4 @@
-// Checks a domain: looks its records up outside any transaction, judges them, and writes what follows in one.
+// Checks a domain: looks up its records outside any transaction, then judges and stores the result in one.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newUuid } from '../../base/ids.ts'
@@ -27,11 +27,11 @@ type Deps = ViewDeps & { db: Db; clock: Clock; resolver: Pick<Resolver, 'resolve
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
-/** A node that dies over a check leaves it to others after this. */
+/** If a node dies during a check, other nodes take the domain after this time. */
 const leaseMs = 10 * 60_000
 const clockDifferenceMs = 60_000
 
-/** Checks the domain now; the answer shows what the newest check found. */
+/** Checks the domain now. The answer shows the result of the newest check. */
 export async function verifyDomain(deps: Deps, caller: Caller, id: string): Promise<DomainView> {
   const row = await findDomain(deps.db, caller.organizationId, id)
   if (!row) throw gone()
@@ -41,7 +41,7 @@ export async function verifyDomain(deps: Deps, caller: Caller, id: string): Prom
   return view
 }
 
-/** Checks domains whose day is over, up to `limit` at once; true when there may be more. */
+/** Checks domains whose last check is a day old, up to `limit` at once. True if there may be more. */
 export async function recheckDomains({ log, ...deps }: Deps & { log: Log }, limit: number): Promise<boolean> {
   const { db, clock } = deps
   const at = clock.now()
@@ -64,7 +64,7 @@ function gone(): ServiceError {
   return new ServiceError('not_found', 'There is no such domain.')
 }
 
-/** Null when the domain was deleted meanwhile. */
+/** Null if the domain was deleted meanwhile. */
 async function checkDomain(
   deps: Deps,
   { id, organizationId, ...row }: DomainRow,
@@ -77,19 +77,19 @@ async function checkDomain(
     await lockProof(tx, row.name)
     const current = await lockDomain(tx, organizationId, id)
     if (!current) return null
-    // A check that began later has been written already: what it saw is newer.
+    // A check that began later was stored already, and its findings are newer.
     if (current.checkedAt && isBetween(at, current.checkedAt, clock.now()))
       return await viewOneDomain(tx, deps, current)
     return await viewOneDomain(tx, deps, await record(tx, current, { found, deps, at }))
   })
 }
 
-/** A time further ahead than the clocks of nodes differ is left over from a clock that was wrong. */
+/** A time further ahead than nodes' clocks differ was written by a wrong clock. */
 function isBetween(begun: Date, time: Date, now: Date): boolean {
   return time > begun && time.getTime() <= now.getTime() + clockDifferenceMs
 }
 
-/** Judges by what the domain must publish now, for its keys may have been rotated since the look-ups began. */
+/** Judges by the records that are required now, as the keys may have been rotated since the look-ups began. */
 async function record(
   tx: Tx,
   row: DomainRow,
@@ -132,7 +132,7 @@ function follow(row: DomainRow, evaluation: Evaluation, at: Date): DomainRow {
       verdicts.map(([question, { status, observed }]) => [question, { status, observed, checkedAt }]),
     ),
     checkedAt: at,
-    // What could not be looked up is looked up again sooner.
+    // Failed look-ups are repeated sooner.
     nextCheckAt: isProved ? new Date(at.getTime() + (isUnknown ? hourMs : dayMs)) : null,
     verifiedAt: row.status !== 'verified' && ownership.state === 'verified' ? at : row.verifiedAt,
   }
@@ -140,7 +140,7 @@ function follow(row: DomainRow, evaluation: Evaluation, at: Date): DomainRow {
 
 const parts = ['status', 'outbound', 'inbound'] as const
 
-/** `verified` when something has been verified that was not, `failed` when something has been lost. */
+/** `verified` if a state became verified, `failed` if one was lost. */
 function movesBetween(before: DomainRow, after: DomainRow): Set<'verified' | 'failed'> {
   const moved = parts.filter((part) => before[part] !== after[part]).map((part) => after[part])
   return new Set(moved.filter((state) => state !== 'pending'))

@@ -1,4 +1,4 @@
-// Customers' endpoints: made, changed, given new secrets, tested, replayed, deleted. A secret leaves once.
+// Customers' endpoints: made, changed, given new secrets, tested, replayed, deleted. A secret is shown once.
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
 import { counted } from '../../base/counted.ts'
@@ -32,7 +32,7 @@ type Deps = { db: Db; clock: Clock }
 type SecretDeps = Deps & { secretBox: SecretBox }
 type GuardDeps = { guard: Pick<AddressGuard, 'refusalOf'> }
 
-/** How long the secret before still signs. */
+/** How long the previous secret still signs. */
 const overlapMs = 24 * 3_600_000
 
 export interface WebhookInput {
@@ -42,8 +42,8 @@ export interface WebhookInput {
 }
 
 /**
- * Makes an endpoint; a key's maker is the maker of what is made with the key. The limit is exact under parallel calls, for it
- * is counted under the organization's lock.
+ * Makes an endpoint. If a key makes it, its maker is the key's maker. The limit is exact under parallel calls, as endpoints
+ * are counted under the organization's lock.
  */
 export async function openWebhook(
   { db, clock, secretBox, guard }: SecretDeps & GuardDeps,
@@ -125,14 +125,14 @@ export async function changeWebhook(
   })
 }
 
-/** The fields of the two that differ, each as `from` and `to`. */
+/** The fields that differ, each as `from` and `to`. */
 function differences(before: WebhookRow, after: WebhookRow): Record<string, { from: unknown; to: unknown }> {
   const fields = ['url', 'eventTypes', 'description', 'status'] as const
   const pairs = fields.map((name) => [name, { from: before[name], to: after[name] }] as const)
   return Object.fromEntries(pairs.filter(([, { from, to }]) => !isDeepStrictEqual(from, to)))
 }
 
-/** Gives the endpoint a new secret; calls carry two signatures while the old one is valid. */
+/** Gives the endpoint a new secret. Calls carry two signatures while the old one is valid. */
 export async function rotateSecret(
   { db, clock, secretBox }: SecretDeps,
   caller: Caller,
@@ -150,7 +150,7 @@ export async function rotateSecret(
   })
 }
 
-/** Tells this endpoint alone of a `webhook.test`. */
+/** Sends a `webhook.test` to this endpoint only. */
 export async function testWebhook({ db, clock }: Deps, caller: Caller, id: string): Promise<WebhookRow> {
   return await db.transaction(async (tx) => {
     const webhook = await lockOwn(tx, caller, id)
@@ -160,7 +160,7 @@ export async function testWebhook({ db, clock }: Deps, caller: Caller, id: strin
   })
 }
 
-/** Makes a delivery due again, whatever became of it; its event keeps its id. */
+/** Makes a delivery due again, whatever its outcome. Its event keeps its id. */
 export async function replayCall(
   { db, clock }: Deps,
   caller: Caller,
@@ -179,8 +179,8 @@ export async function replayCall(
 }
 
 /**
- * Deletes the endpoint: no call begins after this, and what waits for it is gone. 409 while it is being called, which a
- * disabled one is not.
+ * Deletes the endpoint. No call begins after this, and its pending deliveries are gone. 409 while it is being called, which
+ * never applies to a disabled endpoint.
  */
 export async function deleteWebhook({ db, clock }: Deps, caller: Caller, id: string): Promise<void> {
   await db.transaction(async (tx) => {
@@ -207,7 +207,7 @@ async function record(
 }
 
 async function lockOwn(tx: Tx, caller: Caller, id: string): Promise<WebhookRow> {
-  // Before the endpoint, for a reset of the password holds the person and then the endpoints.
+  // Before the endpoint: a password reset locks the person first and then the endpoints.
   await requireStillChanging(tx, makerOf(caller))
   const webhook = await lockWebhook(tx, caller.organizationId, id)
   if (!webhook) throw new ServiceError('not_found', 'There is no such webhook.')

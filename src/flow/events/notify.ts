@@ -1,4 +1,4 @@
-// Calls customers' endpoints: finds what is due, writes the bodies, signs, posts, and records how it went.
+// Calls customers' endpoints: finds due deliveries, writes and signs their bodies, posts them, and records the results.
 import { backoffMs } from '../../base/backoff.ts'
 import { Batch } from '../../base/batch.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -29,22 +29,22 @@ export interface NotifierOptions {
   secretBox: SecretBox
   poster: Pick<Poster, 'post'>
   present: Presenters
-  /** Waits between attempts; after the last one a delivery has failed. */
+  /** Waits between attempts. After the last one a delivery has failed. */
   retryScheduleMs: number[]
 }
 
-/** A call that is ready to be made; `body` is null where what it would tell of has been deleted. */
+/** A call that is ready to be made. `body` is null if its subject was deleted. */
 export interface Call {
   id: string
   due: DueCall
   body: string | null
 }
 
-/** How a call went, as far as its endpoint's pace is concerned, and when that is recorded. */
+/** The result of a call for its endpoint's pace. */
 export interface Called {
   worked: boolean
   tookMs: number
-  /** Whether it was; false where the database was out of reach or the lease had passed to another. */
+  /** Resolves with whether the result was recorded. False if the database was out of reach or the lease was lost. */
   recorded: Promise<boolean>
 }
 
@@ -61,7 +61,7 @@ export class Notifier {
     })
   }
 
-  /** The verbs of one endpoint, bound to its lease. */
+  /** The operations on one endpoint, bound to its lease. */
   verbsFor(lease: WebhookLease, mayFinish: () => boolean) {
     let after: string | null = null
     const claim = async (limit: number, except: readonly string[]) => {
@@ -89,7 +89,7 @@ export class Notifier {
     return due.map((row, index) => ({ id: row.id, due: row, body: written[index]?.json ?? null }))
   }
 
-  /** Makes the call; resolves once the receiver has answered, or has not. */
+  /** Makes the call. Resolves with the receiver's answer or its failure. */
   async #call(lease: WebhookLease, call: Call, signal: AbortSignal): Promise<Called> {
     const { clock, log } = this.#options
     const at = clock.now()
@@ -114,7 +114,7 @@ export class Notifier {
       },
       'webhook called',
     )
-    // A call that was cut short by our own end says nothing about the receiver.
+    // A call that our own shutdown aborted says nothing about the receiver.
     if (signal.aborted && !worked) return { worked, tookMs, recorded: Promise.resolve(false) }
     const recorded = this.#results.add(this.#resultOf(lease, call, answer, at)).catch(() => false)
     return { worked, tookMs, recorded }
@@ -139,12 +139,12 @@ export class Notifier {
     return await poster.post(due.url, { ...headers, 'user-agent': 'Posthorn-Webhooks' }, body, signal)
   }
 
-  /** Null where it was sealed with another key, or altered: an attempt like any other, and the next one comes as late. */
+  /** Null if it was sealed with another key, or altered. This is a failed attempt like any other, with the usual wait. */
   #open(webhook: WebhookId, sealed: Buffer): string | null {
     try {
       return openSigningSecret(this.#options.secretBox, webhook, sealed)
     } catch {
-      return null // it says no more than that
+      return null // the error gives no further reason
     }
   }
 
@@ -174,7 +174,7 @@ export class Notifier {
 
   async #record(results: CallResult[]): Promise<boolean[]> {
     const { db, clock, log } = this.#options
-    // In one order, so that two batches never wait for each other.
+    // In one order, so that two batches never deadlock.
     return await commitRows(results, async (rows) => {
       const disabled = await recordCalls(db.writer, rows, clock.now())
       for (const webhook of disabled) log.info({ webhook }, 'an endpoint was disabled')

@@ -1,4 +1,4 @@
-// Ends what nobody will call any more, and removes what has been kept long enough, in chunks.
+// Fails deliveries to disabled endpoints. Removes deleted endpoints, old deliveries and old events, in chunks.
 import type { Clock } from '../../base/clock.ts'
 import type { Db } from '../../postgres/db.ts'
 import {
@@ -12,13 +12,13 @@ import {
 type Deps = { db: Db; clock: Clock }
 
 const day = 86_400_000
-/** How far back the stream can be resumed. */
+/** How far back a stream can resume. */
 const outboxMs = 7 * day
 const unseenMs = 30 * day
 const deliveriesMs = 30 * day
 const chunk = 500
 
-/** One chunk of each; true while there is more. */
+/** Processes one chunk of each kind. True while there is more. */
 export async function purgeAnnounced({ db, clock }: Deps): Promise<boolean> {
   const before = (ms: number) => new Date(clock.nowMs() - ms)
   const counts = [
@@ -30,7 +30,7 @@ export async function purgeAnnounced({ db, clock }: Deps): Promise<boolean> {
   return counts.some((count) => count >= chunk)
 }
 
-/** Makes the outbox readable after the database was restored into another cluster; true when that was needed. */
+/** Repairs the outbox after the database was restored into another cluster. True if that was necessary. */
 export async function restoreOutbox({ db }: Pick<Deps, 'db'>): Promise<boolean> {
   return await db.transaction((tx) => mendOutbox(tx))
 }

@@ -1,4 +1,4 @@
-// Writes what webhooks and streams tell, out of what is stored: type, timestamp and data as JSON.
+// Writes the events of webhooks and streams from stored rows: type, timestamp and data as JSON.
 import type { InboxId, OrganizationId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import { type EventRow, findEvents } from '../../store/events/events.ts'
@@ -6,12 +6,12 @@ import type { OutboxItem } from '../../store/events/outbox.ts'
 import { findMessagesCut, type MessageRow } from '../../store/mailbox/messages.ts'
 import { findSubmissions, type SubmissionRow } from '../../store/sending/submissions.ts'
 
-/** How the API shows what is told of. */
+/** The API's views of the subjects of events. */
 export interface Presenters {
   message(row: MessageRow): { attachments?: { id: string }[] } & object
   submission(row: SubmissionRow): object
   event(row: EventRow, submissionId: string): object
-  /** A domain of the organization, or null where there is none any more. */
+  /** A domain of the organization, or null if it no longer exists. */
   domain(organizationId: OrganizationId, id: string): Promise<object | null>
 }
 
@@ -26,16 +26,14 @@ type Deps = { db: Queryable; present: Presenters }
 /** Longer texts are cut. */
 const textBytes = 64 * 1024
 
-/** What is told of an event. */
+/** The content of an event. */
 export interface Announcement {
   json: string
-  /** Of which inbox it tells; null where it is of none. */
+  /** The inbox of the event. Null if it is not about an inbox. */
   inboxId: InboxId | null
 }
 
-/**
- * Writes each, in order, from a few look-ups for all of them; null where what was to be told of has been deleted.
- */
+/** Writes the events in order, with a few look-ups for all of them. Null if the subject was deleted. */
 export async function writeAnnouncements(
   deps: Deps,
   announced: readonly Announced[],
@@ -80,7 +78,7 @@ async function loadMessages(
     ...announced.map(({ item }) => item.message),
     ...submissions.map(({ messageId }) => messageId),
   ])
-  // One more than is shown, so that a cut is seen.
+  // One character more than is shown, so that a cut is detected.
   const rows = ids.length > 0 ? await findMessagesCut(db, ids, textBytes + 1) : []
   return new Map(rows.map((row) => [row.id, row]))
 }

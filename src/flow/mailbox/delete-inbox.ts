@@ -1,4 +1,4 @@
-// Deletes an inbox: gone from every read at once, its waiting deliveries cancelled, its mail purged behind the tombstone.
+// Deletes an inbox: hides it from all reads at once, cancels its waiting deliveries, and purges its mail later.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
@@ -14,7 +14,7 @@ import { deleteBlobs } from '../delete-blobs.ts'
 
 type Deps = { db: Db; clock: Clock }
 
-/** Deleting what does not exist is no fault; 409 while one of its messages is on the wire. */
+/** Deleting an unknown inbox is no error. 409 while one of its messages is on the wire. */
 export async function deleteInbox({ db, clock }: Deps, caller: Caller, inboxId: string): Promise<void> {
   const inbox = await findInbox(db, caller.organizationId, inboxId)
   if (inbox?.status !== 'active') return
@@ -32,7 +32,7 @@ export async function deleteInbox({ db, clock }: Deps, caller: Caller, inboxId: 
   })
 }
 
-/** Purges a chunk of what a deleted inbox left behind; false when nothing is left to purge. */
+/** Purges a chunk of a deleted inbox's data. False if nothing is left to purge. */
 export async function purgeDeleted({ db, blobs }: { db: Db; blobs: Blobs }, limit: number): Promise<boolean> {
   const unused = await db.transaction(async (tx) => {
     const purged = await purgeMessages(tx, limit)

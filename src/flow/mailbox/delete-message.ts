@@ -1,4 +1,4 @@
-// Deletes a message: all that was written in it goes, its submission stays with its recipients, states and events.
+// Deletes a message with its content. Its submission stays, with recipients, states and events.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
@@ -14,7 +14,9 @@ import { deleteBlobs } from '../delete-blobs.ts'
 
 type Deps = { db: Db; clock: Clock; blobs: Blobs }
 
-/** Deletes it and cancels what waits of it. Deleting what does not exist is no fault; 409 while it is on the wire. */
+/**
+ * Deletes the message and cancels its waiting deliveries. Deleting an unknown one is no error. 409 while it is on the wire.
+ */
 export async function deleteMessage(
   { db, clock, blobs }: Deps,
   caller: Caller,

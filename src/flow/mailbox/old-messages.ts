@@ -1,4 +1,4 @@
-// Removes messages that have been kept for as long as the deployment wants them, as their owners would delete them.
+// Removes messages older than the deployment's retention, as their owners would delete them.
 import type { Clock } from '../../base/clock.ts'
 import { firstMessageIdAt } from '../../base/ids.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
@@ -13,8 +13,7 @@ import { deleteBlobs } from '../delete-blobs.ts'
 type Deps = { db: Db; clock: Clock; blobs: Blobs }
 
 /**
- * Goes through the messages of that age, the oldest first, round after round. What it passes over because it is still to be
- * delivered costs a look in each round, and not in each step.
+ * Cycles through messages of that age, oldest first. Skips one that awaits delivery, at the cost of one check in each cycle.
  */
 export class OldMessages {
   readonly #deps: Deps
@@ -26,7 +25,7 @@ export class OldMessages {
     this.#keptMs = keptMs
   }
 
-  /** Looks at the next `limit` in one commit; returns whether there may be more in this round. */
+  /** Checks the next `limit` messages in one commit. Returns whether there may be more in this cycle. */
   async removeNext(limit: number): Promise<boolean> {
     const { db, clock, blobs } = this.#deps
     const beforeId = firstMessageIdAt(Math.floor(clock.nowMs() - this.#keptMs))
@@ -39,14 +38,14 @@ export class OldMessages {
     return this.#afterId !== ''
   }
 
-  /** Those that nobody is waiting for; returns the blobs that go with them. */
+  /** Deletes those without waiting deliveries. Returns the blobs to delete. */
   async #remove(tx: Tx, found: readonly MessageOfAge[]): Promise<string[]> {
     const settled = found.filter(({ isWaiting }) => !isWaiting)
     const living = await lockInboxes(
       tx,
       settled.map(({ inboxId }) => inboxId),
     )
-    // Of a deleted inbox they go by themselves.
+    // Those of deleted inboxes are purged separately.
     const old = settled.filter(({ inboxId }) => living.has(inboxId))
     await eraseResults(
       tx,

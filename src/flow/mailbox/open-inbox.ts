@@ -1,4 +1,4 @@
-// Opens an inbox: on a proved domain of the customer's, or a managed starter address out of the allowance for life.
+// Opens an inbox: on a customer's proved domain, or as a managed starter address from the lifetime allowance.
 import { randomInt } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { counted } from '../../base/counted.ts'
@@ -34,8 +34,8 @@ export interface InboxInput {
 type Deps = { db: Db; clock: Clock; managedDomain: string }
 
 /**
- * Opens the inbox, or returns the one that the idempotency key opened before. The allowance, the limits and the
- * address are exact under parallel calls: all is decided under the organization's lock.
+ * Opens the inbox, or returns the one that the idempotency key opened before. Decides under the organization's lock, so
+ * allowance, limits and address are exact under parallel calls.
  */
 export async function openInbox(
   deps: Deps,
@@ -63,7 +63,7 @@ export async function openInbox(
   }
 }
 
-/** Where the address is to be: the managed domain (`id` null) or a customer's. */
+/** The domain of the new address: the managed one (`id` null) or a customer's. */
 interface AddressDomain {
   id: DomainId | null
   name: string
@@ -86,7 +86,7 @@ async function findDomainOf(
   return domain
 }
 
-/** Refuses an inbox past the limits or the allowance, or on a domain that is not the organization's yet. */
+/** Refuses an inbox beyond the limits or the allowance, or on a domain that the organization has not proved yet. */
 async function requireRoom(tx: Tx, { id, limits }: OrganizationRow, domain: AddressDomain): Promise<void> {
   const { all, onDomain } = await countInboxes(tx, id, domain.id)
   if (all >= limits.inboxes)
@@ -149,8 +149,9 @@ async function insert(
 }
 
 /**
- * On the managed domain an address never goes to another organization, which would read what is sent to the first. A
- * customer's domain is its owner's: whoever has proved it now may open any address that is not open at this claim.
+ * An address on the managed domain never moves to another organization, which would read mail sent to the first. A
+ * customer's domain belongs to its owner: an organization that has proved it now may open any address not open under this
+ * claim.
  */
 async function isTaken(
   tx: Tx,

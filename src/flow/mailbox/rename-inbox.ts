@@ -1,4 +1,4 @@
-// Renames an inbox: the name beside its address, in what is sent from now on.
+// Renames an inbox: changes the display name in mail sent from now on.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { Db } from '../../postgres/db.ts'
@@ -8,7 +8,7 @@ import { type Caller, requireInbox } from '../caller.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { requireDisplayName } from '../require-name.ts'
 
-/** Once it returns, every node sends under the new name. */
+/** When it returns, every node sends under the new name. */
 export async function renameInbox(
   { db, clock }: { db: Db; clock: Clock },
   caller: Caller,

@@ -1,4 +1,4 @@
-// Windows of whole hours, and percentiles out of buckets.
+// Windows of whole hours, and percentiles from buckets.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

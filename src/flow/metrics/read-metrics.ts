@@ -1,4 +1,4 @@
-// What metrics say: of an organization over a window of hours, and of the traffic of one of its domains.
+// Reads metrics: an organization's deliveries over a window of hours, and the traffic of one of its domains.
 import type { Clock } from '../../base/clock.ts'
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
@@ -16,7 +16,7 @@ import {
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 const dayMs = 24 * hourMs
-/** Longer windows are told by the day. */
+/** Longer windows are shown by day. */
 const maxHourly = 72
 const bucketsPerDoubling = 4
 
@@ -82,7 +82,7 @@ function nextMidnightMs(ms: number): number {
   return Math.ceil(ms / dayMs) * dayMs
 }
 
-/** By the hour; over a long window only up to the first midnight, and by the day from there on. */
+/** Hours for a short window. A long window has hours up to the first midnight, and days after that. */
 function stretchesOf(window: Window): Stretch[] {
   const { from, until } = window
   if (isHourly(window)) return [{ grain: 'hour', from, until }]
@@ -93,7 +93,7 @@ function stretchesOf(window: Window): Stretch[] {
   ]
 }
 
-/** Every hour or day of the window, those without anything too. The first day begins where the window does. */
+/** Every hour or day of the window, even without events. The first day begins with the window. */
 function seriesOf(window: Window, rows: DeliveryMetricRow[]): SeriesEntry[] {
   const untilMs = window.until.getTime()
   const entries: SeriesEntry[] = []
@@ -126,8 +126,8 @@ function sum(rows: Counts[]): Counts {
 }
 
 /**
- * Of the recipients that came to an end, how many were delivered and how many bounced; of those delivered, how many
- * complained. What the customer cancelled says nothing about delivery.
+ * The shares of delivered and bounced recipients among those that ended, and of complaints among the delivered. Recipients
+ * that the customer cancelled do not count.
  */
 function ratesOf({ delivered, bounced, failed, complained }: Counts): Rates {
   const ended = delivered + bounced + failed
@@ -143,7 +143,7 @@ function share(part: number, whole: number): number | null {
   return whole > 0 ? part / whole : null
 }
 
-/** How many deliveries fall into each latency bucket. */
+/** The number of deliveries in each latency bucket. */
 function sumLatencies(rows: DeliveryMetricRow[]): number[] {
   const total: number[] = []
   for (const { latencies } of rows)
@@ -152,7 +152,7 @@ function sumLatencies(rows: DeliveryMetricRow[]): number[] {
   return total
 }
 
-/** Of counts by bucket: the middle, on the logarithmic scale, of the one that holds the value; at most 9.1 % off. */
+/** Percentiles from counts by bucket: the logarithmic middle of the bucket that holds the value. At most 9.1 % off. */
 export function percentilesOf(counts: number[]): DeliveryMetrics['latencyMs'] {
   const all = counts.reduce((sum, count) => sum + count, 0)
   const at = (fraction: number) => {
@@ -177,7 +177,7 @@ export interface Traffic {
   }
 }
 
-/** How much of a domain's mail came and went, and whether more can go: limits are the organization's, for all its domains. */
+/** How much mail a domain sent and received, and if it may send more by its organization's limits for all domains. */
 export async function readTraffic(
   { db, clock }: { db: Queryable; clock: Clock },
   domain: Pick<DomainRow, 'organizationId' | 'name' | 'outbound' | 'standing'>,

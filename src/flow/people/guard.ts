@@ -1,4 +1,4 @@
-// The guard: attempts to sign in, and mails to an address, are counted, and many of them have to wait longer and longer.
+// Counts sign-in attempts and mails to an address. Too many of them must wait, each time longer.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { networkOf, wideNetworkOf } from '../../base/ip-address.ts'
@@ -14,21 +14,21 @@ import {
 } from '../../store/people/sign-in-failures.ts'
 
 const quarterHour = 900
-/** Of one address, known or not: five for free, then 1 s, 2 s, 4 s … 15 min. */
+/** For one address, known or not: five attempts without a wait, then 1 s, 2 s, 4 s … 15 min. */
 const ofAccount: AttemptBound = { free: 5, firstWaitSeconds: 1, longestWaitSeconds: quarterHour }
-/** Of one network, at any addresses. */
+/** For one network, whatever the addresses. */
 const ofNetwork: AttemptBound = { free: 20, firstWaitSeconds: 1, longestWaitSeconds: quarterHour }
-/** Of all networks of one that is larger: of IPv6 anyone is given 65,536. */
+/** For a wide network as a whole: with IPv6 anyone can get 65,536 networks. */
 const ofWideNetwork: AttemptBound = { ...ofNetwork, free: 200 }
 /**
- * Letters of one kind to one address: three, then one after 5 min, 10 min … an hour. Security: as long as a link for a new
- * password is good, so that whoever asks for letters in somebody's name leaves them with one that works.
+ * For letters of one kind to one address: three, then one after 5 min, 10 min … an hour. Security: the longest wait equals
+ * the lifetime of a reset link. Even if a stranger requests letters in their name, a person has a link that works.
  */
 const ofLetters: AttemptBound = { free: 3, firstWaitSeconds: 300, longestWaitSeconds: 3_600 }
 
 /**
- * Counts under keyed digests, so that the table names neither addresses nor networks. What is counted is counted before it is
- * tried: attempts at the same time do not pass together.
+ * Counts under keyed digests, so the table reveals neither addresses nor networks. Counts each attempt before it is tried,
+ * so parallel attempts cannot pass together.
  */
 export class Guard {
   readonly #db: Db
@@ -42,12 +42,12 @@ export class Guard {
   }
 
   /**
-   * Counts an attempt at the account from the network; refuses with `too_many_attempts` if either has to wait. Security:
-   * attempts from a network that the account has signed in from are counted apart, so that nobody locks its owner out from
-   * elsewhere.
+   * Counts an attempt at the account from the network. Throws `too_many_attempts` if either must wait. Security: attempts
+   * from a network where the account has signed in before are counted apart. So a stranger elsewhere cannot lock the owner
+   * out.
    */
   async admit(email: string, ip: string): Promise<void> {
-    // The network first: one that has to wait cannot keep an account waiting as well.
+    // The network first, so that a network that must wait cannot make the account wait too.
     if (await isNetworkKnown(this.#db, this.#home(email, ip), this.#clock.now())) {
       await this.#require(this.#subject('network', networkOf(ip)), ofNetwork)
       await this.#require(this.#accountAtHome(email, ip), ofAccount)
@@ -57,35 +57,35 @@ export class Guard {
     }
   }
 
-  /** Counts an attempt of which it is not known whose it is. */
+  /** Counts an attempt whose account is unknown. */
   async admitNetwork(ip: string): Promise<void> {
     await this.#requireNetworks('network', ip)
   }
 
-  /** The attempt was the right one: the account's are forgotten, and it does not count against the network. */
+  /** The attempt succeeded: clears the account's attempts, and does not count against the network. */
   async passed(email: string, ip: string): Promise<void> {
     await clearAttempts(this.#db.writer, this.#subject('account', email))
     await clearAttempts(this.#db.writer, this.#accountAtHome(email, ip))
     await this.passedFrom(ip)
   }
 
-  /** The account has signed in from the network, which is known for it from now on. */
+  /** Records that the account has signed in from the network. */
   async remember(email: string, ip: string): Promise<void> {
     await rememberNetwork(this.#db.writer, this.#home(email, ip), this.#clock.now())
   }
 
-  /** An attempt from the network was right, and does not count against it. */
+  /** Takes back an attempt from the network, as it succeeded. */
   async passedFrom(ip: string): Promise<void> {
     for (const network of [networkOf(ip), wideNetworkOf(ip)])
       await takeBackAttempt(this.#db.writer, this.#subject('network', network))
   }
 
-  /** Counts what anyone can ask for without being signed in, such as a sign-up; refuses a network that asks for too much. */
+  /** Counts a request that needs no sign-in, such as a sign-up. Refuses a network with too many requests. */
   async admitVisitor(ip: string): Promise<void> {
     await this.#requireNetworks('visitor', ip)
   }
 
-  /** Whether one more letter of the kind may go to the address; nobody can have us flood it. */
+  /** Counts a letter and returns whether it may go to the address. Limits how much mail strangers can make us send there. */
   async mayWrite(
     kind: 'confirm' | 'reset' | 'invite',
     email: string,

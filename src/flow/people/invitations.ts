@@ -1,4 +1,4 @@
-// Invitations: an owner names an address and a role, and who reads the mail of that address may take them.
+// Invitations: an owner names an address and a role. Anyone who reads that address's mail may accept.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newUuid, type OrganizationId, type PersonId, type SessionId } from '../../base/ids.ts'
@@ -46,7 +46,7 @@ const invitationMs = 7 * 86_400_000
 const maxInvitations = 100
 const minPassword = 10
 
-/** Who changes something for an organization, and where they are. */
+/** The member who changes an organization, and the IP address of the request. */
 export interface MemberActing {
   organizationId: OrganizationId
   organizationName: string
@@ -56,7 +56,7 @@ export interface MemberActing {
   ip: string
 }
 
-/** Invites the address, in place of an earlier invitation for it, and mails the link. */
+/** Invites the address and mails the link. Replaces an earlier invitation for the address. */
 export async function invite(
   { db, clock, post, guard, letterLimits }: Deps & { post: Post; guard: Guard; letterLimits: LetterLimits },
   by: MemberActing,
@@ -78,7 +78,7 @@ export async function invite(
   await db.transaction(async (tx) => {
     if ((await lockForMember(tx, by)) !== 'owner') throw new ServiceError('not_an_owner')
     await requireRoom(tx, row)
-    // In the transaction: a letter that is not sent counts against nobody.
+    // In the transaction, so that a letter that is not sent does not count.
     await letterLimits.countInvitation(tx, by)
     if (!(await guard.mayWrite('invite', email, tx)))
       throw new ServiceError(
@@ -96,8 +96,8 @@ export async function invite(
 }
 
 /**
- * Locks the organization and returns the member's role, null if they were removed; refuses a session that has ended. Security:
- * nodes know a role for a second, in which a removed or demoted owner could invite somebody or make an owner of themselves.
+ * Locks the organization and returns the member's role, or null if they were removed. Refuses an ended session. Security:
+ * nodes cache a role for a second. In that time a removed or demoted owner could invite somebody or promote themselves.
  */
 export async function lockForMember(
   tx: Tx,
@@ -129,7 +129,7 @@ export async function withdrawInvitation({ db, clock }: Deps, by: MemberActing, 
   })
 }
 
-/** What the link invites to; `knownPerson` says that the address has an account, which is to be signed in to. */
+/** The content of the invitation. `knownPerson`: the address has an account, so the person must sign in to accept. */
 export async function previewInvitation(
   { db, clock }: Deps,
   token: string,
@@ -146,7 +146,7 @@ async function requireInvitation({ db, clock }: Deps, token: string) {
   return { ...invitation, hash }
 }
 
-/** An address that nobody has proved is nobody's. */
+/** An address that is not proved does not belong to anyone. */
 function isSettled(person: PersonRow | null): person is PersonRow & { confirmedAt: Date } {
   return person !== null && person.confirmedAt !== null
 }
@@ -163,8 +163,9 @@ interface Acceptance {
 }
 
 /**
- * Makes who holds the link a member. The link proves the address of somebody new, who gives a name and a password; who has
- * an account signs in to it, by the password or before: a mail that was passed on does not let others into it.
+ * Makes the holder of the link a member. For a new person the link proves the address, and they give a name and a password.
+ * A person with an account must be signed in or give its password. So a forwarded mail does not give others access to the
+ * account.
  */
 export async function acceptInvitation(
   deps: Deps & { guard: Guard; passwords: Passwords },
@@ -211,7 +212,7 @@ async function requirePassword(
   await guard.passed(email, ip)
 }
 
-/** A person whose address is proved; what somebody else may have written for it before is not kept. */
+/** The person, with the address now proved. Overwrites an earlier unproved sign-up, which may be a stranger's. */
 async function settle(
   tx: Tx,
   { email, name, passwordHash, at }: { email: string; name: string; passwordHash: string; at: Date },

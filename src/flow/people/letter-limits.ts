@@ -1,4 +1,4 @@
-// How many letters of the service leave: each kind has a share of its own, and invitations count against who has them sent.
+// Limits the service's letters: each kind has its own share, and invitations count against the member who sends them.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { networkOf, wideNetworkOf } from '../../base/ip-address.ts'
@@ -28,15 +28,15 @@ const shares: Readonly<Record<LetterKind, { perMinute: number; perDay: number }>
 const sumOf = (window: 'perMinute' | 'perDay') =>
   Object.values(shares).reduce((sum, share) => sum + share[window], 0)
 
-/** What all kinds may have together: the limits of the service's own organization. */
+/** The sum of all shares: the limits of the service's own organization. */
 export const allLetters = { perMinute: sumOf('perMinute'), perDay: sumOf('perDay') }
 
-/** Of invitations that one person, and that one organization, has sent. */
+/** Limits for invitations by one person, and by one organization. */
 const ofInviter: readonly Bound[] = [
   { max: 20, windowMs: hourMs },
   { max: 50, windowMs: dayMs },
 ]
-/** Of invitations from one network, in which there may be several offices. */
+/** Limits for invitations from one network, which may serve several offices. */
 const ofNetwork: readonly Bound[] = [
   { max: 40, windowMs: hourMs },
   { max: 100, windowMs: dayMs },
@@ -46,7 +46,7 @@ const ofWideNetwork: readonly Bound[] = [
   { max: 500, windowMs: dayMs },
 ]
 
-/** Of letters to the operator about requests from one network, and from it and its neighbours. */
+/** Limits for letters to the operator about requests from one network, and below from its wide network. */
 const ofRequests: readonly Bound[] = [
   { max: 5, windowMs: hourMs },
   { max: 15, windowMs: dayMs },
@@ -58,7 +58,7 @@ const ofWideRequests: readonly Bound[] = [
 
 type Deps = { db: Db; clock: Clock; secretBox: SecretBox }
 
-/** Counts letters when they are sent. Nothing is given back: an invitation that is withdrawn was mailed all the same. */
+/** Counts letters when they are sent. Nothing is taken back: the letter of a withdrawn invitation was still sent. */
 export class LetterLimits {
   readonly #deps: Deps
 
@@ -66,7 +66,7 @@ export class LetterLimits {
     this.#deps = deps
   }
 
-  /** Counts a letter of the kind; `unavailable` if its share of the minute or of the day is used up. */
+  /** Counts a letter of the kind. Throws `unavailable` if its share of the minute or the day is used up. */
   async admit(kind: LetterKind): Promise<void> {
     const { perMinute, perDay } = shares[kind]
     const bounds = [
@@ -79,7 +79,7 @@ export class LetterLimits {
     })
   }
 
-  /** Counts an invitation against its organization, person and network; `too_many_attempts` if one of them has sent its number. */
+  /** Counts an invitation for its organization, person and network. Throws `too_many_attempts` if one is at its limit. */
   async countInvitation(
     tx: Tx,
     { organizationId, personId, ip }: { organizationId: string; personId: string; ip: string },
@@ -98,10 +98,10 @@ export class LetterLimits {
     throw new ServiceError('too_many_attempts', message, Math.max(1, waitSeconds))
   }
 
-  /** Counts a request for access against its network; false if a letter about it would be one too many. */
+  /** Counts a request for access against its network. False if a letter about the request would exceed the limit. */
   async admitRequest(tx: Tx, ip: string): Promise<boolean> {
     const own = this.#countsOf(`requests of ${networkOf(ip)}`, ofRequests)
-    // Requests that are over a network's own number do not count against its neighbours.
+    // Requests beyond a network's own limit do not count against its neighbours.
     if (await findFull(tx, own)) return false
     const wide = this.#countsOf(`requests of ${wideNetworkOf(ip)} and its neighbours`, ofWideRequests)
     return !(await findFull(tx, wide))
@@ -118,7 +118,7 @@ export class LetterLimits {
   }
 }
 
-/** Counts all of them; the first that is full, after which the caller has to undo the others. In one order, against deadlocks. */
+/** Adds to every count. Returns the first full one; the caller must then roll back. Sorted, to avoid deadlocks. */
 async function findFull(tx: Tx, counts: readonly LetterCount[]): Promise<LetterCount | null> {
   for (const count of counts.toSorted((one, other) => one.subject.compare(other.subject)))
     if (!(await countLetter(tx, count))) return count

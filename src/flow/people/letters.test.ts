@@ -1,4 +1,4 @@
-// Names that strangers choose come after our own words in a letter, and make no link.
+// Names chosen by strangers follow our own words in a letter and never become links.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { approvalLetter, invitationLetter, requestLetter, withoutLinks } from './letters.ts'

@@ -1,6 +1,6 @@
-// What the service writes to people: short texts with one link each.
+// The letters that the service writes to people: short texts with one link each.
 
-/** Each kind has a share of what the service may send. */
+/** Each kind has its own share of the letters that the service may send. */
 export type LetterKind = 'sign_up' | 'reset' | 'invitation' | 'notice' | 'request' | 'approval'
 
 export interface Letter {
@@ -11,7 +11,7 @@ export interface Letter {
 
 const ignore = 'If it was not you, nothing needs to be done.'
 
-/** After a sign-up: the link proves the address. The time lets its reader know their own sign-up from another's. */
+/** After a sign-up. The link proves the address. The time distinguishes the reader's own sign-up from a stranger's. */
 export function confirmationLetter(link: string, at: Date): Letter {
   return letter('sign_up', 'Confirm your address', [
     'Somebody, hopefully you, signed up to Posthorn with this address. This link confirms it, with the password that was given then, and signs you in:',
@@ -21,7 +21,7 @@ export function confirmationLetter(link: string, at: Date): Letter {
   ])
 }
 
-/** To who has an account already: an answer to a sign-up that shows nothing to anybody else. */
+/** Answers a sign-up for an address that already has an account. Only the account's owner learns this. */
 export function knownLetter(link: string): Letter {
   return letter('sign_up', 'You have an account already', [
     'Somebody, hopefully you, signed up to Posthorn with this address, which has an account already. Sign in here; if the password is lost, the page has a way to a new one:',
@@ -30,7 +30,7 @@ export function knownLetter(link: string): Letter {
   ])
 }
 
-/** To any address: the same with an account and without. */
+/** For any address: the same text with and without an account. */
 export function resetLetter(link: string): Letter {
   return letter('reset', 'Choose a new password', [
     'Somebody, hopefully you, asked for a new password for this address at Posthorn. This link lets you choose one, and ends all your sessions:',
@@ -41,8 +41,8 @@ export function resetLetter(link: string): Letter {
 }
 
 /**
- * Security: a stranger chooses the names and the address. No word of theirs stands in the Subject or before our own, and
- * nothing in a name becomes a link.
+ * Security: a stranger chooses the names and the address. None of their words appear in the Subject or before our own text.
+ * A name never becomes a link.
  */
 export function invitationLetter(
   { organizationName, invitedBy, role }: { organizationName: string; invitedBy: string; role: string },
@@ -58,7 +58,7 @@ export function invitationLetter(
 }
 
 /**
- * To the operator, about an organization that waits for approval. Security: a stranger chooses the name, so it comes after our
+ * For the operator, about an organization that waits for approval. Security: a stranger chooses the name, so it follows our
  * own words and makes no link.
  */
 export function requestLetter(
@@ -75,7 +75,7 @@ export function requestLetter(
   ])
 }
 
-/** To an owner of an organization that the operator has approved. */
+/** For an owner of an organization that the operator has approved. */
 export function approvalLetter({ name }: { name: string }, pages: string): Letter {
   return letter('approval', 'Your organization is approved', [
     'The operator of this Posthorn service has approved your organization. Sign in and start here:',
@@ -84,7 +84,7 @@ export function approvalLetter({ name }: { name: string }, pages: string): Lette
   ])
 }
 
-/** The name with nothing in it that a mail program makes a link of, and with nothing that cannot be seen. */
+/** The name without invisible characters and without anything that mail programs turn into a link. */
 export function withoutLinks(name: string): string {
   return name
     .replace(/\p{Cf}/gu, '')
@@ -93,7 +93,7 @@ export function withoutLinks(name: string): string {
     .replaceAll('@', '[at]')
 }
 
-/** After a change of how somebody signs in. The change is a sentence of ours. */
+/** After a change to how a person signs in. `change` is one of our own sentences. */
 export function changeLetter(
   change: string,
   { at, ip, link }: { at: Date; ip: string; link: string },
@@ -106,7 +106,7 @@ export function changeLetter(
   ])
 }
 
-/** Such as 2026-11-25 10:43 UTC. */
+/** For example 2026-11-25 10:43 UTC. */
 function timeOf(at: Date): string {
   return `${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`
 }

@@ -1,4 +1,4 @@
-// Keys, webhooks and invitations of a member: listed, and ended by a change of their role or a reset of their password.
+// A member's keys, webhooks and invitations: listed, and ended when their role changes or their password is reset.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { OrganizationId, PersonId } from '../../base/ids.ts'
@@ -16,7 +16,7 @@ import type { MemberRole } from '../../store/people/people.ts'
 import { type Actor, type Deed, recordDeeds } from '../audit.ts'
 import type { MemberActing } from './invitations.ts'
 
-/** What becomes of keys, webhooks and invitations whose maker may not make them any more. */
+/** What happens to keys, webhooks and invitations whose maker may no longer make them. */
 export type MadeChoice = 'end' | 'keep'
 
 /** The valid keys, active webhooks and open invitations of a member. Owners see anyone's, others their own. */
@@ -39,8 +39,8 @@ export async function readMade(
 }
 
 /**
- * Ends what the person made and their next role may not make: for a viewer, and for one who goes (null), the keys, webhooks
- * and invitations; for a member the invitations; for an owner nothing. Writes an audit entry for each. The caller holds the
+ * Ends what the person made and may not make in the next role. A viewer, or a person who leaves (null), loses keys, webhooks
+ * and invitations; a member only invitations; an owner nothing. Writes an audit entry for each. The caller holds the
  * organization's lock, so nothing is made meanwhile.
  */
 export async function endMade(
@@ -64,7 +64,7 @@ function idsOf(rows: readonly { id: string }[]): string[] {
   return rows.map(({ id }) => id)
 }
 
-/** Withdraws the invitations, revokes the keys and disables the webhooks with these ids; writes an audit entry for each. */
+/** Withdraws the invitations, revokes the keys and disables the webhooks with these ids. Writes an audit entry for each. */
 export async function endThings(
   tx: Tx,
   actor: Actor,

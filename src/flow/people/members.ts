@@ -1,4 +1,4 @@
-// Members: their roles, and their end. An organization always has an owner, however many leave it at the same moment.
+// Members: role changes and removal. An organization always keeps an owner, even if several leave at the same moment.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { OrganizationId } from '../../base/ids.ts'
@@ -13,10 +13,7 @@ import { endMade, type MadeChoice } from './made.ts'
 
 type Deps = { db: Db; clock: Clock }
 
-/**
- * Gives the member another role, and ends what they made and may not make in it, unless it is kept. Once it returns, every
- * node knows.
- */
+/** Changes the role and ends what the new one may not make, unless `made` is `keep`. When it returns, every node knows. */
 export async function changeRole(
   { db, clock }: Deps,
   by: MemberActing,
@@ -39,8 +36,8 @@ export async function changeRole(
 }
 
 /**
- * Removes a member, as an owner does with anyone and anyone with themselves. The key of their sessions ends, and so does what
- * they made here, unless it is kept; what they have elsewhere stays. Once it returns, every node knows.
+ * Removes a member. Owners may remove anyone, others only themselves. Ends the key of their sessions in this organization,
+ * and what they made here unless `made` is `keep`. Other organizations are unaffected. When it returns, every node knows.
  */
 export async function removeMember(
   { db, clock }: Deps,
@@ -63,7 +60,7 @@ export async function removeMember(
   await untilKnownEverywhere()
 }
 
-/** The audit entry says so when what the member made goes on. */
+/** Notes in the audit entry that the member's keys, webhooks and invitations were kept. */
 function keptDetail(made: MadeChoice): { made?: 'kept' } {
   return made === 'keep' ? { made: 'kept' } : {}
 }
@@ -74,7 +71,7 @@ async function requireMember(tx: Tx, organizationId: OrganizationId, personId: s
   return member
 }
 
-/** Under the organization's lock, so that of two last owners who leave one is the last. */
+/** The caller holds the organization's lock, so if the last two owners leave at once, one must stay. */
 async function requireAnotherOwner(tx: Tx, organizationId: OrganizationId): Promise<void> {
   if ((await countOwners(tx, organizationId)) < 2) throw new ServiceError('last_owner')
 }

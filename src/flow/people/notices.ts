@@ -1,19 +1,17 @@
-// Every change of how somebody signs in is mailed to them, so that a change that was not theirs is found.
+// Mails people about every change to how they sign in, so that they notice a change that they did not make.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { changeLetter } from './letters.ts'
 import type { Post } from './post.ts'
 import type { PageAddress } from './sign-up.ts'
 
-/** Where a change came from, and where the links of mails lead. */
+/** The IP address of a change, and the base address of the links in mails. */
 export interface ChangeSite {
   ip: string
   pages: PageAddress
 }
 
-/**
- * Mails that the change was made; call it after the commit. A letter that is not accepted undoes nothing: the post logs it.
- */
+/** Mails a notice of the change. Must be called after the commit. If the letter is not accepted, the post only logs it. */
 export async function mailChange(
   { clock, post }: { clock: Clock; post: Post },
   email: string,
@@ -24,7 +22,7 @@ export async function mailChange(
   try {
     await post.send(email, letter)
   } catch (error) {
-    // The change holds, so its caller must not be answered that it failed.
+    // The change is committed, so the caller must not report a failure.
     if (!(error instanceof ServiceError)) throw error
   }
 }

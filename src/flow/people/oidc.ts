@@ -1,4 +1,4 @@
-// Signing in by an identity provider (OpenID Connect): the authorization code flow with PKCE, state and nonce.
+// Sign-in through an identity provider (OpenID Connect): the authorization code flow with PKCE, state and nonce.
 import * as client from 'openid-client'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
@@ -23,7 +23,7 @@ export interface OidcSettings {
   issuer: string
   clientId: string
   clientSecret: string
-  /** What the button says. */
+  /** The label of the button. */
   name: string
 }
 
@@ -35,14 +35,14 @@ interface Deps {
   post: Post
 }
 
-/** What an authorization that is under way must come back with; it stays with the browser that began it. */
+/** The values that the response to a pending authorization must match. The browser that began it keeps them. */
 export interface Pending {
   state: string
   nonce: string
   verifier: string
 }
 
-/** What the provider says of somebody. */
+/** The provider's claims about a person. */
 interface Claims {
   issuer: string
   subject: string
@@ -68,7 +68,7 @@ export class Oidc {
     return this.#settings.name
   }
 
-  /** Where the browser is to go, and what has to come back with it. */
+  /** The address to send the browser to, and the values that its return must match. */
   async begin(callback: string): Promise<{ url: string; pending: Pending }> {
     const configuration = await this.#discover()
     const pending = {
@@ -87,7 +87,7 @@ export class Oidc {
     return { url: url.href, pending }
   }
 
-  /** The person that the provider sent back to this address; `sign_in_failed` where it did not, or where nobody may be. */
+  /** The person that the provider confirmed. Throws `sign_in_failed` if it did not, or if the person may have no account. */
   async complete(
     address: URL,
     { state, nonce, verifier }: Pending,
@@ -105,7 +105,7 @@ export class Oidc {
       .authorizationCodeGrant(configuration, address, checks)
       .then((tokens) => readClaims(configuration, tokens))
       .catch((error: Error) => {
-        // Its message names what did not fit, and neither the code nor the secret.
+        // The message names the mismatch, and neither the code nor the secret.
         log.warn({ reason: error.message }, 'a sign-in by the identity provider failed')
         throw new ServiceError('sign_in_failed')
       })
@@ -134,9 +134,9 @@ export class Oidc {
   #configure(): Promise<client.Configuration> {
     const { issuer, clientId, clientSecret } = this.#settings
     const server = new URL(issuer)
-    // Settings take plain HTTP for loopback alone.
+    // The settings allow plain HTTP for loopback only.
     const plain = server.protocol === 'http:' ? [client.allowInsecureRequests] : []
-    // OpenID Connect Core 3.1.3.7: what comes over TLS need not be verified; it costs little, and is.
+    // OpenID Connect Core 3.1.3.7: tokens received over TLS need no signature check. It costs little, so we make it.
     const execute = [...plain, client.enableNonRepudiationChecks]
     return client.discovery(server, clientId, clientSecret, undefined, { execute, timeout: timeoutSeconds })
   }
@@ -150,7 +150,7 @@ async function readClaims(
   if (!claims) throw new Error('no ID token came')
   const hasEmail = claims['email'] !== undefined
   const said = hasEmail ? claims : await client.fetchUserInfo(configuration, tokens.access_token, claims.sub)
-  // Security: an address that the provider has not verified could be anybody's.
+  // Security: an address that the provider has not verified could belong to somebody else.
   const email = said['email_verified'] === true ? String(said['email']) : ''
   const name = typeof said['name'] === 'string' ? said['name'] : ''
   return {
@@ -166,8 +166,8 @@ async function readClaims(
 }
 
 /**
- * The person of the provider's subject: known, linked by the verified address, or new where people may sign up. `linkedTo` is
- * the address of an account that was there before and is linked now.
+ * The person for the provider's subject: known, linked by the verified address, or new if sign-up is open or the address is
+ * invited. `linkedTo` is the address of an existing account that is linked now.
  */
 async function settlePerson(
   tx: Tx,
@@ -201,7 +201,7 @@ async function addPerson(
   return row
 }
 
-/** Security: who signed up with the address before, and never proved it, may be somebody else, whose password goes. */
+/** Security: an earlier sign-up with the address that was never proved may be a stranger's, so its password is removed. */
 async function proveAddress(tx: Tx, { id }: PersonRow, at: Date): Promise<void> {
   await confirmPerson(tx, id, at)
   await updatePassword(tx, id, null)

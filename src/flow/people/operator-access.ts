@@ -1,4 +1,4 @@
-// The operator's way to the desk: a link that opens it once, and the session that it opens.
+// The operator's access to the desk: a link that opens it once, and the resulting session.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newUuid } from '../../base/ids.ts'
@@ -12,9 +12,9 @@ import { insertToken, takeToken } from '../../store/people/person-tokens.ts'
 import { operator, recordDeed } from '../audit.ts'
 import { hashToken, newToken, pageToken } from './tokens.ts'
 
-/** A link opens the desk for so long. */
+/** The lifetime of a link to the desk. */
 export const linkMs = 15 * 60_000
-/** However busy the operator is: a desk that was left open closes by itself. */
+/** Applies even while the operator works, so that a forgotten desk closes by itself. */
 export const deskSessionMs = 12 * 3_600_000
 const maxUserAgent = 300
 
@@ -24,13 +24,13 @@ interface Deps {
 }
 
 export interface DeskSession {
-  /** What a page shows beside the cookie before it changes anything. */
+  /** The token that a page must send together with the cookie to change anything. */
   csrfToken: string
   createdAt: Date
   endsAt: Date
 }
 
-/** Makes what stands behind the `#` of a link to the desk. */
+/** Makes the token after the `#` of a link to the desk. */
 export async function createDeskLink({ db, clock }: Deps): Promise<{ token: string; expiresAt: Date }> {
   const { token, hash } = newToken()
   const createdAt = clock.now()
@@ -41,7 +41,9 @@ export async function createDeskLink({ db, clock }: Deps): Promise<{ token: stri
   return { token, expiresAt }
 }
 
-/** Takes a link's token for a session; `link_expired` where it is none that is still good. The cookie is in the answer alone. */
+/**
+ * Exchanges a link's token for a session. Throws `link_expired` if the token is invalid. Only this answer has the cookie.
+ */
 export async function openDesk(
   { db, clock }: Deps,
   linkToken: string,
@@ -61,14 +63,14 @@ export async function openDesk(
   return { cookie: token, session: sessionOf(token, at) }
 }
 
-/** The session that a cookie stands for; null where there is none that lives. */
+/** The session of a cookie, or null if there is no valid one. */
 export async function readDesk({ db, clock }: Deps, cookie: string): Promise<DeskSession | null> {
   const hash = hashToken(cookie)
   const row = hash && (await findOperatorSession(db, hash, sinceFor(clock)))
   return row && sessionOf(cookie, row.createdAt)
 }
 
-/** Ends the session that the cookie stands for. */
+/** Ends the cookie's session. */
 export async function closeDesk({ db, clock }: Deps, cookie: string): Promise<void> {
   const hash = hashToken(cookie)
   if (hash) await db.transaction((tx) => endOperatorSession(tx, hash, sinceFor(clock)))

@@ -21,15 +21,15 @@ interface OrganizationLettersDeps {
 
 const batch = 50
 
-/** Sends a batch of the letters that are due; true if more may be due. */
+/** Sends a batch of due letters. True if more may be due. */
 export async function sendOrganizationLetters(deps: OrganizationLettersDeps): Promise<boolean> {
   const hasMore = await sendDue(deps, 'approval')
   return (deps.operatorMail !== null && (await sendDue(deps, 'request'))) || hasMore
 }
 
 /**
- * A crash before a letter is noted as sent has it sent again: its key lets it be accepted once. A letter that cannot be
- * accepted now stays due.
+ * After a crash between sending and recording, the letter is sent again. Its key makes sure that it is accepted only once. A
+ * letter that cannot be accepted now stays due.
  */
 async function sendDue(deps: OrganizationLettersDeps, kind: OrganizationLetter): Promise<boolean> {
   const rows = await listLettersDue(deps.db, kind, batch)

@@ -1,4 +1,4 @@
-// Organizations as people make them: asked for, named. Only the operator approves one.
+// Organizations that people request and rename. Only the operator approves them.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newUuid, type OrganizationId, type PersonId, type SessionId } from '../../base/ids.ts'
@@ -16,12 +16,12 @@ import { addMember } from './sessions.ts'
 
 type Deps = { db: Db; clock: Clock }
 
-/** What one person may have waiting for approval. */
+/** The limit of organizations of one person that wait for approval. */
 const maxPending = 3
 
 /**
- * Makes an organization that waits for approval, with the person as its owner; the session's requests are for it. A letter to
- * the operator is due, unless the person's network has caused as many as it may.
+ * Makes an organization that waits for approval, with the person as its owner. The session switches to it. A letter to the
+ * operator becomes due, unless the person's network has reached its limit.
  */
 export async function askAccess(
   {
@@ -36,7 +36,7 @@ export async function askAccess(
   const name = requireName(givenName)
   const { personId, email, ip } = by
   await db.transaction(async (tx) => {
-    // Held, so that requests at the same time are counted one by one.
+    // Locked, so that parallel requests are counted one by one.
     await lockPerson(tx, personId)
     const pending = await countPending(tx, personId)
     if (pending >= maxPending)
@@ -60,7 +60,7 @@ export async function askAccess(
   await untilKnownEverywhere()
 }
 
-/** Once it returns, every node knows. */
+/** When it returns, every node knows. */
 export async function rename({ db, clock }: Deps, by: MemberActing, givenName: string): Promise<void> {
   const name = requireName(givenName)
   await db.transaction(async (tx) => {

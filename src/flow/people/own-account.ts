@@ -1,4 +1,4 @@
-// What people change of themselves: their name and their password.
+// Changes that people make to their own account: their name and their password.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { PersonId, SessionId } from '../../base/ids.ts'
@@ -19,7 +19,7 @@ import { requireCurrent, requireRecentSignIn } from './recent-proof.ts'
 
 type Deps = { db: Db; clock: Clock }
 
-/** Once it returns, every node knows. */
+/** When it returns, every node knows. */
 export async function renamePerson(
   { db, clock }: Deps,
   person: { id: PersonId; email: string; name: string },
@@ -40,8 +40,8 @@ interface Changing extends ChangeSite {
 }
 
 /**
- * Changes the password, for a person who gives the current one. A person without one has signed in within five minutes. All
- * other sessions and mailed links end.
+ * Changes the password of a person who gives the current one. A person without one must have signed in within five minutes.
+ * Ends all other sessions and mailed links.
  */
 export async function changePassword(
   deps: Deps & { guard: Guard; passwords: Passwords; post: Post },
@@ -56,7 +56,7 @@ export async function changePassword(
   const passwordHash = await passwords.hash(networkOf(ip), password)
   await db.transaction(async (tx) => {
     const person = await lockPerson(tx, personId)
-    // What was compared is what is replaced.
+    // Replaces only the password that was compared.
     if (person?.passwordHash !== before.passwordHash) throw new ServiceError('sign_in_failed')
     const at = clock.now()
     await updatePassword(tx, personId, passwordHash)

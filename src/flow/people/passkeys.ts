@@ -1,4 +1,4 @@
-// Passkeys (WebAuthn): made by who is signed in, and signed in with by who has the device.
+// Passkeys (WebAuthn): added by a signed-in person, and used to sign in from the device that holds them.
 import {
   type AuthenticationResponseJSON,
   generateAuthenticationOptions,
@@ -30,12 +30,12 @@ import type { Post } from './post.ts'
 type Deps = { db: Db; clock: Clock }
 
 const maxPasskeys = 20
-/** EdDSA, ES256 and RS256 (RFC 9053, RFC 8812): one of them is in every authenticator. */
+/** EdDSA, ES256 and RS256 (RFC 9053, RFC 8812). Every authenticator has at least one of them. */
 const algorithms = [-8, -7, -257]
 
-/** Where a page of ours is: passkeys are bound to its host. */
+/** The site of our pages. Passkeys are bound to its host. */
 export interface Site {
-  /** Such as https://mail.example.com. */
+  /** For example https://mail.example.com. */
   origin: string
   host: string
 }
@@ -46,7 +46,7 @@ interface Person {
   name: string
 }
 
-/** What a browser needs to make a passkey that finds its person by itself. */
+/** The options for a browser to make a passkey that identifies its person by itself. */
 export async function offerRegistration(
   { db }: Pick<Deps, 'db'>,
   { id, email, name }: Person,
@@ -69,7 +69,7 @@ export async function offerRegistration(
   })
 }
 
-/** Keeps the passkey that the browser made for the challenge. */
+/** Stores the passkey that the browser made for the challenge. */
 export async function addPasskey(
   { db, clock, post }: Deps & { post: Post },
   { sessionId, ...person }: Person & { sessionId: SessionId },
@@ -82,7 +82,7 @@ export async function addPasskey(
   const row = { ...made, id: newUuid(), personId: person.id, name, createdAt }
   try {
     await db.transaction(async (tx) => {
-      // Held, so that the count is exact under parallel calls.
+      // Locked, so that the count is exact under parallel calls.
       await lockPerson(tx, person.id)
       await requireLiveSession(tx, sessionId)
       const { length } = await listPasskeys(tx, person.id)
@@ -108,7 +108,7 @@ async function readMade(response: object, challenge: string, { origin, host }: S
     expectedRPID: host,
     requireUserVerification: false,
     supportedAlgorithmIDs: algorithms,
-  }).catch(() => null) // what it throws says in many ways that the browser's answer is none
+  }).catch(() => null) // every error means that the browser's answer is invalid
   if (!verified?.verified) throw new ServiceError('invalid_request', 'The passkey could not be verified.')
   const { id, publicKey, counter, transports } = verified.registrationInfo.credential
   return {
@@ -134,7 +134,7 @@ export async function removePasskey(
   await mailChange({ clock, post }, person.email, change, { ip, pages })
 }
 
-/** What a browser needs to sign in with whatever passkey it has for this site. */
+/** The options for a browser to sign in with any passkey that it has for this site. */
 export async function offerSignIn({ host }: Site) {
   return await generateAuthenticationOptions({ rpID: host, userVerification: 'preferred' })
 }
@@ -159,7 +159,7 @@ export async function signInByPasskey(
   return personId
 }
 
-/** The authenticator's counter, where the signature is the passkey's and the counter has not gone back; else null. */
+/** The authenticator's counter. Null unless the signature is the passkey's and the counter has not gone back. */
 async function verifySignature(
   { credentialId, publicKey, signCount, personId }: PasskeyRow,
   response: AuthenticationResponseJSON,
@@ -178,15 +178,15 @@ async function verifySignature(
     expectedOrigin: origin,
     expectedRPID: host,
     requireUserVerification: false,
-  }).catch(() => null) // as above; a counter that went back, which a copied device shows, is among it
+  }).catch(() => null) // as above; includes a counter that went back, the sign of a copied device
   if (!verified?.verified) return null
-  // WebAuthn 7.2, step 6: the handle, where there is one, names the same person.
+  // WebAuthn 7.2, step 6: the user handle, if present, names the same person.
   const { userHandle } = response.response
   if (userHandle && !Buffer.from(userHandle, 'base64url').equals(bytesOf(personId))) return null
   return verified.authenticationInfo.newCounter
 }
 
-/** A person as an authenticator knows them: 16 bytes that say nothing of them (WebAuthn 14.6.1). */
+/** A person's handle for authenticators: 16 bytes that reveal nothing about them (WebAuthn 14.6.1). */
 function bytesOf(id: PersonId): Buffer<ArrayBuffer> {
   return Buffer.from(id.replaceAll('-', ''), 'hex') as Buffer<ArrayBuffer>
 }

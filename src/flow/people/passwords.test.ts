@@ -1,4 +1,4 @@
-// Passwords: what their strings hold, which of them are right, and what no string makes us do.
+// Passwords: the content of their strings, which passwords match, and limits that no string can exceed.
 import assert from 'node:assert/strict'
 import { argon2Sync } from 'node:crypto'
 import { test } from 'node:test'
@@ -7,7 +7,7 @@ import { Passwords, parsePhc } from './passwords.ts'
 const recommended = new Passwords()
 const passwords = new Passwords({ memory: 4096, passes: 1, parallelism: 1 })
 
-/** RFC 9106 5.3, without its secret and its associated bytes, is known to OpenSSL; this one is of the same function. */
+/** OpenSSL knows the vector of RFC 9106 5.3 without its secret and associated bytes. This one is of the same function. */
 const small = {
   salt: Buffer.from('0123456789abcdef'),
   tag: argon2Sync('argon2id', {

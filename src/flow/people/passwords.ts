@@ -1,24 +1,24 @@
-// Passwords: hashed by argon2id on the thread pool, a few at a time, and never compared in less time than it takes to hash one.
+// Passwords: hashed by argon2id on the thread pool, a few at a time. A comparison takes at least as long as a hash.
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import { ServiceError } from '../../base/errors.ts'
 import { FairLimit } from '../../base/fair-limit.ts'
 import { mayTake } from '../../base/share.ts'
 
-/** What hashing one password takes; `memory` in KiB. */
+/** The cost of hashing one password; `memory` in KiB. */
 type Cost = Readonly<Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>>
 
 // RFC 9106 4: the second recommended choice. Measured: 0.27 s on one core.
 const recommendedCost: Cost = { memory: 65_536, passes: 3, parallelism: 4 }
 const saltBytes = 16
 const tagBytes = 32
-/** Of the four threads of libuv's pool, which files and names of hosts wait for as well. */
+/** Two of the four threads in libuv's pool. Files and host look-ups wait for this pool too. */
 const maxAtOnce = 2
-/** Beyond these, the last to wait would be answered too late: after about 14 s. */
+/** With more, the last in the queue would wait too long: more than about 14 s. */
 const maxWaiting = 100
-/** Security: one network has half as many of these as then stay free, a third if it is alone. */
+/** Security: one network may take half as many of these as then stay free, which is a third if it is alone. */
 const shareRatio = 0.5
-/** Security: bounds for what stands in a row, so that no row can have a sign-in take all memory or time. */
+/** Security: limits for stored strings, so that no row can make a sign-in take all memory or time. */
 const maxCost = { memory: 1 << 20, passes: 32, parallelism: 64 }
 
 const derive = promisify(argon2)
@@ -30,10 +30,10 @@ interface Parsed extends Cost {
   tag: Buffer
 }
 
-/** Hashes and compares for all, those behind one network in turn with those behind others. */
+/** Hashes and compares passwords, fairly between networks. */
 export class Passwords {
   readonly #cost: Cost
-  /** Compared with where there is no password, so that this takes as long as where there is one. */
+  /** Compared with if there is no password, so that this takes as long as with one. */
   readonly #nobodys: Parsed
   readonly #limit = new FairLimit(maxAtOnce)
   readonly #waitingOf = new Map<string, number>()
@@ -46,7 +46,7 @@ export class Passwords {
     this.#nobodys = { ...cost, salt: Buffer.alloc(saltBytes), tag: Buffer.alloc(tagBytes) }
   }
 
-  /** The PHC string of the password under a new salt. `asker` is the network that it came from. */
+  /** The PHC string of the password under a new salt. `asker` is the network of the request. */
   async hash(asker: string, password: string): Promise<string> {
     const salt = randomBytes(saltBytes)
     const tag = await this.#derive(asker, password, { ...this.#cost, salt, tagLength: tagBytes })
@@ -54,8 +54,8 @@ export class Passwords {
   }
 
   /**
-   * The same for who has a link, by the digest of its secret; `too_many_attempts` while its holder has a password hashed already.
-   * Security: one link, which is used up only after the hash, must not fill the queue.
+   * Hashes for the holder of a link, identified by the digest of its secret. Throws `too_many_attempts` while another hash
+   * for the link runs. Security: a link is used up only after the hash, so one link must not fill the queue.
    */
   async hashOnce(link: Buffer, asker: string, password: string): Promise<string> {
     const key = link.toString('latin1')
@@ -69,7 +69,7 @@ export class Passwords {
     }
   }
 
-  /** Whether it is the password of the PHC string; with null it is not, and that takes as long. */
+  /** Whether the password matches the PHC string. Null never matches, and takes as long. */
   async isRight(asker: string, password: string, stored: string | null): Promise<boolean> {
     const { salt, tag, ...spent } = (stored === null ? null : parsePhc(stored)) ?? this.#nobodys
     const derived = await this.#derive(asker, password, { ...spent, salt, tagLength: tag.length })
@@ -85,7 +85,7 @@ export class Passwords {
     if (!mayTake(own, this.#waiting, maxWaiting, shareRatio)) throw new ServiceError('unavailable')
     this.#count(asker, 1)
     try {
-      // NIST SP 800-63B 5.1.1.2: one form, whichever keyboard it was typed on.
+      // NIST SP 800-63B 5.1.1.2: one normal form, whatever the keyboard.
       const message = password.normalize('NFKC')
       return await this.#limit.run(asker, () => derive('argon2id', { message, nonce: salt, ...spent }))
     } finally {
@@ -105,7 +105,7 @@ function formatPhc({ memory, passes, parallelism, salt, tag }: Parsed): string {
   return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(tag)}`
 }
 
-/** Null for what `formatPhc` does not write, with these or other costs. */
+/** Null if the text does not have the form of `formatPhc`, or a cost is not within 1 and `maxCost`. */
 export function parsePhc(text: string): Parsed | null {
   const [, memory, passes, parallelism, salt, tag] = phc.exec(text) ?? []
   if (!salt || !tag) return null

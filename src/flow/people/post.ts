@@ -1,4 +1,4 @@
-// The service's own post: letters to people, accepted as any other mail is, from an inbox of its own on the managed domain.
+// The service's own post: letters to people, accepted like any other mail, from its own inbox on the managed domain.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newId, newUuid, type OrganizationId } from '../../base/ids.ts'
@@ -22,16 +22,16 @@ export interface PostDeps {
   log: Log
   managedDomain: string
   letterLimits: Pick<LetterLimits, 'admit'>
-  /** What the service's own organization may use. */
+  /** The limits of the service's own organization. */
   limits: Limits
   /** Accepts a mail from the address of a living inbox. */
   sendOwn(from: string, mail: OwnMail): Promise<OwnSendResult>
 }
 
-/** The second one where somebody had opened the first before it was reserved. */
+/** The second is used if an organization had taken the first before it was reserved. */
 const localParts = ['accounts', 'posthorn-accounts']
 
-/** Writes to people. */
+/** Sends letters to people. */
 export class Post {
   readonly #deps: PostDeps
   #from: Promise<string> | null = null
@@ -41,8 +41,8 @@ export class Post {
   }
 
   /**
-   * Accepts the letter; once it resolves it will be delivered as far as mail is. An address that takes no mail is not told
-   * apart. Throws `unavailable` where it cannot be accepted now. With the same `key`, one letter is accepted once.
+   * Accepts the letter. After that it is delivered like any mail. Does not report an address that takes no mail. Throws
+   * `unavailable` if the letter cannot be accepted now. With the same `key`, a letter is accepted once.
    */
   async send(to: string, { kind, subject, text }: Letter, key: string = newUuid()): Promise<void> {
     const { sendOwn, letterLimits, log } = this.#deps
@@ -50,7 +50,7 @@ export class Post {
     const mail = { key, to, subject, text, attachments: [] }
     const result = await sendOwn(await this.#sender(), mail)
     if (result.status === 'accepted') return
-    // The inbox may have been deleted behind us: it is looked for again.
+    // The inbox may have been deleted meanwhile: find it again.
     this.#from = null
     log.warn({ code: result.code }, `a letter to a person was not accepted: ${subject}`)
     if (result.status === 'later') throw new ServiceError('unavailable')
@@ -67,7 +67,7 @@ export class Post {
   }
 }
 
-/** The address that the service writes from; its organization and its inbox are made where they are not there yet. */
+/** The service's sender address. Makes its organization and inbox if they do not exist. */
 async function openOwnInbox({ db, clock, managedDomain, limits }: PostDeps): Promise<string> {
   const at = clock.now()
   return await db.transaction(async (tx) => {
@@ -89,7 +89,7 @@ async function openOwnInbox({ db, clock, managedDomain, limits }: PostDeps): Pro
   })
 }
 
-/** Security: what is mailed lets people in, so it must never lie in an inbox that a customer reads. */
+/** Security: these mails give access to accounts, so they must never be in an inbox that a customer reads. */
 async function claimAddress(
   tx: Tx,
   organizationId: OrganizationId,

@@ -1,4 +1,4 @@
-// Proof that a session is in its owner's hands: a sign-in of the last minutes, or the password.
+// Proof that a session is in its owner's hands: a sign-in within minutes, or the password.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { PersonId } from '../../base/ids.ts'
@@ -11,8 +11,8 @@ import type { Passwords } from './passwords.ts'
 const recentMs = 5 * 60_000
 
 /**
- * Refuses with `sign_in_failed` if the session is older than five minutes and the password is not given. Security: somebody
- * who has stolen a session must not add a way in of their own, which would outlast the session.
+ * Throws `sign_in_failed` if the session is older than five minutes and the password is not given. Security: the thief of a
+ * session must not add their own way to sign in, which would outlast the session.
  */
 export async function requireRecentProof(
   deps: { db: Db; clock: Clock; guard: Guard; passwords: Passwords },
@@ -25,7 +25,7 @@ export async function requireRecentProof(
   await requireCurrent(deps, { ...person, ip }, password)
 }
 
-/** Refuses with `sign_in_failed` if the session is older than five minutes. */
+/** Throws `sign_in_failed` if the session is older than five minutes. */
 export function requireRecentSignIn(clock: Clock, signedInAt: Date): void {
   if (!isRecent(clock, signedInAt)) throw signedInLongAgo()
 }
@@ -41,7 +41,7 @@ function isRecent(clock: Clock, signedInAt: Date): boolean {
   return clock.nowMs() - signedInAt.getTime() < recentMs
 }
 
-/** Refuses a wrong password with `sign_in_failed`. Security: whoever has stolen a session must not try passwords through it. */
+/** Throws `sign_in_failed` for a wrong password. Security: the thief of a session must not try passwords through it. */
 export async function requireCurrent(
   { guard, passwords }: { guard: Guard; passwords: Passwords },
   { email, passwordHash, ip }: { email: string; passwordHash: string | null; ip: string },

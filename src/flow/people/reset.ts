@@ -1,4 +1,4 @@
-// A new password for who has lost theirs: a link by mail, whose use ends every session there was.
+// Resets a lost password by a mailed link, whose use ends all sessions.
 import type { Clock } from '../../base/clock.ts'
 import { counted } from '../../base/counted.ts'
 import { ServiceError } from '../../base/errors.ts'
@@ -22,14 +22,14 @@ import type { PageAddress } from './sign-up.ts'
 import { hashToken, newToken } from './tokens.ts'
 
 const resetMs = 3_600_000
-/** Listed of one kind. */
+/** The maximum of listed entries of each kind. */
 export const maxListed = 100
 const noAccount =
   'There is no account for this address, or it is newer than the link. Ask for a new link, or for one to another address of yours.'
 
 /**
- * Mails a link to the address. Security: whether it has an account is asked when the link is used, and not before, so that
- * no answer, time or load tells.
+ * Mails a link to the address. Security: only the use of the link checks for an account, so no answer, time or load reveals
+ * it.
  */
 export async function askReset(
   { db, clock, guard, post }: { db: Db; clock: Clock; guard: Guard; post: Post },
@@ -49,8 +49,8 @@ export async function askReset(
 }
 
 /**
- * The entries that the reset removes unless it is told to keep them: the oldest 100 of each kind, and the number of the others.
- * Throws as `completeReset` does. Security: the oldest, so that a thief who makes many hides none of the person's own.
+ * The entries that the reset removes by default: the oldest 100 of each kind, and the count of the others. Throws as
+ * `completeReset` does. Security: the oldest come first, so that a thief who makes many cannot hide the person's own.
  */
 export async function previewReset(
   deps: { db: Db; clock: Clock },
@@ -76,11 +76,11 @@ async function requireReset(
 interface Completion {
   token: string
   password: string
-  /** Ids of entries of the preview; everything else that was added since the address was last proved is removed. */
+  /** Ids of entries of the preview. All other entries added since the address was last proved are removed. */
   keep?: readonly string[]
 }
 
-/** Sets the password of the person behind the link, who has proved the address by it. All their sessions end. */
+/** Sets the password of the link's person, whose use of the link proves the address. All their sessions end. */
 export async function completeReset(
   deps: { db: Db; clock: Clock; guard: Guard; passwords: Passwords; post: Post },
   { token, password, keep = [] }: Completion,
@@ -88,7 +88,7 @@ export async function completeReset(
 ): Promise<PersonId> {
   const { db, clock, guard, passwords } = deps
   await guard.admitNetwork(ip)
-  // Before a password is hashed: a guess is not worth a hash.
+  // Checked before a password is hashed: a guessed link is not worth a hash.
   const { hash, personId } = await requireReset(deps, token)
   const passwordHash = await passwords.hashOnce(hash, networkOf(ip), password)
   const person = await db.transaction((tx) =>
@@ -109,7 +109,7 @@ interface Taking {
   at: Date
 }
 
-/** The entries that were added since the last proof. */
+/** The entries added since the last proof, by what the reset did with them. */
 interface Outcome {
   removed: Added[]
   kept: Added[]
@@ -119,14 +119,14 @@ async function takeReset(
   tx: Tx,
   { hash, personId, passwordHash, keep, ip, at }: Taking,
 ): Promise<Outcome & { id: PersonId; email: string }> {
-  // The person first: of two links that are used at once the second waits, and finds that the first has ended it.
+  // Locks the person first. If two links are used at once, the second waits and finds that the first has ended it.
   const person = await lockPerson(tx, personId)
   const taken = await takeToken(tx, hash, 'reset', at)
   if (!person || taken?.personId !== person.id) throw new ServiceError('link_expired')
   await updatePassword(tx, person.id, passwordHash)
   const added = await findAdded(tx, { personId: person.id, at })
   const isKept = ({ id }: Added) => keep.includes(id)
-  // Security: one that somebody with a stolen session added after the preview is in no list of the person's.
+  // Security: this also removes an entry that a thief with a stolen session added after the preview.
   const removed = added.filter((one) => !isKept(one))
   await proveAgain(tx, person.id, at)
   await deleteTokens(tx, person.id, 'reset')
@@ -136,7 +136,7 @@ async function takeReset(
   return { id: person.id, email: person.email, removed, kept: added.filter(isKept) }
 }
 
-/** Removes ways to sign in, and ends what was made, as the removal of a member does; the audit log has all of it. */
+/** Removes ways to sign in and ends what was made, as the removal of a member does. The audit log records all of it. */
 async function remove(
   tx: Tx,
   { id: personId, email, ip }: { id: PersonId; email: string; ip: string },

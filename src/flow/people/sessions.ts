@@ -1,4 +1,4 @@
-// Sessions: opened with a new secret each time, known for a second, and what each of them stands for.
+// Sessions: each opened with a new secret, cached for a second, and resolved to a person and an organization.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { type KeyId, newUuid, type OrganizationId, type PersonId, type SessionId } from '../../base/ids.ts'
@@ -27,27 +27,27 @@ import type { Caller } from '../caller.ts'
 import { knownForMs, untilKnownEverywhere } from '../known-everywhere.ts'
 import { hashToken, newToken } from './tokens.ts'
 
-/** A session that nobody has used for so long has ended. */
+/** A session that is unused for this long has ended. */
 export const idleMs = 30 * 86_400_000
-/** A session in use is written down this often. */
+/** How often the last use of an active session is written. */
 const touchMs = 5 * 60_000
 const maxKnown = 10_000
 const maxUserAgent = 300
 
-/** Who is signed in, and for which organization. */
+/** The signed-in person and the organization of their requests. */
 export interface SignedIn {
   session: SessionRow
   person: { id: PersonId; email: string; name: string; hasPassword: boolean }
   organizations: MembershipRow[]
-  /** The one of them that requests are for; null where the person is in none. */
+  /** The organization of the session's requests. Null if the person is in none. */
   organization: MembershipRow | null
-  /** What its requests are judged and counted by; null without an organization. */
+  /** The caller whose rights and limits apply to its requests. Null without an organization. */
   caller: Caller | null
 }
 
 type Deps = { db: Db; clock: Clock }
 
-/** Who signs in, and from where; without an organization for the oldest of theirs. */
+/** A sign-in and its source. Default: the person's oldest organization. */
 export interface Entering {
   personId: PersonId
   organizationId?: OrganizationId
@@ -56,10 +56,10 @@ export interface Entering {
   way: SignInWay
 }
 
-/** What a person proved who they are with. */
+/** How a person proved their identity. */
 export type SignInWay = 'password' | 'passkey' | 'identity' | 'link' | 'confirmation' | 'invitation' | 'reset'
 
-/** Opens a session; the token is its cookie, and is kept nowhere. */
+/** Opens a session. The token is its cookie; only its digest is stored. */
 export async function openSession(
   tx: Tx,
   { personId, organizationId, ip, userAgent, way, at }: Entering & { at: Date },
@@ -86,7 +86,7 @@ export async function openSession(
   return { token, sessionId: row.id }
 }
 
-/** The same, in a transaction of its own; the session behind the `former` token ends in it. */
+/** Opens a session in its own transaction, which also ends the session of the `former` token. */
 export async function startSession(
   { db, clock }: Deps,
   { former = null, ...who }: Entering & { former?: string | null },
@@ -99,7 +99,7 @@ export async function startSession(
   })
 }
 
-/** Makes the person a member, with the key that its requests are judged and counted by. */
+/** Makes the person a member, with the key whose rights and limits apply to their requests. */
 export async function addMember(
   tx: Tx,
   member: { organizationId: OrganizationId; personId: PersonId; email: string; role: MemberRole; at: Date },
@@ -121,12 +121,12 @@ export async function addMember(
     requestsPerMinute: null,
     createdAt: at,
   }
-  // Of a secret that nobody has seen.
+  // The key's secret is random and unknown to anyone.
   await insertKey(tx, key, newToken().hash)
   await insertMember(tx, { organizationId, personId, role, keyId, createdAt: at })
 }
 
-/** Knows the sessions of the last second. */
+/** Caches the sessions of the last second. */
 export class Sessions {
   readonly #deps: Deps
   readonly #known: KnownFor<string, SignedIn>
@@ -142,7 +142,7 @@ export class Sessions {
     })
   }
 
-  /** Who is behind the token, or null: unknown, ended, or idle for too long. */
+  /** The session and person of the token. Null if the token is unknown, ended, or idle for too long. */
   async find(token: string): Promise<SignedIn | null> {
     const hash = hashToken(token)
     return hash && (await this.#known.find(hash.toString('latin1')))
@@ -169,7 +169,7 @@ export class Sessions {
   }
 }
 
-/** An organization that the person has left is left for the oldest of the others. */
+/** If the person has left the session's organization, the oldest of the others takes over. */
 function standFor(
   session: SessionRow,
   person: Omit<SignedIn['person'], 'id'>,
@@ -188,7 +188,7 @@ function standFor(
   }
 }
 
-/** Has the session's requests be for another organization of the person's; once it returns, every node knows. */
+/** Switches the session's requests to another of the person's organizations. When it returns, every node knows. */
 export async function switchOrganization(
   { db }: Pick<Deps, 'db'>,
   { session, organizations }: SignedIn,
@@ -200,7 +200,7 @@ export async function switchOrganization(
   await untilKnownEverywhere()
 }
 
-/** Ends a session of the person; once it returns, no node takes it any more. */
+/** Ends a session of the person. When it returns, no node accepts it any more. */
 export async function signOut(
   { db, clock }: Deps,
   person: SignedIn['person'],
@@ -216,7 +216,7 @@ export async function signOut(
   await untilKnownEverywhere()
 }
 
-/** Ends all others of the person; once it returns, no node takes them any more. */
+/** Ends the person's other sessions. When it returns, no node accepts them any more. */
 export async function signOutElsewhere(
   { db, clock }: Deps,
   { session, person }: SignedIn,

@@ -1,4 +1,4 @@
-// Links that sign one person in, once: printed at the start of a development deployment.
+// Links that sign one person in once, printed at the start of a development deployment.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newUuid, type OrganizationId, type PersonId } from '../../base/ids.ts'
@@ -13,14 +13,14 @@ type Deps = { db: Db; clock: Clock }
 const linkMs = 86_400_000
 const developer = { email: 'developer@localhost', name: 'Developer' }
 
-/** The organization of whoever develops on this machine, whatever it is called by now; null where it is gone. */
+/** The developer's organization, whatever its current name. Null if it no longer exists. */
 export async function findDevelopment({ db }: Pick<Deps, 'db'>): Promise<OrganizationId | null> {
   const known = await findPersonByEmail(db, developer.email)
   const [first] = known ? await listMemberships(db, [known.id]) : []
   return first?.id ?? null
 }
 
-/** A new link for whoever develops on this machine, as an owner of the organization; its secret. */
+/** Makes a link that signs the developer in as an owner of the organization. Returns its secret. */
 export async function linkDeveloper({ db, clock }: Deps, organizationId: OrganizationId): Promise<string> {
   const { token, hash } = newToken()
   const at = clock.now()
@@ -41,7 +41,7 @@ async function findDeveloper(tx: Tx, organizationId: OrganizationId, at: Date): 
   return id
 }
 
-/** Whom the link signs in; it is used up. */
+/** The person of the link, which is used up. */
 export async function takeSignInLink({ db, clock }: Deps, token: string): Promise<PersonId> {
   const hash = hashToken(token)
   const taken = hash && (await db.transaction((tx) => takeToken(tx, hash, 'sign_in', clock.now())))

@@ -1,4 +1,4 @@
-// Signing in by password: one refusal for every cause, after the same time, and fewer and fewer tries.
+// Sign-in by password: one refusal for every cause, after the same time, with ever fewer attempts.
 import { ServiceError } from '../../base/errors.ts'
 import type { PersonId } from '../../base/ids.ts'
 import { networkOf } from '../../base/ip-address.ts'
@@ -7,8 +7,8 @@ import { findPersonByEmail } from '../../store/people/people.ts'
 import type { SignUpDeps } from './sign-up.ts'
 
 /**
- * The person whose address and password these are. Security: who has not confirmed the address is refused like anyone, and
- * nothing more is done; a stranger who has just signed up with it would see that it had no account.
+ * The person with this address and password. Security: an unconfirmed address is refused like any other cause. Otherwise a
+ * stranger who has just signed up with the address would learn that it had no account.
  */
 export async function signInByPassword(
   { db, guard, passwords }: Pick<SignUpDeps, 'db' | 'guard' | 'passwords'>,

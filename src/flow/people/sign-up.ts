@@ -1,4 +1,4 @@
-// Signing up: a person whose address is to be proved. What is answered, and how fast, is the same for every address.
+// Sign-up of a person, whose address must then be proved. Answer and duration are the same for every address.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newUuid, type PersonId } from '../../base/ids.ts'
@@ -27,7 +27,7 @@ import type { Passwords } from './passwords.ts'
 import type { Post } from './post.ts'
 import { hashToken, newToken } from './tokens.ts'
 
-/** How the world reaches the pages, without a slash at the end. */
+/** The public base address of the pages, without a slash at the end. */
 export type PageAddress = string
 
 export interface SignUpDeps {
@@ -41,8 +41,8 @@ export interface SignUpDeps {
 const confirmMs = 24 * 3_600_000
 
 /**
- * Notes the person and mails the link that confirms the address; an address that has an account is mailed that it has. Both
- * hash a password, write a token and send one mail; `tests/hostile/enumeration.ts` measures that no time tells them apart.
+ * Stores the person and mails a confirmation link. An address that has an account gets a mail that says so. Both cases hash
+ * a password, write a token and send one mail. `tests/hostile/enumeration.ts` measures that their times do not differ.
  */
 export async function signUp(
   deps: SignUpDeps,
@@ -55,7 +55,7 @@ export async function signUp(
   const passwordHash = await passwords.hash(networkOf(ip), password)
   const createdAt = clock.now()
   const signUp = { name: requireName(name), passwordHash }
-  // Security: this also bounds how many sign-ups are pending for one address, to about 30 within the day that links are good.
+  // Security: this also limits pending sign-ups for one address, to about 30 within the 24 hours that links are valid.
   if (!(await guard.mayWrite('confirm', email))) return
   const { token, isKnown } = await db.transaction((tx) => noteSignUp(tx, { email, signUp, createdAt }))
   const letter = isKnown
@@ -64,7 +64,7 @@ export async function signUp(
   await deps.post.send(email, letter)
 }
 
-/** Security: each link keeps the password of its own sign-up, so that nobody's click confirms the password of somebody else. */
+/** Security: each link keeps the password of its own sign-up, so that no click confirms a stranger's password. */
 async function noteSignUp(
   tx: Tx,
   { email, signUp, createdAt }: { email: string; signUp: SignUp; createdAt: Date },
@@ -73,13 +73,13 @@ async function noteSignUp(
   const known = id === null ? await findPersonByEmail(tx, email) : null
   const personId = id ?? known?.id ?? null
   const { token, hash } = newToken()
-  // The token for somebody who is known has expired: it is written for the time that writing takes.
+  // The token for a known person has expired already. It is written so that both cases take the same time.
   const expiresAt = new Date(createdAt.getTime() + (known ? 0 : confirmMs))
   await insertToken(tx, { hash, purpose: 'confirm', personId, signUp, createdAt, expiresAt })
   return { token, isKnown: id === null }
 }
 
-/** The person behind the link, whose address is proved now, with the name and password of its sign-up; all their links end. */
+/** Proves the address and applies the name and password of the link's sign-up. All links of the person end. */
 export async function confirm(
   { db, clock }: Pick<SignUpDeps, 'db' | 'clock'>,
   token: string,
@@ -89,10 +89,10 @@ export async function confirm(
   return await db.transaction(async (tx) => {
     const at = clock.now()
     const found = await findToken(tx, hash, 'confirm', at)
-    // The person first: two links of one person that are opened at once would wait for each other.
+    // Locks the person first. Otherwise two links of one person that are opened at once could wait for each other.
     const person = found?.personId ? await lockPerson(tx, found.personId) : null
     const taken = person && (await takeToken(tx, hash, 'confirm', at))
-    // Security: nobody's link replaces a password that has been proved.
+    // Security: a link never replaces a proved password.
     if (!person || !taken?.signUp || person.confirmedAt) throw new ServiceError('link_expired')
     await updatePassword(tx, person.id, taken.signUp.passwordHash)
     await updatePersonName(tx, person.id, taken.signUp.name)

@@ -1,4 +1,4 @@
-// Mail that is for the operator: what was captured, and what came for the service's own addresses. Read, and marked as read.
+// Mail for operators: captured mail, and mail to the service's own addresses. Listed, read, and marked as read.
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
@@ -15,12 +15,12 @@ import { findKept, type KeptMail, listKept, markKeptRead } from '../../store/mai
 import { findStarts, type RawRow } from '../../store/mailbox/raws.ts'
 import { openRaw, openStored } from '../stored-bytes.ts'
 
-/** `kept`: for postmaster@, abuse@ and others of the service's own, and reports that could not be read. */
+/** `kept`: mail for postmaster@, abuse@ and other addresses of the service, and reports that could not be read. */
 export type MailKind = 'captured' | 'kept'
 
 export interface OperatorMail {
   id: string
-  /** Of the envelope. */
+  /** The envelope's sender. */
   sender: string
   recipients: string[]
   at: Date
@@ -39,7 +39,7 @@ interface Deps {
   blobs: Blobs
 }
 
-/** Marking a mail as read also needs these. */
+/** Additional dependencies to mark a mail as read. */
 interface MarkDeps extends Deps {
   db: Db
   clock: Clock
@@ -49,20 +49,20 @@ interface ParseDeps {
   parsePool: Pick<ParsePool, 'parse'>
 }
 
-/** Enough of a mail for a list to say whose it is and what it is about. */
+/** Bytes of a mail that are enough to list its author and subject. */
 const startBytes = 16 * 1024
 const headerBytes = 128 * 1024
 const maxFields = 300
 const maxValue = 2_000
 const maxText = 500_000
-/** Larger mail is to be downloaded. */
+/** Larger mail can only be downloaded. */
 const maxReadBytes = 32 << 20
 
 export interface MailPage {
-  /** The list goes on behind the one with this id. */
+  /** Start of the page: mails older than this id. */
   beforeId: string | null
   limit: number
-  /** Only those that nobody has read. */
+  /** Only unread mails. */
   isUnread?: boolean
 }
 
@@ -99,16 +99,16 @@ export interface ReadOperatorMail {
   mail: OperatorMail
   header: { fields: { name: string; value: string }[]; isCut: boolean }
   content: {
-    /** Made of the HTML where there is no other; no more than a page can show. */
+    /** Made from the HTML if there is no text. Cut to what a page can show. */
     text: string
     html: 'beside' | 'none'
     attachments: ParsedAttachment[]
-    /** What is not shown, or otherwise than it was meant, and why. */
+    /** What is missing or changed in this view, and why. */
     note: string | null
   }
 }
 
-/** One mail with its header and its text; marks it as read. `not_found` if it is gone. */
+/** One mail with its header and text. Marks it as read. Throws `not_found` if it is gone. */
 export async function readOperatorMail(
   deps: MarkDeps & ParseDeps,
   kind: MailKind,
@@ -130,7 +130,7 @@ export async function readOperatorMail(
   }
 }
 
-/** One captured mail as its reader would see it: its text, and its HTML made safe. `not_found` if it is gone. */
+/** A captured mail as its reader would see it: its text, and its HTML made safe. Throws `not_found` if it is gone. */
 export async function readCaptured(
   { parsePool, ...deps }: Deps & { parsePool: Pick<ParsePool, 'parse' | 'pageOf'> },
   id: string,
@@ -140,7 +140,7 @@ export async function readCaptured(
   return { mail, parsed: { ...parsed, text: textOf(parsed.text) }, page }
 }
 
-/** Its bytes, as they came. */
+/** The mail's bytes, as received. */
 export async function openCaptured(deps: Deps, id: string): Promise<{ sizeBytes: number; stream: Readable }> {
   return await openMail(deps, await findMail(deps, 'captured', id))
 }
@@ -156,11 +156,11 @@ async function parseMail(
   const bytes = Buffer.concat(await stream.toArray())
   const start = bytes.subarray(0, headerBytes)
   const parsed = await deps.parsePool.parse(bytes)
-  // The header names the author of a mail that the parser gave up as well.
+  // Even if the parser gives up, the header names the author.
   return { mail: { ...mail, ...readHead(start) }, start, parsed }
 }
 
-/** Its bytes, as they came; marks it as read. */
+/** The mail's bytes, as received. Marks it as read. */
 export async function openOperatorMail(
   deps: MarkDeps,
   kind: MailKind,
@@ -172,7 +172,7 @@ export async function openOperatorMail(
   return stored
 }
 
-/** Its first `length` bytes, or all of them. */
+/** The mail's first `length` bytes, or all of them. */
 async function openMail(
   deps: Deps,
   { id, rawId, sizeBytes }: OperatorMail,
@@ -226,7 +226,7 @@ function readFields(start: Buffer): ReadOperatorMail['header'] {
   return { fields, isCut: isCut || spans.length > maxFields }
 }
 
-/** The parser hands over large texts as bytes. */
+/** The parser returns large texts as bytes. */
 function textOf(text: string | Uint8Array): string {
   return typeof text === 'string' ? text : Buffer.from(text).toString()
 }

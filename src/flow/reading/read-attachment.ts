@@ -1,4 +1,4 @@
-// Gives out an attachment that has been found clean, piece by piece, to those who may read its message.
+// Streams a clean attachment to callers who may read its message.
 
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../../base/errors.ts'
@@ -25,7 +25,7 @@ export interface OpenAttachment {
 
 type AttachmentName = { messageId: string; attachmentId: string }
 
-/** The scan states of the message's attachments in their order, if this attachment has no verdict yet; null otherwise. */
+/** The scan states of all attachments of the message, in order. Null if this attachment has a verdict already. */
 export async function findUnscanned(
   db: Queryable,
   caller: Caller,
@@ -35,21 +35,21 @@ export async function findUnscanned(
   return entry.scanState === 'unscanned' ? scanStatesOf(message.attachments) : null
 }
 
-/** Opens an attachment for reading; refuses what is not clean, and what is larger than this deployment gives out. */
+/** Opens an attachment. Refuses it unless it is clean and within this deployment's download limit. */
 export async function readAttachment(
   { db, blobs, maxDownloadBytes }: AttachmentDeps,
   caller: Caller,
   name: AttachmentName,
 ): Promise<OpenAttachment> {
   const { message, entry } = await requireAttachment(db, caller, name)
-  // Before its state: no scan makes it smaller.
+  // Checked before the scan state: no scan makes the attachment smaller.
   if (entry.size > maxDownloadBytes) throw new ServiceError('attachment_too_large')
   if (entry.scanState === 'unscanned') throw new ServiceError('attachment_not_scanned')
   if (entry.scanState !== 'clean') throw new ServiceError('attachment_not_clean')
   const { rawId } = message
   const { span } = entry
   const stored = rawId && span ? await openStored({ db, blobs }, rawId, span) : null
-  // Deleted since its message was read.
+  // It was deleted after its message was read.
   if (!stored || !span) throw new ServiceError('not_found', 'There is no such attachment.')
   const pieces = exactly(decodeStream(stored.stream, span.encoding), entry.size)
   return { filename: entry.filename, sizeBytes: entry.size, stream: streamFrom(stored.stream, pieces) }
@@ -73,7 +73,7 @@ function findAttachment({ id, attachments }: MessageRow, attachmentId: string): 
   return attachments[index]
 }
 
-/** Passes on what must be `sizeBytes` long: one byte more would be read as the beginning of the next answer. */
+/** Throws unless `pieces` have exactly `sizeBytes`. A client would take an extra byte for the start of the next answer. */
 async function* exactly(pieces: AsyncIterable<Buffer>, sizeBytes: number): AsyncGenerator<Buffer> {
   let left = sizeBytes
   for await (const piece of pieces) {

@@ -1,4 +1,4 @@
-// The header of a received message, field by field: what `readSource` gives, up to its first empty line.
+// The header fields of a received message: those of `readSource`, up to its first empty line.
 
 import type { Readable } from 'node:stream'
 import { setImmediate as yieldLoop } from 'node:timers/promises'
@@ -10,19 +10,19 @@ import { LongText } from '../../store/long-text.ts'
 import type { Caller } from '../caller.ts'
 import { openReceived } from './read-mailbox.ts'
 
-/** A field; a long one is still to be written piece by piece. */
+/** A field. Long values are written piece by piece. */
 export type HeaderField = { [Part in keyof RawField]: string | LongText }
 
 export interface ReceivedHeader {
-  /** In their order, those that this service wrote first. Those of a large header are still to be read. */
+  /** In order, with the fields that this service wrote first. A large header is read lazily. */
   fields: HeaderField[] | AsyncIterable<HeaderField>
-  /** Whether there are more than 10,000, or more than 1 MiB of them. */
+  /** Whether there are more than 10,000 fields, or more than 1 MiB of them. */
   isCut: boolean
-  /** What is held until all are read. */
+  /** Bytes that stay in memory until all fields are read. */
   heldBytes: number
 }
 
-/** Measured: this takes 2 ms, 1 MiB of whatever shape 10 to 30. */
+/** Measured: this takes 2 ms. 1 MiB of any shape takes 10 to 30 ms. */
 const maxAtOnceBytes = 64 * 1024
 
 export async function readHeader(
@@ -39,13 +39,13 @@ export async function readHeader(
   return { fields: readEach(block, spans), isCut, heldBytes: block.length }
 }
 
-/** The bytes up to the first empty line, and some behind it. */
+/** The bytes up to the first empty line, and some after it. */
 async function readStart(stream: Readable): Promise<Buffer> {
   const chunks: Buffer[] = []
   let tail = ''
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     chunks.push(chunk)
-    // The empty line may have begun in the chunk before.
+    // The empty line may have begun in the previous chunk.
     if (chunk.includes('\r\n\r\n') || (tail + chunk.toString('latin1', 0, 3)).includes('\r\n\r\n')) break
     tail = chunk.toString('latin1', Math.max(0, chunk.length - 3))
   }
@@ -58,7 +58,7 @@ async function* readEach(block: Buffer, spans: FieldSpan[]): AsyncGenerator<Head
     const { name, value, raw } = readField(block, span)
     yield { name, value: orLong(value), raw: orLong(raw) }
     unyieldedBytes += span.end - span.start
-    // Requests of others come between.
+    // Lets other requests run in between.
     if (unyieldedBytes < maxAtOnceBytes) continue
     unyieldedBytes = 0
     await yieldLoop()

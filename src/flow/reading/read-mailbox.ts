@@ -1,4 +1,4 @@
-// Reads of mail with the caller's restrictions applied: another's id is an id that does not exist.
+// Reads of mail within the caller's restrictions. An id of another organization is treated as unknown.
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
@@ -29,10 +29,10 @@ export async function readInbox(db: Queryable, caller: Caller, id: string): Prom
   return inbox
 }
 
-/** What a search for `query` asks the store for; `invalid_request` where there is no word in it. */
+/** Translates a search for `query` into the store's syntax. Throws `invalid_request` if it contains no word. */
 export function readWords(query: string): string {
   const phrases = readQuery(query)
-  // Some letters are nothing by themselves, as the filler of Hangul is.
+  // Some letters, such as the filler of Hangul, are no word by themselves.
   if (phrases.length === 0) throw new ServiceError('invalid_request', '/q must hold a word to look for')
   return writeQuery(phrases)
 }
@@ -52,8 +52,8 @@ export async function readMessage(db: Queryable, caller: Caller, id: string): Pr
 }
 
 /**
- * Where a message stands in the inbox's order of filing, or stood before it was deleted, for 30 days; `'0'` is before the
- * first. `invalid_request` where it is not known there.
+ * The message's position in the inbox's order of filing. A deleted message keeps its position for 30 days. `'0'` is before
+ * the first message. Throws `invalid_request` for an unknown message.
  */
 export async function findPosition(db: Queryable, inboxId: InboxId, after: string): Promise<number> {
   const seq = after === '0' ? 0 : await findSeq(db, inboxId, after)
@@ -65,7 +65,7 @@ export async function findPosition(db: Queryable, inboxId: InboxId, after: strin
   return seq
 }
 
-/** The inbox's messages behind a position in the order of filing: none is ever put before one that was read. */
+/** The inbox's messages after a position in the order of filing. New messages always come after those already read. */
 export async function readFollowing(
   db: Queryable,
   caller: Caller,
@@ -84,7 +84,7 @@ export interface ExportPage extends MessagePage {
   inbox: InboxRow
 }
 
-/** The inbox's messages after a number, oldest first; complete under concurrent writes, for numbers are given under a lock. */
+/** The inbox's messages after a number, oldest first. Complete under concurrent writes, as a lock guards the numbers. */
 export async function exportPage(
   { db, clock }: { db: Queryable; clock: Clock },
   caller: Caller,
@@ -98,20 +98,20 @@ export async function exportPage(
   requireInbox(caller, inbox.id)
   if (inbox.status === 'deleted') throw new ServiceError('inbox_deleted')
   const { page, last } = await listFollowing(db, { inboxId: inbox.id, direction: null }, afterSeq, limit)
-  // Deleted since: an end that is none must not be taken for a whole export.
+  // If the inbox was deleted meanwhile, an early end must not pass for a complete export.
   if (!last && (await findInbox(db, caller.organizationId, inboxId))?.status !== 'active')
     throw new ServiceError('inbox_deleted')
   return { inbox, page, last }
 }
 
 interface Received {
-  /** The fields that this service writes above it. */
+  /** The fields that this service writes above the message. */
   trace: Buffer
-  /** Its own bytes, or the first `maxBytes` of them; `sizeBytes` is that of all. */
+  /** The message's bytes, or the first `maxBytes` of them. `sizeBytes` is always the full size. */
   stored: { sizeBytes: number; stream: Readable }
 }
 
-/** Opens the bytes of an inbound message; what was sent has none. */
+/** Opens the bytes of an inbound message. Outbound messages have none. */
 export async function openReceived(
   { db, blobs }: { db: Queryable; blobs: Blobs },
   caller: Caller,
@@ -125,7 +125,7 @@ export async function openReceived(
   return { trace: Buffer.from(traceHeader(security, id, createdAt)), stored }
 }
 
-/** An inbound message as it was received, below its trace fields. */
+/** An inbound message as received, below its trace fields. */
 export async function readSource(
   deps: { db: Queryable; blobs: Blobs },
   caller: Caller,

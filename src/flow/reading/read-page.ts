@@ -1,4 +1,4 @@
-// The HTML of a message as a browser may show it; made in a thread, for it is a stranger's.
+// The HTML of a message, made safe for a browser. This runs in a thread, as strangers write the HTML.
 import { ServiceError } from '../../base/errors.ts'
 import type { FairLimit } from '../../base/fair-limit.ts'
 import type { ParsePool } from '../../mail/parse-pool.ts'
@@ -8,10 +8,10 @@ import type { LongText } from '../../store/long-text.ts'
 import type { Caller } from '../caller.ts'
 import { readMessage } from './read-mailbox.ts'
 
-/** Security: nested elements take seconds of a thread; organizations share it. */
+/** Security: nested elements can occupy a thread for seconds, so organizations share it fairly. */
 type Deps = { db: Queryable; parsePool: Pick<ParsePool, 'pageOf'>; htmlLimit: FairLimit }
 
-/** `not_found` where the message has no HTML. */
+/** Throws `not_found` if the message has no HTML. */
 export async function readPage(
   { db, parsePool, htmlLimit }: Deps,
   caller: Caller,
@@ -23,7 +23,7 @@ export async function readPage(
   return await htmlLimit.run(caller.organizationId, () => parsePool.pageOf(start))
 }
 
-/** As much as is shown, and a little more, which tells that it is cut. */
+/** The part of the text that is shown, and slightly more, so that a cut is detected. */
 async function startOf(text: LongText): Promise<string> {
   let read = ''
   for await (const piece of text.pieces()) {

@@ -20,7 +20,7 @@ export function traceHeader(security: SecurityRecord, id: MessageId, receivedAt:
   return [
     `Return-Path: <${from}>\r\n`,
     ...recipients.map((recipient) => `Delivered-To: ${recipient}\r\n`),
-    // RFC 8601 4: above the other trace fields of this server; below them it could be taken for a sender's own.
+    // RFC 8601 4: above the other trace fields of this server. Below them it could be taken for a sender's own.
     authenticationResults(receivedBy, security.methods ?? [], charset),
     // RFC 7208 9.1: above the Received field of this server.
     ...spfField(security, charset),

@@ -1,4 +1,4 @@
-// The capture server's backend: takes what would have gone to the world, so that nothing leaves in development.
+// The capture server's backend: stores mail for the outside world, so that nothing leaves a development deployment.
 import { Batch } from '../../base/batch.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
@@ -9,7 +9,7 @@ import { type CapturedMail, insertCaptured } from '../../store/mailbox/captured.
 import { deleteBlobs } from '../delete-blobs.ts'
 import { MessageSink } from './message-sink.ts'
 
-/** Older captured mail makes room. */
+/** The number of captured mails to keep. Older ones are deleted. */
 const keep = 1_000
 
 /** Accepts every recipient and keeps the newest mails. */

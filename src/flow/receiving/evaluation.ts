@@ -1,5 +1,4 @@
-// Finds out who sent a mail while it comes in: from its first recipient on whose the client is, with its header which
-// signatures it bears, with its end whether they are of this body, and what its author's domain says of all that.
+// Evaluates a mail's sender while the mail arrives: SPF and reverse DNS first, then DKIM, ARC and DMARC.
 import type { Clock } from '../../base/clock.ts'
 import type { ArcVerdict } from '../../mailauth/arc/validate-arc.ts'
 import { vouchingSealer } from '../../mailauth/arc/vouching-sealer.ts'
@@ -19,28 +18,28 @@ export interface EvaluationDeps {
   clock: Clock
   /** The name of this server. */
   hostname: string
-  /** Domains whose word is taken for what a mail was when they received it (RFC 8617). */
+  /** Domains that are trusted to report the result of their own checks (RFC 8617). */
   arcTrusted: ReadonlySet<string>
 }
 
-/** What every check found. */
+/** The results of all checks. */
 export interface Verdicts extends MailVerdicts {
   spf: SpfVerdict
   reverseDns: ReverseDnsVerdict
   dmarc: DmarcVerdict
-  /** d= of the trusted sealer that says that DMARC passed, or would have, when the mail came to it; null: there is none. */
+  /** d= of the trusted sealer that reports a DMARC pass on arrival, or what would have been one. Null: there is none. */
   vouchedBy: string | null
 }
 
-/** What DNS does not say so long after the client, or the header, is known is `temperror`. */
+/** A DNS answer that takes longer is `temperror`. Counts from the start of the client's checks, and of the header's. */
 const deadlineMs = 10_000
 /**
- * Of the client and its domain, and of the header's domains; honest mail asks for 5 to 15. The second is more than all
- * its checks ever ask: with names of his own nobody can use up what the author's policy is asked with.
+ * Questions for the client and its domain, and for the header's domains. Honest mail asks 5 to 15. The second limit exceeds
+ * all that its checks ever ask. So a sender's own names cannot use up the questions for the author's policy.
  */
 const maxQuestions = { client: 60, header: 100 }
 
-/** To be given the message as it comes, then `end`. */
+/** Takes the bytes of the message as they arrive, then `end`. */
 export class Evaluation {
   readonly #deps: EvaluationDeps
   readonly #spf: Promise<SpfVerdict>
@@ -49,7 +48,7 @@ export class Evaluation {
   #dmarc: DmarcEvaluation | null = null
   #verifier: MailVerifier | null = null
 
-  /** Begins with the client. */
+  /** Starts the checks of the client. */
   constructor(deps: EvaluationDeps, { peer, from }: Pick<Envelope, 'peer' | 'from'>) {
     this.#deps = deps
     const lookup = this.#boundLookups(maxQuestions.client)
@@ -57,7 +56,8 @@ export class Evaluation {
     const client = { ip: peer.address, helo: peer.helo, from: from.address, hostname, at: clock.now() }
     this.#spf = checkSpf(lookup, client)
     this.#reverseDns = checkReverseDns(lookup, peer.address)
-    // A fault of ours is thrown to who asks for the verdict; of a mail that never ends nobody does, and the node would end.
+    // A fault of ours rejects when the verdict is awaited. Without this, a mail that never ends would leave the rejection
+    // unhandled, which ends the node.
     for (const begun of [this.#spf, this.#reverseDns]) begun.catch(() => {})
     this.#split = new HeaderSplit({
       header: (bytes) => bytes && this.#readHeader(bytes),
@@ -65,12 +65,14 @@ export class Evaluation {
     })
   }
 
-  /** The next bytes of the message, in their order. */
+  /** Takes the next bytes of the message, in order. */
   write(chunk: Buffer): void {
     this.#split.write(chunk)
   }
 
-  /** All bytes are there. Waits for DNS, until the deadline. Null where the header is more than 256 KiB: nobody knows whose it is. */
+  /**
+   * The verdicts after the last byte. Waits for DNS until the deadline. Null if the header exceeds 256 KiB: no known author.
+   */
   async end(): Promise<Verdicts | null> {
     this.#split.end()
     if (this.#verifier === null) return null

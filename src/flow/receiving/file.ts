@@ -1,4 +1,4 @@
-// Files received mail: parses it, finds its thread, stores the message; the spool row goes in the same commit.
+// Files received mail: parses it, finds its thread, stores the message and deletes the spool row in the same commit.
 import { backoffMs } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { OrganizationId } from '../../base/ids.ts'
@@ -19,26 +19,26 @@ export interface FilingDeps extends BatchDeps {
   db: Db
   clock: Clock
   claims: Claims
-  /** The organizations whose mail is slow to read, for `fileSlow`. If there is no such worker, mail takes as long as it takes. */
+  /** Organizations whose mail is slow to read, for `fileSlow`. Without that worker, reading has no time limit. */
   slow?: Set<OrganizationId>
-  /** Called with what became messages, once that is committed. */
+  /** Called with the new messages after the commit. */
   onFiled?(messages: readonly FiledMessage[]): void
 }
 
 const retryMs = [1_000, 5_000, 30_000, 60_000]
-/** Bytes of mail read at once: what comes in is not ours to bound, what is taken up is. */
+/** The bytes of mail that one batch reads. We cannot limit what arrives, but we can limit this. */
 const maxBytes = 16 << 20
-/** Mails that the parser has at once. */
+/** How many mails the parser reads at once. */
 const readAtOnce = 8
 /**
- * A mail that takes longer to read is left to the worker for slow mail, with all that its organization has behind it, so that
- * no batch waits for its slowest mail. Honest mail of 5 MB takes a fifth of this.
+ * A mail that takes longer goes to the worker for slow mail, with all later mail of its organization. So no batch waits for
+ * its slowest mail. An honest mail of 5 MB takes a fifth of this.
  */
 const timeLimitMs = 500
 
 /**
- * Files up to `limit` spooled mails; returns whether there is more to do at once. They are claimed in a commit of its own, read
- * outside any transaction, and filed in one that asks whether they are still the claim's. What is left undone is given back.
+ * Files up to `limit` spooled mails. Returns whether more is due now. Claims them in one commit, reads them outside any
+ * transaction, and files in another commit what the claim still holds. Gives back unfinished mail.
  */
 export async function fileSpooled(deps: FilingDeps, limit: number): Promise<boolean> {
   const { claims, slow } = deps
@@ -51,8 +51,8 @@ export async function fileSpooled(deps: FilingDeps, limit: number): Promise<bool
 }
 
 /**
- * Files mail of the next organization whose mail is slow to read; returns whether to go on at once. It takes nothing behind
- * a mail that another worker has, so that the order stays.
+ * Files mail of the next organization whose mail is slow to read. Returns whether to go on at once. To keep the order, it
+ * takes no mail that is behind one that another worker has claimed.
  */
 export async function fileSlow(
   deps: FilingDeps & { slow: Set<OrganizationId> },
@@ -71,7 +71,7 @@ export async function fileSlow(
   return filed > 0
 }
 
-/** Takes out of `undone` what was filed or put off; returns how many mails were filed. */
+/** Removes filed and postponed mails from `undone`. Returns how many mails were filed. */
 async function fileBatch(
   deps: FilingDeps,
   claim: Claim,
@@ -89,7 +89,7 @@ async function fileBatch(
   return read.length - refused.length
 }
 
-/** Files what is still the claim's; what was received for an inbox that has been deleted meanwhile goes with it. */
+/** Files the mails that the claim still holds. Drops mail for an inbox that was deleted meanwhile. */
 async function commit(deps: FilingDeps, claim: Claim, rows: FiledMessage[]): Promise<'done'[]> {
   const { db, clock, log, blobs } = deps
   if (rows.length === 0) return []
@@ -107,12 +107,12 @@ async function commit(deps: FilingDeps, claim: Claim, rows: FiledMessage[]): Pro
     log.info({ message: id, inbox, thread }, 'a mail was filed')
   for (const { rawId } of rows) deps.atHand?.delete(rawId)
   await deleteBlobs({ db, blobs }, unused)
-  // Last: whatever fails before it, the rows can be committed again.
+  // Last: if anything before this fails, the rows can be committed again.
   releaseBytes(rows.flatMap(({ text, html }) => [text, html]))
   return rows.map(() => 'done')
 }
 
-/** A mail that cannot be filed waits, so that it never holds up the others. */
+/** Postpones a mail that cannot be filed, so that it never blocks the others. */
 async function putOff(deps: FilingDeps, claim: Claim, mail: SpooledMail, error: unknown): Promise<void> {
   const { db, clock, log, blobs } = deps
   const counted = (await mayPass(error, blobs)) ? 0 : 1

@@ -1,4 +1,4 @@
-// What is kept of the verdicts: bounded, and without what PostgreSQL does not take, whatever a signature says.
+// The stored verdicts are bounded and free of bytes that PostgreSQL rejects, whatever a signature contains.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Verdicts } from './evaluation.ts'

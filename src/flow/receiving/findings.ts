@@ -1,4 +1,4 @@
-// What the checks of a mail found, as it is stored with the message.
+// The results of a mail's checks, as stored with the message.
 
 import type { AuthResult } from '../../base/auth-result.ts'
 import type { ArcVerdict } from '../../mailauth/arc/validate-arc.ts'
@@ -7,7 +7,7 @@ import type { SpfVerdict } from '../../mailauth/spf/check-spf.ts'
 import type { AuthMethod, MailFindings } from '../../store/mailbox/messages.ts'
 import type { Verdicts } from './evaluation.ts'
 
-/** The verdicts in short, and each method as RFC 8601 has it. `ip` is the client's. */
+/** The verdicts in short, and each method as in RFC 8601. `ip` is the client's. */
 export function toFindings(
   verdicts: Verdicts,
   { ip, helo, from }: { ip: string; helo: string; from: string },
@@ -36,7 +36,7 @@ export function toFindings(
   }
 }
 
-/** As `mailauth/result-fields` writes them at most: each inbox keeps a copy of what a stranger's signature says. */
+/** The maximum lengths of `mailauth/result-fields`. Each inbox keeps a copy of this text from a stranger's signature. */
 const max = { value: 320, words: 200 }
 const controls = /\p{Cc}/u
 const controlsRuns = /\p{Cc}+/gu
@@ -57,10 +57,10 @@ function inWords(text: string): string {
 
 const unsigned: AuthMethod = { method: 'dkim', result: 'none', reason: 'not signed', properties: [] }
 
-/** From the best: what is said of several signatures is said of the best of them. */
+/** From best to worst: the best of several signatures counts. */
 const bestFirst: AuthResult[] = ['pass', 'temperror', 'policy', 'fail', 'neutral', 'permerror']
 
-/** One valid signature is `pass`, whoever signed; of those that fail, what is said of the author's counts. */
+/** One valid signature is `pass`, whoever signed. If all fail, only those of the author's domain count, if there are any. */
 function dkimResult({ dkim, dmarc: { domain: author } }: Verdicts): AuthResult {
   const isPass = dkim.some(({ result }) => result === 'pass')
   const own = dkim.filter(({ domain }) => domain !== null && domain === author)
@@ -91,7 +91,7 @@ function dkimMethod({ result, reason, domain, selector, identity, algorithm }: D
   }
 }
 
-/** Nearly all mail was sealed by nobody, of which nothing is said. */
+/** Nearly all mail is unsealed, and then nothing is reported. */
 function arcMethods(
   { result, reason }: ArcVerdict,
   { ip, vouchedBy }: { ip: string; vouchedBy: string | null },
@@ -99,7 +99,7 @@ function arcMethods(
   if (result === 'none') return []
   // RFC 8617 5.2.1: a chain that cannot be validated now has failed.
   const reported = result === 'temperror' ? 'fail' : result
-  // Whoever finds a mail here that its domain wants refused learns why it was not.
+  // Explains why a mail is here although its domain wants it refused.
   const why = vouchedBy === null ? reason : `${reason}, and ${vouchedBy} is trusted, which vouches for it`
   return [{ method: 'arc', result: reported, reason: why, properties: [['smtp', 'remote-ip', ip]] }]
 }

@@ -1,4 +1,4 @@
-// A message comes apart at its first empty line, however its bytes come.
+// A message is split at its first empty line, however its bytes are chunked.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

@@ -1,22 +1,22 @@
-// Takes a message as it comes apart into its header, given once when it is whole, and its body, given as it comes.
+// Splits an incoming message into its header, passed on once complete, and its body, passed on as it arrives.
 
 const maxHeaderBytes = 256 * 1024
 const emptyLine = Buffer.from('\r\n\r\n')
 const lineEnd = Buffer.from('\r\n')
 
 export interface SplitMessage {
-  /** All lines up to the empty one, each with its line end; null where they are more than 256 KiB: then no body comes. */
+  /** All lines up to the empty one, each with its line end. Null if they exceed 256 KiB: then no body follows. */
   header(bytes: Buffer | null): void
-  /** What follows the empty line, in pieces. */
+  /** The bytes after the empty line, in chunks. */
   body(chunk: Buffer): void
 }
 
-/** Lines end with CRLF, as the SMTP server makes sure. Holds the chunks that the header stands in. */
+/** Expects lines that end with CRLF, which the SMTP server guarantees. Holds the chunks that contain the header. */
 export class HeaderSplit {
   readonly #parts: SplitMessage
   #held: Buffer[] = []
   #heldBytes = 0
-  /** The end of what is held, in which the empty line may have begun. */
+  /** The end of the held bytes, in which the empty line may have begun. */
   #tail: Buffer = Buffer.alloc(0)
   #state: 'header' | 'body' | 'ended' = 'header'
 
@@ -37,7 +37,7 @@ export class HeaderSplit {
     this.#giveHeader(headerEnd)
   }
 
-  /** The message is whole: without an empty line all of it is header. */
+  /** Ends the message. Without an empty line all of it is header. */
   end(): void {
     if (this.#state === 'header') this.#giveHeader({ length: this.#heldBytes, bodyStart: this.#heldBytes })
     this.#state = 'ended'
@@ -52,7 +52,7 @@ export class HeaderSplit {
   }
 }
 
-/** The pieces as one; a single one as it is, for a copy of the first 64 KiB of a mail costs more than to search it. */
+/** Joins the pieces. Returns a single one as it is: copying the first 64 KiB of a mail costs more than searching them. */
 function joined(pieces: Buffer[]): Buffer {
   const [first, ...others] = pieces.filter(({ length }) => length > 0)
   return first && others.length === 0 ? first : Buffer.concat(pieces)
@@ -63,7 +63,10 @@ interface HeaderEnd {
   bodyStart: number
 }
 
-/** RFC 5322 2.1: the first empty line; it may be the first line of all. `start` is where the bytes stand in the message. */
+/**
+ * RFC 5322 2.1: the header ends at the first empty line, which may be the very first line. `start` is the offset of `bytes`
+ * in the message.
+ */
 function endOfHeader(bytes: Buffer, start: number): HeaderEnd | null {
   if (start === 0 && bytes.subarray(0, 2).equals(lineEnd)) return { length: 0, bodyStart: 2 }
   const at = bytes.indexOf(emptyLine)

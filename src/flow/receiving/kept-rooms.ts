@@ -1,31 +1,34 @@
-// How much mail for the service itself may still be taken: anybody may write to it, so each sending network has a share.
+// How much more mail the service itself accepts. Anybody may write to it, so each sending network has a share.
 import type { Clock } from '../../base/clock.ts'
 import { KnownFor } from '../../base/known-for.ts'
 import type { Db } from '../../postgres/db.ts'
 import { countWaitingKept, type KeptAmount } from '../../store/mailbox/kept-mail.ts'
 import type { KeptBounds, KeptRow } from '../../store/mailbox/spool.ts'
 
-/** How much more may be taken for a holder: an organization, or a purpose of the service. */
+/** How much more mail a holder may receive: an organization, or a purpose of the service. */
 export interface Room {
   messages: number
   bytes: number
 }
 
 const keptBytes = 256 << 20
-/** Operators read their mail when they have time, reports are read within seconds: so the share of one network is smaller. */
+/**
+ * Reports are read within seconds, but operators read their mail when they have time. So one network's share of operators'
+ * mail is smaller.
+ */
 export const keptBounds: KeptBounds = {
   operator: { mails: 10_000, bytes: keptBytes, share: 0.1 },
   feedback: { mails: 10_000, bytes: keptBytes, share: 0.5 },
   return_path: { mails: 10_000, bytes: keptBytes, share: 0.5 },
 }
-/** A report may have the whole of a returned mail in it. */
+/** A report may contain a complete returned mail. */
 export const maxKeptBytes: Record<KeptRow['purpose'], number> = {
   operator: 1 << 20,
   feedback: Number.POSITIVE_INFINITY,
   return_path: Number.POSITIVE_INFINITY,
 }
 
-/** How long it is believed how much is kept. The commit counts again. */
+/** How long a count of kept mail is cached. The commit counts again. */
 const knownMs = 1_000
 const maxKnown = 10_000
 
@@ -45,7 +48,7 @@ export class KeptRooms {
     })
   }
 
-  /** The room that a network has for mail of the purpose; null: a peer that needs no share. */
+  /** How much more mail of the purpose a network may send. Null: a peer that needs no share. */
   async find(purpose: KeptRow['purpose'], network: string | null): Promise<Room> {
     const { mails, bytes, share } = keptBounds[purpose]
     const held = await this.#find(`${purpose} `)
@@ -62,7 +65,7 @@ export class KeptRooms {
   }
 }
 
-/** As much more as one who has `own` may take of what is free, so that it has no more than `share` of what is free then. */
+/** How much more a network with `own` may send, so that it then has at most `share` of what is still free. */
 function roomOfShare(share: number, own: number, free: number): number {
   return Math.floor((share * free - own) / (1 + share))
 }

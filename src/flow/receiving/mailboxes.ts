@@ -21,24 +21,24 @@ export interface MailboxesDeps {
   hostname: string
   /** The deployment's own domain. */
   isLocal(domain: string): boolean
-  /** Customers' domains that mail is received for. */
+  /** The customers' domains that receive mail here. */
   domains: ProvedDomains
 }
 
-/** A domain that mail is received for. `organizationId` is null for the deployment's own. */
+/** A domain that receives mail here. `organizationId` is null for the deployment's own. */
 interface ReceivingDomain {
   organizationId: OrganizationId | null
   /** The mail host and return-path hosts have no inboxes. */
   takes: 'mail' | 'reports'
 }
 
-/** What an address leads to where mail is taken for it. */
+/** The destination of an address that accepts mail. */
 export type Mailbox =
   | { inbox: AddressedInbox }
   | { kept: KeptRow['purpose']; submissionId: SubmissionId | null }
 export type Target = Mailbox | { refusal: Reply }
 
-/** How long it is believed that an address leads to an inbox. */
+/** How long a resolved inbox is cached. */
 const knownMs = 1_000
 
 export const unknownMailbox = reply(550, '5.1.1', 'There is no such mailbox here')
@@ -46,7 +46,7 @@ const relayDenied = reply(550, '5.7.1', 'Mail for that domain is not taken here:
 
 export class Mailboxes {
   readonly #deps: MailboxesDeps
-  /** By address. The commit checks again that a found one lives. */
+  /** By address. The commit checks again that the inbox still exists. */
   readonly #inboxes: KnownFor<string, AddressedInbox>
 
   constructor(deps: MailboxesDeps) {
@@ -65,9 +65,9 @@ export class Mailboxes {
   }
 
   /**
-   * The database is asked before a refusal, for a sender gives up at 550. Refusals are bounded for each client network
-   * (`smtp/server/reputation.ts`), so a stranger who guesses addresses cannot make us ask for more than that. No look-up
-   * is older than `sinceMs`.
+   * Asks the database before a refusal, as a sender gives up at 550. Refusals are limited per client network
+   * (`smtp/server/reputation.ts`), so a stranger who guesses addresses cannot cause more queries than that. No look-up is
+   * older than `sinceMs`.
    */
   resolve(to: Path, sinceMs = Number.NEGATIVE_INFINITY): Promise<Target> {
     const find = (againMs: number) => this.#find(to, Math.max(sinceMs, againMs))
@@ -79,9 +79,9 @@ export class Mailboxes {
     const name = localPart.toLowerCase().replace(/\+.*$/s, '')
     const receiving = await this.#findDomain(domain, sinceMs)
     if (!receiving) return { refusal: relayDenied }
-    // RFC 5321 4.5.1: postmaster of every domain that mail is taken for, and of the host itself.
+    // RFC 5321 4.5.1: postmaster exists at every domain that receives mail here, and at the host itself.
     if (name === 'postmaster' || name === 'abuse') return { kept: 'operator', submissionId: null }
-    // RFC 8460 3: where the record of every domain that mail is received for has its reports sent.
+    // RFC 8460 3: the address that the record of every receiving domain names for its reports.
     if (domain === this.#deps.hostname && isTlsReports(name)) return { kept: 'operator', submissionId: null }
     if (name === 'fbl') return { kept: 'feedback', submissionId: null }
     if (name.startsWith('bounce-')) {
@@ -90,14 +90,14 @@ export class Mailboxes {
     }
     if (receiving.takes === 'reports' || !/^[a-z0-9._-]{1,64}$/.test(name)) return { refusal: unknownMailbox }
     const inbox = await this.#inboxes.find(`${name}@${domain}`, sinceMs)
-    // An inbox outlives the proof of its domain: the mail is whose the domain is, never the former owner's.
+    // An inbox outlives the proof of its domain. Mail belongs to the domain's current owner, never to a former one.
     const isTheirs = receiving.organizationId === null || inbox?.organizationId === receiving.organizationId
-    // The service writes to people from its own inbox and nobody reads it: reports about that mail come to return paths.
+    // The service's own inbox only sends, and is never read. Reports about its mail come to return paths.
     const isRead = inbox?.organizationId !== ownOrganizationId
     return inbox && isTheirs && isRead ? { inbox } : { refusal: unknownMailbox }
   }
 
-  /** Ours, a customer's whose ownership is proved, the return-path host below one, or the mail host; null for all others. */
+  /** Our domain, a proved customer's domain, the return-path host below one, or the mail host. Null for all others. */
   async #findDomain(domain: string, sinceMs: number): Promise<ReceivingDomain | null> {
     const { isLocal, domains, hostname } = this.#deps
     if (isLocal(domain)) return { organizationId: null, takes: 'mail' }

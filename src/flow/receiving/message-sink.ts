@@ -1,11 +1,11 @@
-// Takes in one message as it comes: in memory while it is small, in a blob from the moment that it is not.
+// Receives one message in chunks: in memory while it is small, in a blob once it is larger.
 import { newUuid } from '../../base/ids.ts'
 import type { Blobs, BlobWriter } from '../../blobs/blobs.ts'
 import { maxInlineBytes, type RawRow } from '../../store/mailbox/raws.ts'
 
 export interface TakenMessage {
   raw: RawRow
-  /** All of a small message, and at least the first 256 KiB of a large one. */
+  /** All of a small message, or at least the first 256 KiB of a large one. */
   start: Buffer
 }
 
@@ -14,7 +14,7 @@ export class MessageSink {
   readonly #id = newUuid()
   #chunks: Buffer[] = []
   #sizeBytes = 0
-  /** What came before the blob was begun; null while there is none. */
+  /** The bytes before the blob was begun. Null while there is no blob. */
   #start: Buffer | null = null
   #blob: BlobWriter | null = null
   #writing: Promise<void> = Promise.resolve()
@@ -23,7 +23,7 @@ export class MessageSink {
     this.#blobs = blobs
   }
 
-  /** The promise holds the peer back until the disk has the chunk; what cannot be written is said by `end`. */
+  /** The promise delays the peer until the chunk is on disk. `end` reports write errors. */
   write(chunk: Buffer): void | Promise<void> {
     this.#sizeBytes += chunk.length
     if (this.#start) return this.#append(chunk).catch(() => {})
@@ -33,7 +33,7 @@ export class MessageSink {
     return this.#append(this.#start).catch(() => {})
   }
 
-  /** All is there, flushed to the disk where it is in a blob. Rejects as the disk does; then nothing is left of it. */
+  /** Completes the message, flushing its blob if there is one. Rejects with the disk's error and then leaves nothing. */
   async end(): Promise<TakenMessage> {
     const [id, sizeBytes] = [this.#id, this.#sizeBytes]
     if (!this.#start) {

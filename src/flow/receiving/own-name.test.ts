@@ -1,4 +1,4 @@
-// Tests of own-name.ts.
+// The EHLO name of our own nodes: valid for an hour or two, and only with the same key and host.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SecretBox } from '../../base/secret-box.ts'

@@ -1,15 +1,15 @@
-// The EHLO name by which a node proves to our own mail server that it is one of ours: it guesses no names of inboxes.
+// The EHLO name that identifies one of our nodes to our own mail server, which trusts it not to guess names of inboxes.
 import type { SecretBox } from '../../base/secret-box.ts'
 
 const hourMs = 3_600_000
 const macBytes = 10
 
-/** `own-<20 hex characters>.<hostname>`, good for this hour and the next. */
+/** `own-<20 hex characters>.<hostname>`, valid for this hour and the next. */
 export function ownNameOf(secretBox: SecretBox, hostname: string, at: Date): string {
   return nameOf(secretBox, hostname, Math.floor(at.getTime() / hourMs))
 }
 
-/** Whether a node of ours, which has the same secret key, made this name lately. */
+/** Whether a node of ours, which has the same secret key, made this name within the last hours. */
 export function isOwnName(secretBox: SecretBox, hostname: string, name: string, at: Date): boolean {
   if (!name.startsWith('own-')) return false
   const hour = Math.floor(at.getTime() / hourMs)

@@ -1,4 +1,4 @@
-// Reads a batch of spooled mail in the parser: organizations in rounds, and within a time; slow mail is left where others wait.
+// Reads a batch of spooled mail in the parser: round robin over organizations, with a time limit per mail and batch.
 import { newId, type OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { RecentlyUsed } from '../../base/recently-used.ts'
@@ -20,30 +20,30 @@ export interface BatchDeps {
   log: Log
   blobs: Blobs
   parsePool: Pick<ParsePool, 'parse'>
-  /** Received here and not filed yet, by the id of the raw row; what is not there is read back. */
+  /** The bytes of mail received on this node and not filed yet, by id of the raw row. Others are read from the database. */
   atHand?: RecentlyUsed<Buffer> | undefined
 }
 
 export interface Pace {
-  /** Mails that the parser has at once. */
+  /** How many mails the parser reads at once. */
   atOnce: number
-  /** How long a mail may take before it is left; null: as long as it takes. */
+  /** The time limit for a mail. Null: no limit. */
   timeLimitMs: number | null
 }
 
 export interface ReadBatch {
-  /** In the order of their arrival, up to the first of each organization that was left: those behind it may answer it. */
+  /** In the order of arrival. Ends for each organization at its first unread mail, as later ones may answer it. */
   read: { mail: SpooledMail; message: FiledMessage }[]
   failed: { mail: SpooledMail; error: unknown }[]
-  /** The organizations whose mail takes longer than the time limit. */
+  /** The organizations whose mail exceeds the time limit. */
   late: Set<OrganizationId>
 }
 
 type Spooled = SpooledMail & { bytes: Buffer | null }
 
-/** After so many failures a mail is filed as plain text, without asking the parser; without any, where its bytes are lost. */
+/** After this many failures a mail is filed as plain text without the parser, or without text if its bytes are lost. */
 const maxFailures = 5
-/** No further mail is begun past this time. */
+/** No further mail is begun after this time. */
 const readingMs = 1_000
 const unevaluated = {
   authentication: { spf: 'not_evaluated', dkim: 'not_evaluated', dmarc: 'not_evaluated' },
@@ -51,7 +51,7 @@ const unevaluated = {
 /** Longer Message-IDs do not fit an index, and no honest mail has one. */
 const maxMessageIdBytes = 998
 
-/** A mail that was left, for want of time or after a late one of its organization, is in neither list. */
+/** A mail that was left, for lack of time or behind a late one of its organization, is in neither list. */
 export async function readBatch(
   deps: BatchDeps,
   ids: readonly string[],
@@ -95,7 +95,7 @@ function inOrder(mails: Spooled[], outcomes: Map<Spooled, Outcome>): Pick<ReadBa
   return found
 }
 
-/** The first of each organization, the second of each, and so on. */
+/** Round robin: the first mail of each organization, then the second of each, and so on. */
 function interleaved(spooled: Spooled[]): Spooled[] {
   const counts = new Map<OrganizationId, number>()
   const ordered = spooled.map((row) => {
@@ -107,8 +107,8 @@ function interleaved(spooled: Spooled[]): Spooled[] {
 }
 
 /**
- * Leaves a mail (null) if it, or one of its organization before it, takes longer than the limit. That is known beforehand of
- * mail in a blob. Measured: eight mails of 24 MB in the batches held up others' mail by 0.4 s each.
+ * Leaves a mail (null) if it, or an earlier one of its organization, exceeds the limit. Mail in a blob counts as too slow
+ * without a try. Measured: eight mails of 24 MB in the batches delayed others' mail by 0.4 s each.
  */
 async function readOrLeave(
   deps: BatchDeps,
@@ -139,7 +139,7 @@ async function readOrLeave(
   }
 }
 
-/** Shows a mail that is not given to the parser any more: as text, or without text if its bytes are lost. */
+/** Shows a mail without the parser: as text, or without text if its bytes are lost. */
 async function viewLeft({ blobs, log }: BatchDeps, { id }: Spooled, raw: MailBytes): Promise<ParsedMail> {
   try {
     return await viewAsText(raw, 'shown as plain text, for it could not be filed otherwise')

@@ -1,4 +1,4 @@
-// Takes mail from the wire: knows the address, looks for loops, commits bytes and envelope, and only then says 250.
+// Receives mail over SMTP: resolves addresses, detects loops, commits bytes and envelope, and only then answers 250.
 import { Batch, BatchFull } from '../../base/batch.ts'
 import { newId } from '../../base/ids.ts'
 import { wideNetworkOf } from '../../base/ip-address.ts'
@@ -37,9 +37,9 @@ export interface ReceiverDeps extends MailboxesDeps {
   blobs: Blobs
   disk: Pick<DiskReserve, 'isShort'>
   senderChecks: SenderChecks
-  /** Mail waits to be filed. */
+  /** Called when there is new mail to file. */
   wake(): void
-  /** Where this node keeps what it is going to file, by the id of the raw row. */
+  /** The bytes of mail that this node is about to file, by id of the raw row. */
   atHand?: RecentlyUsed<Buffer> | undefined
 }
 
@@ -56,7 +56,7 @@ const outOfOrder = reply(451, '4.3.0', 'The message could not be stored, try aga
 const noFolder = reply(452, '4.3.0', 'A message of this size cannot be stored now, try again later')
 const noRoom = reply(452, '4.3.1', 'There is no room for the message, try again later')
 
-/** What is known of addresses for a second answers some recipients without the database. */
+/** Addresses cached for a second still answer some recipients during an outage of the database. */
 const outageQuietMs = 2_000
 
 /** The backend of the public MX. */
@@ -129,8 +129,8 @@ export class Receiver implements Backend {
     try {
       const describe = () => ({ 'posthorn.bytes': raw.sizeBytes, 'client.address': envelope.peer.address })
       const answer = await traced('receive', describe, () => this.#receive(envelope, message))
-      // Nothing is stored of a mail that is refused or known. A commit whose outcome is not known throws, and the sweeper has
-      // the bytes.
+      // A refused or known mail leaves nothing stored. If a commit's outcome is unknown, it throws, and the sweeper has the
+      // bytes.
       if ((answer.code !== 250 || answer === keptBefore) && raw.blob) await blobs.delete(raw.blob)
       this.#outage.succeed()
       return answer
@@ -163,7 +163,8 @@ export class Receiver implements Backend {
     if (refusal) return this.#refuse(envelope, refusal, findings)
     let stored = await this.#store(mail, findings)
     if (stored === 'gone') {
-      // Its inboxes were deleted within the last second, and their addresses may have new ones; or its delivery came twice at once.
+      // Its inboxes were deleted within the last second, and their addresses may have new ones. Or its delivery came twice
+      // at once.
       mail = await this.#address(envelope, message.raw, this.#deps.clock.monotonicMs())
       stored = await this.#store(mail, findings)
     }
@@ -175,7 +176,7 @@ export class Receiver implements Backend {
       return keptBefore
     }
     if (stored === 'over') {
-      // Stored for nobody: one reply is for all recipients. When it comes again, those without room are refused at RCPT.
+      // Stored for no recipient, as one reply is for all. When it comes again, recipients without room are refused at RCPT.
       this.#rooms.noteTooLarge(envelope, mail)
       return full
     }
@@ -184,7 +185,7 @@ export class Receiver implements Backend {
     return reply(250, '2.0.0', `Ok: kept as ${mail.inboxes[0]?.id ?? mail.kept[0]!.id}`)
   }
 
-  /** Its bytes are at hand before it can be claimed. */
+  /** Puts the bytes into `atHand` before the mail can be claimed. */
   async #store(mail: ReceivedMail, findings: MailFindings): Promise<Received | DbFault | Reply> {
     for (const row of [...mail.inboxes, ...mail.kept]) row.envelope.findings = findings
     const { id, bytes } = mail.raw
@@ -210,7 +211,7 @@ export class Receiver implements Backend {
       this.#deps.log.info({ message: id, purpose, ...fields }, 'a mail for the service was received')
   }
 
-  /** Who gets it: every inbox and every purpose of the service its own row, with only its own recipients shown. */
+  /** Resolves the recipients. Each inbox and purpose of the service gets its own row, with only its own recipients. */
   async #address(envelope: Envelope, raw: RawRow, sinceMs?: number): Promise<ReceivedMail> {
     const receivedAt = this.#deps.clock.now()
     const mail: ReceivedMail = {
@@ -246,7 +247,10 @@ export class Receiver implements Backend {
     return mail
   }
 
-  /** Whoever got a mail of ours knows its return path: only a node of ours names a delivery by one. */
+  /**
+   * The delivery that the return path names, if the client is a node of ours. Any recipient of our mail knows its return
+   * path, so it proves nothing for other clients.
+   */
   #deliveryOf({ peer, from }: Envelope): ReceivedMail['delivery'] {
     const { secretBox, clock } = this.#deps
     return peer.isOwn ? readReturnPath(secretBox, from.localPart, from.domain, clock.now()) : null
@@ -280,7 +284,7 @@ function busyReply(error: unknown): Reply {
   throw error
 }
 
-/** RFC 5321 6.3: a message that has come too far, or has been delivered to the same address before. */
+/** RFC 5321 6.3: detects a message with too many hops, or one that was delivered to the same address before. */
 function looping({ to }: Envelope, header: Buffer): Reply | null {
   const scan = scanHeader(header)
   if (scan.count('received') > maxHops) return tooManyHops

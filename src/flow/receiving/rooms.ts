@@ -1,4 +1,4 @@
-// Decides at RCPT whether a mailbox has room for one more mail, by the announced size or that of the sender's last refused mail.
+// Decides at RCPT if a mailbox has room for a mail, by its announced size or that of the sender's last refused mail.
 import { BoundedMap } from '../../base/bounded-map.ts'
 import type { OrganizationId } from '../../base/ids.ts'
 import { type Reply, reply } from '../../smtp/reply.ts'
@@ -11,29 +11,29 @@ import type { Mailbox, Mailboxes } from './mailboxes.ts'
 export const full = reply(452, '4.2.2', 'The mailbox is full or has had too much mail today, try again later')
 export const tooLarge = reply(552, '5.3.4', 'A message for this address may have 1 MiB at most')
 
-/** Sizes of refused mails that are remembered, by sender and holder. */
+/** How many sizes of refused mails are remembered, by sender and holder. */
 const maxTooLarge = 10_000
 
-/** For whom a mail is taken: an organization, or a kind of mail for the service. */
+/** The holder of a mail: an organization, or a purpose of the service. */
 type Holder = OrganizationId | KeptRow['purpose']
 
 interface RoomsDeps {
   mailboxes: Mailboxes
   keptRooms: KeptRooms
-  /** The network whose share of the service's own mail this counts against; null: a trusted peer. */
+  /** The network whose share of the service's own mail is used. Null: a trusted peer. */
   networkOf(envelope: Envelope): string | null
 }
 
 export class Rooms {
   readonly #deps: RoomsDeps
-  /** The bytes of the last mail that was too large after DATA, by `tooLargeKey`. */
+  /** The size of the last mail refused as too large after DATA, by `tooLargeKey`. */
   readonly #tooLarge = new BoundedMap<string, number>(maxTooLarge)
 
   constructor(deps: RoomsDeps) {
     this.#deps = deps
   }
 
-  /** Null: there is room for one more copy, beside those for earlier recipients. The commit looks again. */
+  /** Null if there is room for one more copy besides those for earlier recipients. The commit checks again. */
   async refusalOf(envelope: Envelope, mailbox: Mailbox): Promise<Reply | null> {
     const key = tooLargeKey(envelope, holderOf(mailbox))
     const sizeBytes = envelope.from.sizeBytes ?? this.#tooLarge.get(key) ?? 1
@@ -51,7 +51,7 @@ export class Rooms {
     return { messages, bytes }
   }
 
-  /** How many copies the mailbox's holder would get, one for this recipient included. */
+  /** The number of copies for the mailbox's holder, including one for this recipient. */
   async #countCopies({ to: earlier }: Envelope, mailbox: Mailbox): Promise<number> {
     const copies = new Set([copyOf(mailbox)])
     for (const path of earlier) {
@@ -62,8 +62,8 @@ export class Rooms {
   }
 
   /**
-   * Remembers the size of a refused mail that was for several holders. A mail for one holder is not remembered: a smaller one
-   * of the same sender may have room.
+   * Remembers the size of a refused mail that was for several holders. A mail for one holder is not remembered, as a smaller
+   * one of the same sender may have room.
    */
   noteTooLarge(envelope: Envelope, { raw, inboxes, kept }: ReceivedMail): void {
     const holders = new Set<Holder>([
@@ -75,7 +75,10 @@ export class Rooms {
   }
 }
 
-/** An inbox, and a purpose of the service, gets one copy of a mail, whichever of its addresses are named; tags make any number. */
+/**
+ * Identifies the copy. An inbox, or a purpose of the service, gets one copy of a mail, however many of its addresses and
+ * tags are named.
+ */
 export function copyOf(mailbox: Mailbox): string {
   return 'inbox' in mailbox ? mailbox.inbox.id : `${mailbox.kept} ${mailbox.submissionId}`
 }

@@ -1,4 +1,4 @@
-// Has clamd look at attachments: a message at a time, its verdicts and what is told of them in one commit.
+// Scans attachments with clamd, one message at a time. Commits its verdicts and their events together.
 import { createHash } from 'node:crypto'
 import { backoffMs } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -30,20 +30,20 @@ export interface ScanDeps {
 
 type Span = NonNullable<AttachmentEntry['span']>
 
-/** How a run ended: nothing left of the message, more of it to scan, trouble with it, or with clamd alone. */
+/** The result of a run: message done, more to scan, trouble with the message, or clamd out of reach. */
 type Outcome = 'done' | 'more' | 'trouble' | 'outage'
 
 const retryMs = [60_000, 5 * 60_000, 15 * 60_000, 3_600_000, 6 * 3_600_000]
 const outageMs = [1_000, 2_000, 5_000, 10_000]
-/** No further attachment of a message is begun past this; what is left goes in the next run. */
+/** No further attachment of a message is begun after this time. The rest waits for the next run. */
 const messageMs = 120_000
-/** Messages of one organization that are scanned at a time. */
+/** How many messages of one organization are scanned at once. */
 const maxOfOrganization = 2
 
-/** The message is gone, or is another's to scan: nothing of it is recorded. */
+/** The message is gone, or another worker has claimed it: nothing is recorded. */
 class ClaimLost extends Error {}
 
-/** Scans in as many workers as call `scanNext`; they share what they learn of clamd. */
+/** Scans messages, one for each worker that calls `scanNext`. The workers share what they know about clamd. */
 export class Scanner {
   readonly #deps: ScanDeps
   #outages = 0
@@ -57,8 +57,8 @@ export class Scanner {
   }
 
   /**
-   * Scans the message that has waited longest of the organization whose turn it is; returns whether to go on at once. While
-   * clamd is out of reach it asks again every few seconds and writes nothing.
+   * Scans the oldest waiting message of the next organization in round robin. Returns whether to go on at once. While clamd
+   * is out of reach, it retries every few seconds and writes nothing.
    */
   async scanNext(): Promise<boolean> {
     const { clock, claims } = this.#deps
@@ -70,7 +70,7 @@ export class Scanner {
     })
   }
 
-  /** Returns whether it is recorded how far the scan came. */
+  /** Returns whether the result was recorded. */
   async #scanClaimed(claim: Claim, id: string): Promise<boolean> {
     const { db } = this.#deps
     const job = await findScan(db, id)
@@ -94,12 +94,12 @@ export class Scanner {
     else this.#scanning.delete(id)
   }
 
-  /** The organizations that have as many messages scanned as one may. */
+  /** The organizations that are at their limit of messages being scanned. */
   #occupying(): OrganizationId[] {
     return [...this.#scanning].flatMap(([id, count]) => (count >= maxOfOrganization ? id : []))
   }
 
-  /** Ends what is under way; it is scanned another time. */
+  /** Aborts running scans. They are repeated later. */
   close(): void {
     this.#isClosed = true
     this.#deps.clamd.close()
@@ -112,7 +112,7 @@ export class Scanner {
     if (this.#isClosed) return false
     const at = clock.now()
     const recorded = db.transaction(async (tx) => {
-      // The message before what waits for it, as who deletes it locks them.
+      // Locks the message before its waiting scan, in the same order as a deletion.
       await publishVerdicts(tx, job, attachments, at)
       const ended = await this.#end(tx, claim, job, outcome, at)
       if (ended.length === 0) throw new ClaimLost()
@@ -123,7 +123,7 @@ export class Scanner {
     return true
   }
 
-  /** Returns the message, where it was still the claim's. */
+  /** Returns the message's id if the claim still held it. */
   async #end(
     tx: Tx,
     claim: Claim,
@@ -137,7 +137,7 @@ export class Scanner {
     return await putBackWork(tx, claim, [messageId], { dueAt, failures: 1 })
   }
 
-  /** Puts into `attachments` what is found out about each. */
+  /** Writes the verdicts into `attachments`. */
   async #scanAll(job: ScanJob, attachments: AttachmentEntry[]): Promise<Outcome> {
     const { log } = this.#deps
     try {
@@ -165,7 +165,7 @@ export class Scanner {
       if (verdict.state === 'later' || verdict.state === 'lost') outcome = 'trouble'
       else Object.assign(entry, { scanState: verdict.state, span })
       if (verdict.state !== 'clean') this.#logFinding(job, index, verdict)
-      // It waits like other trouble: what ends clamd each time must not be what is tried first each time.
+      // Waits like other trouble. An attachment that crashes clamd must not be scanned first again each time.
       if (verdict.state === 'lost') break
     }
     return outcome
@@ -178,7 +178,7 @@ export class Scanner {
     )
   }
 
-  /** Throws where the bytes cannot be read, and where clamd lets pass what is not what was filed. */
+  /** Throws if the bytes cannot be read, or if clamd passed bytes that differ from the filed ones. */
   async #scanOne(raw: RawRow, span: Span, sha256: string): Promise<ScanVerdict> {
     const { blobs, clamd } = this.#deps
     let reading = new Reading(blobs, raw, span)
@@ -196,7 +196,7 @@ export class Scanner {
 
   #noteOutage(reason: string): void {
     const { clock, log } = this.#deps
-    // Another line has met it as well.
+    // Another worker has noticed the outage already.
     if (this.#isClosed || clock.monotonicMs() < this.#quietUntilMs) return
     if (this.#outages++ === 0) log.warn({ reason }, 'clamd cannot be reached: attachments wait until it can')
     this.#quietUntilMs = clock.monotonicMs() + backoffMs(outageMs, this.#outages)
@@ -209,7 +209,7 @@ export class Scanner {
   }
 }
 
-/** One attachment as it passes by, decoded: its digest, and what it shows of archives. */
+/** Reads one attachment, decoded. Collects its digest and the archives in it. */
 class Reading {
   readonly archives = new ArchiveSearch()
   readonly #hash = createHash('sha256')
@@ -233,13 +233,13 @@ class Reading {
     }
   }
 
-  /** Of all of it, once. */
+  /** The digest of all bytes. May be called once. */
   sha256(): string {
     return this.#hash.digest('hex')
   }
 }
 
-/** Outbound attachments stand one after the other in the message's raw row. */
+/** The raw row of an outbound message holds its attachments one after the other. */
 function spansOf(attachments: AttachmentEntry[]): Span[] {
   let start = 0
   return attachments.map(({ size }) => {

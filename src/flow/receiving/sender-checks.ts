@@ -1,4 +1,4 @@
-// What becomes of a mail by who sent it: what the checks found is kept with it, and a forgery whose domain wants it refused is.
+// Decides on a mail by its sender: stores the results of the checks, and refuses forgeries if their domain asks for that.
 import type { Clock } from '../../base/clock.ts'
 import { wideNetworkOf } from '../../base/ip-address.ts'
 import { meters } from '../../base/meters.ts'
@@ -20,32 +20,32 @@ export interface SenderChecksDeps {
   /** The name of this server. */
   hostname: string
   arcTrusted: readonly string[]
-  /** What is done with mail that fails DMARC where its domain wants it refused. */
+  /** The action for mail that fails DMARC if its domain wants such mail refused. */
   dmarc: 'refuse' | 'report'
-  /** The spam engine, where there is one. */
+  /** The spam engine, or null. */
   rspamd: Pick<Rspamd, 'check'> | null
   blobs: Pick<Blobs, 'read'>
   /** Counts the mail for the report that its author's domain asks for. */
   noteDmarc(note: DmarcNote): void
 }
 
-/** A mail whose bytes are all here. */
+/** A mail that was received completely. */
 export interface EvaluatedMail {
   raw: RawRow
   verdicts: Verdicts
-  /** When the last of its bytes came, on the monotonic clock. */
+  /** The arrival of its last byte, on the monotonic clock. */
   endedMs: number
-  /** Some of it goes to customers. What is for the service's own addresses alone is refused for nothing. */
+  /** At least one recipient is a customer's inbox. Mail for the service's own addresses alone is never refused here. */
   isForInbox: boolean
 }
 
-/** What is kept with the mail, and the reply where it is not taken. */
+/** The findings to store with the mail, and the reply if it is refused. */
 export interface Decision {
   findings: MailFindings
   refusal: Reply | null
 }
 
-/** From the last byte to the reply. */
+/** The time from the last byte to the reply. */
 const deadlineMs = 10_000
 const heldUp = reply(451, '4.7.1', 'Too many DNS questions for mail from your network, try again later')
 
@@ -67,8 +67,8 @@ export class SenderChecks {
   }
 
   /**
-   * The evaluation of the transaction's mail, begun when this is called first: with a recipient that is taken, so that
-   * whoever guesses names has us ask DNS for nothing.
+   * The evaluation of the transaction's mail. The first call starts it, at the first accepted recipient. So a client that
+   * guesses names causes no DNS questions.
    */
   of(envelope: Envelope): Evaluation {
     const begun = this.#begun.get(envelope)
@@ -80,7 +80,7 @@ export class SenderChecks {
     return evaluation
   }
 
-  /** What is to be done with the mail. Asks the spam engine, in what is left of the time. */
+  /** Decides on the mail. Asks the spam engine within the remaining time. */
   async decide(envelope: Envelope, mail: EvaluatedMail): Promise<Decision> {
     const { peer, from } = envelope
     const findings: MailFindings = {
@@ -101,12 +101,12 @@ export class SenderChecks {
   #dmarcRefusal(envelope: Envelope, { dmarc }: Verdicts): Reply | null {
     const { disposition, domain, policyDomain, result } = dmarc
     if (this.#deps.dmarc === 'report') return null
-    // Against a forger who has so many slow names asked for that there is no time for the policy of the domain he forges.
+    // Stops a forger who causes so many slow look-ups that no time is left for the forged domain's policy.
     if (result === 'temperror') return this.#wasHeldUp(envelope) ? heldUp : null
     if (disposition !== 'reject') return null
     const wish = `Mail from ${domain} fails DMARC, and ${policyDomain} wants such mail refused`
-    // QUIRK: RFC 9989 7.4 wants more than the wish of a domain against a mail, and says that few receivers have more. Here
-    // it is the sealers that the operator trusts.
+    // QUIRK: RFC 9989 7.4 wants more than a domain's wish to refuse a mail, and says that few receivers have more.
+    // Our further evidence is the sealers that the operator trusts.
     // RFC 7372 3.4: X.7.26, multiple authentication checks failed.
     return reply(550, '5.7.26', wish)
   }
@@ -147,7 +147,7 @@ export class SenderChecks {
   }
 }
 
-/** On whose behalf DNS is asked: the network has its share, however many addresses it has. */
+/** The network on whose behalf DNS is asked. It has one share, however many addresses it has. */
 function askerOf({ peer }: Envelope): string {
   return wideNetworkOf(peer.address)
 }

@@ -1,4 +1,4 @@
-// Rspamd's actions as replies: what it refuses, what it puts off, and that nothing else keeps mail out.
+// Rspamd's actions as replies: `reject` refuses, greylisting defers, and all other actions accept the mail.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { replyLine } from '../../smtp/reply.ts'

@@ -1,4 +1,4 @@
-// What Rspamd's findings do to a received mail: the reply where it wants none of it, and what is kept with the message.
+// Turns Rspamd's findings about a received mail into a reply and a record for the message.
 import type { SpamFindings } from '../../scan/rspamd-answer.ts'
 import { type Reply, reply } from '../../smtp/reply.ts'
 import type { SpamRecord } from '../../store/mailbox/messages.ts'
@@ -13,12 +13,12 @@ const replies = new Map<string, Reply>([
   ['soft reject', deferred],
 ])
 
-/** The final reply where Rspamd's action refuses or defers the mail; null where it is taken, as with actions we do not know. */
+/** The final reply if Rspamd's action refuses or defers the mail. Null if it is accepted, also for unknown actions. */
 export function spamReply({ action }: Pick<SpamFindings, 'action'>): Reply | null {
   return replies.get(action) ?? null
 }
 
-/** What the message keeps of the findings. */
+/** The part of the findings that the message keeps. */
 export function spamRecord({ score, action, symbols }: SpamFindings): SpamRecord {
   return { score, action, symbols }
 }

@@ -1,4 +1,4 @@
-// Moves what proved reports are about: recipients, events, complaints and suppressions, each once.
+// Applies proved reports to recipients, events, complaints and suppressions, each report once.
 
 import { sameAddressKey } from '../../mail/address.ts'
 import type { RecipientReport } from '../../mail/bounce/recipient-report.ts'
@@ -16,7 +16,7 @@ import { type SuppressionReason, suppressRecipients } from '../../store/sending/
 import { recipientMoves } from '../states.ts'
 import { meaningOf, meaningOfFeedback } from './report-meaning.ts'
 
-/** A report with the token that proves what it is about. */
+/** A report with the token that proves which delivery it is about. */
 export interface ProvedReport {
   id: string
   token: ReturnPathToken
@@ -24,15 +24,14 @@ export interface ProvedReport {
   receivedAt: Date
 }
 
-/** What a batch of reports changes. */
+/** The changes that a batch of reports makes. */
 interface Changes {
   facts: ReportFact[]
   suppressed: { delivery: ReportedDelivery; reason: SuppressionReason }[]
 }
 
 /**
- * Applies the reports, in their order; returns the ids of those that have to wait, for what they are about is on the
- * wire. A report that comes again changes nothing.
+ * Applies the reports in order. Returns the ids that must wait, as their delivery is on the wire. Repeats change nothing.
  */
 export async function applyReports(
   tx: Tx,
@@ -62,7 +61,7 @@ function keyOf({ submissionId, position }: ReturnPathToken): string {
   return `${submissionId} ${position}`
 }
 
-/** False where the delivery is on the wire: nothing was changed. */
+/** False if the delivery is on the wire: nothing was changed. */
 function bounce(delivery: ReportedDelivery, report: DeliveryReport, changes: Changes): boolean {
   const recipient = partOf(delivery, report.recipients)
   if (!recipient) return true
@@ -92,8 +91,8 @@ function eventKeyOf({ submissionId, position }: ReportedDelivery) {
 }
 
 /**
- * The part of the report that is about the recipient whose return path it came to: the one that names it, else what there
- * is, for nobody else has this return path: it names whom the mail was forwarded to, or nobody.
+ * The part of the report that names the recipient of this return path. Otherwise the report's other parts count, as no other
+ * recipient has this return path. They name an address that the mail was forwarded to, or none.
  */
 function partOf(
   { addressKey }: ReportedDelivery,
@@ -105,7 +104,7 @@ function partOf(
   return named ?? forwardedTo(recipients)
 }
 
-/** What was forwarded to several has failed only where all of them failed; the mildest failure counts. */
+/** Mail forwarded to several addresses has failed only if all of them failed. The mildest failure counts. */
 function forwardedTo(recipients: RecipientReport[]): RecipientReport | undefined {
   if (recipients.length === 1) return recipients[0]
   if (recipients.some(({ action }) => action !== 'failed')) return undefined

@@ -1,4 +1,4 @@
-// Suppressions by hand: a customer adds an address, or lets go of one.
+// Suppressions by hand: a customer adds or removes an address.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { parseEmail, sameAddressKey } from '../../mail/address.ts'
@@ -15,7 +15,7 @@ import { type Caller, requireWholeOrganization } from '../caller.ts'
 
 type Deps = { db: Db; clock: Clock }
 
-/** An address as a customer suppresses it. A time that is not in the past counts as now. */
+/** An address that a customer suppresses. A time that is not in the past counts as now. */
 interface Given {
   email: string
   reason: SuppressionReason
@@ -23,12 +23,12 @@ interface Given {
   createdAt: Date | null
 }
 
-/** Adds the address as `manual`; returns the existing row if it is suppressed already. */
+/** Adds the address as `manual`. Returns the existing row if it is already suppressed. */
 export async function addSuppression(deps: Deps, caller: Caller, email: string): Promise<SuppressionRow> {
   return await importSuppression(deps, caller, { email, reason: 'manual', note: null, createdAt: null })
 }
 
-/** Adds the address with what a former service knew of it; returns the existing row if it is suppressed already. */
+/** Adds the address with the data of a former service. Returns the existing row if it is already suppressed. */
 export async function importSuppression(
   { db, clock }: Deps,
   caller: Caller,
@@ -51,19 +51,19 @@ export async function importSuppression(
         at,
       })
     const row = inserted ?? (await findSuppression(tx, organizationId, addressKey))
-    // It was there when the insert looked, and was removed before the search.
+    // The row existed at the insert and was removed before the search.
     if (!row) throw new ServiceError('unavailable')
     return row
   })
 }
 
-/** Lets the organization write to the address again. */
+/** Removes the suppression, so that the organization may write to the address again. */
 export async function removeSuppression({ db, clock }: Deps, caller: Caller, email: string): Promise<void> {
   const key = sameAddressKey(email)
   await db.transaction(async (tx) => {
     if (!(await deleteSuppression(tx, caller.organizationId, key)))
       throw new ServiceError('not_found', 'The address is not suppressed.')
-    // Order of checks: the resource, then what the key is restricted to.
+    // Order of checks: the resource, then the key's restrictions.
     requireWholeOrganization(caller)
     const deed = { action: 'suppression.removed', subject: email, at: clock.now() } as const
     await recordDeed(tx, caller.organizationId, actorOf(caller), deed)

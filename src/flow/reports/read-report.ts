@@ -1,4 +1,4 @@
-// Reads reports about what was sent: bounces at return paths, complaints at fbl@; each moves only what its token proves.
+// Reads reports about sent mail: bounces at return paths, complaints at fbl@. Each changes only what its token proves.
 import { backoffMs } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { OrganizationId } from '../../base/ids.ts'
@@ -38,32 +38,32 @@ interface ReportDeps {
 
 type Kept = KeptReport & RawRow
 
-/** After so many failures a report is set aside, where operators' mail is. */
+/** After this many failures a report is moved to the operators' mail. */
 const maxFailures = 5
 const retryMs = [1_000, 5_000, 30_000, 60_000]
-/** A report about mail that is on the wire waits until that has ended: it can come before the result is recorded. */
+/** A report on mail on the wire waits until the delivery ends, as it can arrive before the result is recorded. */
 const onWireRetryMs = 2_000
 const maxBytes = 16 << 20
 const readAtOnce = 8
 const readingMs = 1_000
-/** What takes longer has failed, and has twice as long the next time, three times as long after that. */
+/** A report that takes longer has failed. The next attempt has twice as long, the one after that three times. */
 const timeLimitMs = 1_000
 
-/** Operators' mail that was read goes before its time once more than that many of such have come since. */
+/** Mail that an operator has read is deleted early once more than this many such mails arrived after it. */
 const maxKept = 1_000
-/** Of what was read and is older than a day, no more bytes stay than that. */
+/** The maximum bytes of read mail that is older than a day. */
 const keptBytes = 192 << 20
 const heavyKeptMs = 86_400_000
 
 /**
- * Reads up to `limit` reports; returns whether there is more to do at once. They are claimed in a commit of its own, read
- * outside any transaction, and applied in one that asks whether they are still the claim's.
+ * Reads up to `limit` reports. Returns whether more is due now. Claims them in one commit, reads them outside any
+ * transaction, and applies in another commit what the claim still holds.
  */
 export async function readReports(deps: ReportDeps, limit: number): Promise<boolean> {
   return await deps.claims.each({ limit, maxBytes }, (claimed, undone) => readClaimed(deps, claimed, undone))
 }
 
-/** Takes out of `undone` what was read, or put off. */
+/** Removes read and postponed reports from `undone`. */
 async function readClaimed(
   deps: ReportDeps,
   { claim, ids }: ClaimedWork,
@@ -82,7 +82,7 @@ async function readClaimed(
   }
 }
 
-/** A report that cannot be read waits, so that it never holds up the others, and is set aside in the end. */
+/** Postpones a report that cannot be read, so that it never blocks the others. In the end it becomes operators' mail. */
 async function putOff(deps: ReportDeps, claim: Claim, kept: Kept, error: unknown): Promise<void> {
   const { db, clock, log, blobs } = deps
   const counted = (await mayPass(error, blobs)) ? 0 : 1
@@ -99,14 +99,14 @@ interface ReadReport {
   report: Report | null
 }
 
-/** What became of reports that were to be read; of some nothing, for there was no time. */
+/** The outcome of a batch. Reports that there was no time for are in neither list. */
 interface Reading {
   read: ReadReport[]
-  /** What took too long is among them, the first of each organization alone. */
+  /** Includes reports that took too long, but only the first of each organization. */
   failed: Map<Kept, unknown>
 }
 
-/** Reads as many as there is time for; the others stay for the next batch. */
+/** Reads as many reports as time allows. The others stay for the next batch. */
 async function readInTime({ blobs, parsePool }: ReportDeps, taken: Kept[]): Promise<Reading> {
   const reading: Reading = { read: [], failed: new Map() }
   const slow = new Set<OrganizationId | null>()
@@ -118,7 +118,7 @@ async function readInTime({ blobs, parsePool }: ReportDeps, taken: Kept[]): Prom
       if (!isWanted()) continue
       const timeoutMs = timeLimitMs * (kept.failures + 1)
       try {
-        // The nodes that read it have ended over it.
+        // Every node that read the report died while reading it.
         if (kept.failures >= maxFailures) throw new Error('it was lost each time that it was read')
         const report = await withMailBytes(blobs, kept, (raw) =>
           parsePool.report(raw, kept.purpose, { timeoutMs, isWanted }),
@@ -136,7 +136,7 @@ async function readInTime({ blobs, parsePool }: ReportDeps, taken: Kept[]): Prom
   return reading
 }
 
-/** Applies what is proved, in one commit with the end of the mails that said it: of those that are still the claim's. */
+/** Applies the proved reports that the claim still holds, and deletes their mails in the same commit. */
 async function settle(deps: ReportDeps, claim: Claim, read: ReadReport[]): Promise<'done'[]> {
   const { db, clock, blobs } = deps
   if (read.length === 0) return []
@@ -168,8 +168,8 @@ function proofsIn({ log, secretBox }: ReportDeps, read: ReadReport[]): ProvedRep
 }
 
 /**
- * The token that proves which submission is meant: that of the return path which the report came to, or for a complaint
- * one that stands in it, since whoever complains has our return path from us alone. A forged one proves nothing.
+ * The token that proves which submission is meant. It is in the return path that the report came to. For a complaint it is
+ * in a return path that the report contains, as a complainer can only have that from us. A forged token proves nothing.
  */
 function proofOf(secretBox: SecretBox, kept: Kept, report: Report): ReturnPathToken | null {
   const own = kept.purpose === 'return_path' ? [kept.address] : []
@@ -183,7 +183,7 @@ function proofOf(secretBox: SecretBox, kept: Kept, report: Report): ReturnPathTo
   return null
 }
 
-/** Deletes a chunk of what has been kept for operators long enough; returns whether there may be more. */
+/** Deletes a chunk of operators' mail that was kept long enough. Returns whether there may be more. */
 export async function dropOldMail(
   { db, clock, blobs }: Pick<ReportDeps, 'db' | 'clock' | 'blobs'>,
   keptMs: number,

@@ -1,4 +1,4 @@
-// What a report makes of a recipient, and what suppresses.
+// The effect of a report on a recipient, and which reports suppress.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RecipientReport } from '../../mail/bounce/recipient-report.ts'
@@ -27,7 +27,7 @@ const cases: Case[] = [
   [failed('5.2.2', 552, '552 5.2.2 mailbox full'), 'bounced mailbox_full soft_bounce_expired'],
   [failed('5.4.4', null), 'bounced dns hard_bounce'],
   [failed('5.7.1', 550, '550 5.7.1 access denied'), 'bounced policy policy_rejected'],
-  // Given up after a refusal for a while, whatever it was about.
+  // Given up after temporary refusals, whatever their reason.
   [failed('4.1.1', 450, '450 4.1.1 user unknown'), 'bounced other soft_bounce_expired'],
   [failed('4.4.7', null), 'bounced expired soft_bounce_expired'],
   // Words alone, without a code: nothing is certain.

@@ -1,9 +1,9 @@
-// What ends the writing to an address, and what a report makes of a recipient: pure rules.
+// Pure rules: the effect of a report on a recipient, and which reports suppress an address.
 import type { RecipientReport } from '../../mail/bounce/recipient-report.ts'
 import { type Classification, classify } from '../../mail/bounce/reply-code.ts'
 import type { SuppressionReason } from '../../store/sending/suppressions.ts'
 
-/** What a delivery report does to a recipient: an event, and where it failed, an end. */
+/** The effect of a delivery report on a recipient: an event, and a final state if the delivery failed. */
 interface ReportMeaning {
   type: 'bounced' | 'deferred'
   classification: Classification
@@ -12,12 +12,12 @@ interface ReportMeaning {
 }
 
 /**
- * A report of failure ends the recipient; it suppresses where the same refusal in our own conversation would. A report
- * of delay is told, no more; one of success says nothing new (null).
+ * A report of failure ends the recipient. It suppresses the address if the same refusal in our own conversation would. A
+ * report of delay only becomes an event. A report of success has no effect (null).
  */
 export function meaningOf({ action, code, enhanced, stage, text }: RecipientReport): ReportMeaning | null {
   if (action === 'delivered') return null
-  // What is not understood is temporary.
+  // An unknown status counts as temporary.
   const isPermanent = code === null ? enhanced?.startsWith('5') === true : code >= 500
   const reply = { code: code ?? (isPermanent ? 550 : 450), enhanced, text }
   const { classification, failureCode, suppresses } = classify(reply, stage)
@@ -28,7 +28,7 @@ export function meaningOf({ action, code, enhanced, stage, text }: RecipientRepo
 /** A kind of complaint, as customers see it. */
 type ComplaintType = 'abuse' | 'fraud' | 'virus' | 'not-spam' | 'other'
 
-/** What a feedback report is taken for: a complaint to keep, an event to tell, an address to suppress. */
+/** The effect of a feedback report: a complaint to store, an event to publish, an address to suppress. */
 interface FeedbackMeaning {
   complaint: ComplaintType | null
   isPublished: boolean
@@ -41,12 +41,12 @@ const feedbackMeanings = new Map<string, FeedbackMeaning>([
   ['fraud', { complaint: 'fraud', isPublished: true, suppresses: 'complaint' }],
   ['virus', { complaint: 'virus', isPublished: true, suppresses: 'complaint' }],
   ['other', { complaint: 'other', isPublished: true, suppresses: 'complaint' }],
-  // The recipient says that what was filtered out is wanted.
+  // The recipient wants mail that was filtered out.
   ['not-spam', { complaint: 'not-spam', isPublished: false, suppresses: null }],
   ['opt-out', { complaint: null, isPublished: false, suppresses: 'unsubscribe' }],
 ])
 
-/** By the report's type; failures of authentication and types that nobody knows are no complaint (null). */
+/** The effect by the report's type. Authentication failures and unknown types are no complaint (null). */
 export function meaningOfFeedback(feedbackType: string): FeedbackMeaning | null {
   return feedbackMeanings.get(feedbackType) ?? null
 }

@@ -1,5 +1,4 @@
-// Makes messages of searched inboxes searchable after they were filed or accepted: reads in the outbox which are new, and
-// takes a few at a time, of organizations in turn; and then a few of what was there before an inbox was searched.
+// Makes messages of searched inboxes searchable: new ones from the outbox, then older ones, round robin over organizations.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from '../../postgres/db.ts'
 import { settleIndex, takeNewMessages } from '../../store/mailbox/search.ts'
@@ -7,23 +6,23 @@ import { findUnfinished, isSearchUsed } from '../../store/mailbox/searched-inbox
 import { type IndexingDeps, indexSome, olderMessages, type Rotation, waitingMessages } from './word-batch.ts'
 
 interface Deps extends IndexingDeps {
-  /** Who had the last turn in this node's indexing. */
+  /** The organization that this node indexed last. */
   rotation: Rotation
-  /** And who in that of older messages. */
+  /** The same for older messages. */
   olderRotation: Rotation
 }
 
-/** What is read of the outbox in one transaction, 2 to 15 ms; most rows are of no new message. */
+/** The part of the outbox that one transaction reads, 2 to 15 ms. Most rows are not about a new message. */
 const page = { rows: 256, items: 2_000 }
-/** Pages before messages are indexed, so that what came last has its turn, whatever came before it. */
+/** The maximum of pages read before messages are indexed. So the newest get their turn, whatever came before them. */
 const maxPages = 64
 /** How long to wait for another node that indexes. */
 const claimMs = 250
-/** Accepting and filing come first: a fifth of the time at most is spent on indexing, a batch of some 50 ms after the other. */
+/** Accepting and filing have priority: indexing takes up to a fifth of the time, in batches of some 50 ms. */
 const restShare = 4
 const maxRestMs = 1_000
 
-/** Indexes some messages and rests; returns whether there may be more. */
+/** Indexes some messages, then pauses. Returns whether there may be more. */
 export async function makeSearchableAtEase(deps: Deps): Promise<boolean> {
   const startedMs = performance.now()
   const isMore = await makeSearchable(deps)
@@ -31,10 +30,7 @@ export async function makeSearchableAtEase(deps: Deps): Promise<boolean> {
   return isMore
 }
 
-/**
- * Indexes some messages; returns whether there may be more. One node does it at a time. Where no inbox is searched the outbox
- * is not read.
- */
+/** Indexes some messages, on one node at a time and only if an inbox is searched. Returns whether there may be more. */
 export async function makeSearchable(deps: Deps): Promise<boolean> {
   if (!(await isSearchUsed(deps.db))) return false
   const isBehind = await takeNew(deps.db)
@@ -44,14 +40,14 @@ export async function makeSearchable(deps: Deps): Promise<boolean> {
   return stored !== null || isBehind || isUnfinished
 }
 
-/** Has what is new wait for its turn, a little in each transaction; returns whether there may be more of it. */
+/** Queues new messages for indexing, one page per transaction. Returns whether there may be more of them. */
 async function takeNew(db: Db): Promise<boolean> {
   for (let count = 0; count < maxPages; count++)
     if ((await db.transaction((tx) => takeNewMessages(tx, page))) === 0) return false
   return true
 }
 
-/** Indexes some older messages of an inbox of the next organization; returns whether any inbox lacks some. */
+/** Indexes some older messages in an inbox of the next organization. Returns whether any inbox is incomplete. */
 async function indexOlder(deps: Deps): Promise<boolean> {
   const inbox = await findUnfinished(deps.db, deps.olderRotation.last)
   if (!inbox) return false

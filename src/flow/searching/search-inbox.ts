@@ -1,4 +1,4 @@
-// What a search finds its words in: an inbox is indexed once somebody searches it, its newest messages at once.
+// Prepares inboxes for searches: the first search of an inbox starts its indexing, with the newest messages at once.
 import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.ts'
@@ -16,23 +16,25 @@ interface Deps extends IndexingDeps {
 
 type SearchedInbox = Pick<InboxRow, 'id' | 'organizationId'>
 
-/** What a first search indexes before it answers: so many of the newest messages, as far as there is time. */
+/** How many of the newest messages a first search indexes before it answers, if time allows. */
 const newest = 2_000
 const maxWaitMs = 900
-/** The first batch is small, so that on a busy node the newest are found at least. */
+/** The first batch is small, so that even a busy node indexes the very newest. */
 const firstBatch = 16
-/** That an inbox is still searched is noted no more often. */
+/** The minimum interval between records that an inbox is still searched. */
 const noteMs = 3_600_000
 
 export class InboxSearches {
   readonly #deps: Deps
   /** Inboxes whose newest messages this node is indexing. */
   readonly #beginning = new Map<InboxId, Promise<void>>()
-  /** Organizations whose inboxes are searched for the first time take turns, batch by batch. */
+  /** First searches share the indexing, round robin over organizations, batch by batch. */
   readonly #batches = new FairLimit(1)
-  /** A search of a large inbox keeps a processor busy. With two slots, a search never waits because of one other organization. */
+  /**
+   * A search of a large inbox keeps a processor busy. With two slots, a search never waits for just one other organization.
+   */
   readonly #reads = new Reads(Math.max(2, availableParallelism()))
-  /** What was stored last is on its way into the index itself. */
+  /** The pending merge of the last stored words into the main index. */
   #settling: Promise<void> = Promise.resolve()
   #stopping = false
 
@@ -40,7 +42,7 @@ export class InboxSearches {
     this.#deps = deps
   }
 
-  /** Has the inbox indexed as far as a search can wait for it; returns whether it is complete. */
+  /** Indexes the inbox for as long as a search can wait. Returns whether the index is complete. */
   async prepare(inbox: SearchedInbox): Promise<boolean> {
     const { db, clock } = this.#deps
     const known = await findSearched(db, inbox.id)
@@ -54,12 +56,12 @@ export class InboxSearches {
     return (await findSearched(db, inbox.id))?.isComplete ?? false
   }
 
-  /** Runs `read`, the search itself, as soon as the organization has a free slot. Throws `unavailable` after 15 s without one. */
+  /** Runs `read`, the search itself, once the organization has a free slot. Throws `unavailable` after 15 s without one. */
   async run<Result>(organizationId: OrganizationId, read: () => Promise<Result>): Promise<Result> {
     return await this.#reads.run(organizationId, undefined, read)
   }
 
-  /** Resolves when nothing is indexed any more. */
+  /** Resolves when all indexing has ended. */
   async stop(): Promise<void> {
     this.#stopping = true
     await Promise.allSettled(this.#beginning.values())
@@ -92,16 +94,16 @@ export class InboxSearches {
     this.#settling = this.#settling.then(() => settleIndex(db.writer)).catch((error) => this.#warn(error, id))
   }
 
-  /** The search answers with what is there, and the job goes on. */
+  /** The search answers with what is indexed, and the job continues. */
   #warn(error: unknown, inbox: InboxId): void {
     this.#deps.log.warn({ err: error, inbox }, 'the newest messages of an inbox could not be indexed at once')
   }
 }
 
-/** Resolves with the work, or when nobody waits for it any more; rejects as it does until then. */
+/** Resolves with the work or after `maxWaitMs`. Rejects if the work fails before. */
 async function inTime(work: Promise<void>): Promise<void> {
   const over = new AbortController()
-  // What fails later has been told to nobody who waits; who asks next begins anew.
+  // No search waits for a later failure. The next search begins anew.
   work.catch(() => {})
   const waited = sleep(maxWaitMs, undefined, { signal: over.signal, ref: false }).catch(() => {})
   await Promise.race([work, waited]).finally(() => over.abort())

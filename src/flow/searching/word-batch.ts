@@ -1,4 +1,4 @@
-// Makes the words of a few messages at a time and stores them: those that wait, or the older ones of an inbox.
+// Extracts and stores the words of a few messages at a time: waiting ones, or the older ones of an inbox.
 import type { InboxId, MessageId, OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { NoWords, type ParsePool } from '../../mail/parse-pool.ts'
@@ -22,37 +22,37 @@ export interface IndexingDeps {
   parsePool: Pick<ParsePool, 'words'>
 }
 
-/** Of one text so much from its beginning, where what is new stands. */
+/** The bytes indexed at the beginning of a text, where its new content is. */
 const maxTextBytes = 1 << 16
 /**
- * Few and small enough that readers of the outbox, who wait for what this writes, hardly notice: 20 to 40 ms. Of 1 KB of
- * text, 32 at once cost PostgreSQL 270 us each, 128 cost 230.
+ * Small enough to delay readers of the outbox, who wait for these writes, by only 20 to 40 ms. With 1 KB of text, PostgreSQL
+ * spends 270 us per message in batches of 32, and 230 in batches of 128.
  */
 export const maxAtOnce = 128
 const max = { messages: maxAtOnce, bytes: 1 << 18, characters: maxTextBytes }
-/** Mails whose words are made at once, so that mail to be filed does not wait behind them for long. */
+/** Messages per call to the parser, so that mail to be filed does not wait for long. */
 const wordsAtOnce = 8
 /** A part of an inbox's messages; see `search_messages`. */
 const partMessages = 4_096
 
-/** What is to be indexed, in an order of its own. */
+/** A source of messages to index, in its own order. */
 interface Messages<Item extends { id: MessageId }> {
-  /** The next of them. */
+  /** The next messages. */
   find(tx: Tx, limit: number): Promise<Item[]>
-  /** Writes what has to be there before these are indexed, or where there is none; returns whether it did. */
+  /** Writes the rows needed before these are indexed, or when there are none. Returns whether it did. */
   prepare(tx: Tx, items: Item[]): Promise<boolean>
-  /** These have been read, and may be tried one by one from here on. */
+  /** These have been read, and may be retried one by one from here on. */
   begin(items: Item[]): void
-  /** These are indexed, or will not be. */
+  /** These are indexed, or never will be. */
   end(tx: Tx, items: Item[]): Promise<void>
 }
 
-/** The organization that had the last turn; the next is behind it in the order of ids. */
+/** The organization that was indexed last. The next one follows it in the order of ids. */
 export interface Rotation {
   last: OrganizationId | null
 }
 
-/** Those that came out of the outbox, of organizations in turn. */
+/** Messages from the outbox, round robin over organizations. */
 export function waitingMessages(rotation: Rotation): Messages<WaitingMessage> {
   return {
     find: (tx, limit) => findSearchOrder(tx, rotation.last, limit),
@@ -61,14 +61,14 @@ export function waitingMessages(rotation: Rotation): Messages<WaitingMessage> {
       return ids.length > 0 && (await addSearchParts(tx, ids))
     },
     begin: (items) => {
-      // Each has a first message before any has a second: who came first in last place had the last turn.
+      // Every organization's first message comes before any second one, so the organization that appears last was last.
       rotation.last = [...new Set(items.map(({ organizationId }) => organizationId))].at(-1) ?? null
     },
     end: dropWaiting,
   }
 }
 
-/** Those of one inbox that were there when it was first searched, the newest first. */
+/** The messages that an inbox had when it was first searched, newest first. */
 export function olderMessages(inboxId: InboxId): Messages<{ id: MessageId }> {
   return {
     find: (tx, limit) => findOlder(tx, inboxId, limit),
@@ -82,8 +82,8 @@ export function olderMessages(inboxId: InboxId): Messages<{ id: MessageId }> {
 }
 
 /**
- * Indexes a few messages; returns how many were stored, null where there is none. One node does it at a time: who asked
- * first, for so long. What cannot be indexed is passed over, so that it never holds up the others: no search finds it.
+ * Indexes a few messages. Returns how many were stored, or null if there are none. One node indexes at a time; others wait
+ * up to `waitMs`. Messages that cannot be indexed are skipped, so that they never block the others. No search finds them.
  */
 export async function indexSome<Item extends { id: MessageId }>(
   deps: IndexingDeps,
@@ -97,7 +97,7 @@ export async function indexSome<Item extends { id: MessageId }>(
   })
 }
 
-/** What was read at once: how many of those that were found, and what of them is to be indexed. */
+/** One read: the items that fit, and the messages among them to index. */
 interface Batch<Item> {
   items: Item[]
   messages: UnindexedMessage[]
@@ -112,7 +112,7 @@ async function indexBatch<Item extends { id: MessageId }>(
   return await db.transaction(async (tx) => {
     if (!(await claimIndex(tx, bounds.waitMs))) return null
     const found = await messages.find(tx, bounds.messages)
-    // Committed by itself: while words are made nothing may have been written.
+    // Committed separately: nothing may be written while words are extracted.
     if (await messages.prepare(tx, found)) return 0
     if (found.length === 0) return null
     const read = await readUnindexed(
@@ -148,7 +148,7 @@ async function makeVectors(
   return vectors
 }
 
-/** What is searched: all that readers of the message see in words. The text comes last, for it is what is cut. */
+/** The searched text: everything that readers see as words. The body comes last, as it may be cut. */
 function describe({
   prefix,
   subject,
@@ -163,9 +163,9 @@ function describe({
   return { prefix, fields: [subject, ...names, ...filenames, cutText(body)] }
 }
 
-/** A character that is cut in two is no letter. */
+/** A character that is cut in two does not count as a letter. */
 function cutText(text: string): string {
-  // Nothing has more than three bytes for a unit of its length.
+  // No string has more than three bytes per UTF-16 unit.
   if (3 * text.length <= maxTextBytes) return text
   return Buffer.from(text).subarray(0, maxTextBytes).toString()
 }
@@ -196,7 +196,9 @@ async function indexOneByOne<Item extends { id: MessageId }>(
   return stored
 }
 
-/** Whether the messages are at fault. A database out of reach, a deadlock with a deletion, threads that do not start pass. */
+/**
+ * Whether the messages are at fault. A lost database, a deadlock with a deletion and threads that do not start will pass.
+ */
 function isTheirs(error: unknown): boolean {
   if (error instanceof DbFault) return error.kind === 'bad_row' || error.kind === 'other'
   return error instanceof NoWords

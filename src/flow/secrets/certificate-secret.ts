@@ -1,4 +1,4 @@
-// The private keys of the account at an authority and of the certificate, at rest: sealed together with what they belong to.
+// The private keys of the ACME account and of the certificate at rest, each sealed together with its owner.
 import type { SecretBox } from '../../base/secret-box.ts'
 import type { AcmeAccountRow, StoredCertificate } from '../../store/domains/certificates.ts'
 

@@ -1,4 +1,4 @@
-// DKIM keys at rest: made, sealed under the secret key together with the name that they belong to, and opened.
+// DKIM keys at rest: made, sealed under the secret key together with their name, and opened.
 import { createPrivateKey, type KeyObject, randomBytes } from 'node:crypto'
 import type { SecretBox } from '../../base/secret-box.ts'
 import { type DkimAlgorithm, generateDkimKey } from '../../mailauth/dkim-sign.ts'
@@ -6,13 +6,13 @@ import type { DkimKeyRow, KeyInLifeRow } from '../../store/domains/dkim-keys.ts'
 
 export const dkimPurpose = 'dkim-key'
 
-/** What a domain signs with: RSA for everybody, Ed25519 for those who know it. */
+/** A domain's algorithms: RSA for all verifiers, Ed25519 for those that support it. */
 export const domainAlgorithms: readonly DkimAlgorithm[] = ['rsa-sha256', 'ed25519-sha256']
 
-/** Whoever rotates again and again within the days that retired keys stay listed meets an end to the list. */
+/** Limits the list if keys are rotated repeatedly within the days that retired keys stay listed. */
 export const maxRetiredKeys = 8
 
-/** For how long a key stays listed, and is to stay published, once another signs in its place. */
+/** How long a retired key stays listed, and must stay published. */
 export const listedRetiredMs = 7 * 86_400_000
 
 interface KeyName {
@@ -21,7 +21,7 @@ interface KeyName {
   algorithm: DkimAlgorithm
 }
 
-/** A new key that is nowhere yet. */
+/** A new key that is not stored yet. */
 export interface UnsealedKey extends KeyName {
   privatePem: string
   publicRecord: string
@@ -31,12 +31,12 @@ export async function makeDkimKey(name: KeyName): Promise<UnsealedKey> {
   return { ...name, ...(await generateDkimKey(name.algorithm)) }
 }
 
-/** The key as its row, to be stored in the transaction that has `requireSealingKey`. */
+/** The key as a row, which must be stored in a transaction that calls `requireSealingKey`. */
 export function sealDkimKey(secretBox: SecretBox, { privatePem, ...key }: UnsealedKey): DkimKeyRow {
   return { ...key, sealedKey: secretBox.seal(dkimPurpose, privatePem, contextOf(key)) }
 }
 
-/** The algorithms of which no key waits to be published: what a rotation makes new keys of. */
+/** The algorithms for which a rotation makes new keys: those without a key that waits to be published. */
 export function algorithmsToRotate(
   keys: readonly Pick<KeyInLifeRow, 'state' | 'algorithm'>[],
 ): DkimAlgorithm[] {
@@ -44,7 +44,7 @@ export function algorithmsToRotate(
   return domainAlgorithms.filter((algorithm) => waiting.every((key) => key.algorithm !== algorithm))
 }
 
-/** New keys for a domain, under selectors that no other claim on the name has. */
+/** New keys for a domain, under selectors that no other claim on the name uses. */
 export async function makeDomainKeys(
   domain: string,
   algorithms: readonly DkimAlgorithm[],

@@ -1,4 +1,4 @@
-// The file of the secret key: one key as a rule, and the former or the next one beside it while the key is being changed.
+// The file of the secret key: usually one key, and a former or next one as well while the key is being changed.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { link, mkdir, open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -6,12 +6,12 @@ import { StartRefused } from '../../base/errors.ts'
 import { syncFolder } from '../../base/sync-folder.ts'
 
 const maxKeys = 8
-/** Room for as many lines of 64 hex characters, and white space around them. */
+/** Enough bytes for `maxKeys` lines of 64 hex characters, with white space around them. */
 const maxFileBytes = 1_024
 
 export const fromWhere = 'copied from a node of this database (<data>/secret-key), or from a backup'
 
-/** The keys in `file`, 32 bytes, or 64 hex characters a line; null where there is no such file. */
+/** The keys in `file`: 32 bytes, or 64 hex characters a line. Null if there is no such file. */
 export async function readKeyFile(file: string): Promise<[Buffer, ...Buffer[]] | null> {
   const bytes = await readStart(file, maxFileBytes).catch(({ code }: NodeJS.ErrnoException) => {
     if (code === 'ENOENT') return null
@@ -33,7 +33,7 @@ export async function readKeyFile(file: string): Promise<[Buffer, ...Buffer[]] |
   )
 }
 
-/** The file's first bytes: a device has no end. */
+/** The file's first bytes. A device has no end, so this does not read to the end. */
 async function readStart(file: string, maxBytes: number): Promise<Buffer> {
   const opened = await open(file)
   try {
@@ -48,15 +48,15 @@ async function readStart(file: string, maxBytes: number): Promise<Buffer> {
 }
 
 /**
- * A new key on disk, whole and with its name, before anything is sealed with it; readable by its owner alone. Where another
- * process makes one at the same moment the first is the key of both.
+ * Makes a new key file, readable by its owner alone. It is complete on disk under its name before anything is sealed with
+ * it. If another process makes one at the same moment, both use the first.
  */
 export async function makeKeyFile(file: string): Promise<Buffer> {
   const draft = `${file}.${randomUUID()}`
   try {
     await mkdir(dirname(file), { recursive: true, mode: 0o700 })
     await writeFlushed(draft, randomBytes(32).toString('hex'))
-    // A rename would take the place of a key that another process has made.
+    // A rename would replace a key that another process has made.
     await link(draft, file).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error
     })
@@ -70,9 +70,9 @@ export async function makeKeyFile(file: string): Promise<Buffer> {
   return (await readKeyFile(file))![0]
 }
 
-/** Puts these keys in the place of those in the file: at any instant it holds the one or the other list, whole. */
+/** Replaces the file's keys. At any instant the file holds either the old or the new list, complete. */
 export async function replaceKeyFile(named: string, keys: readonly Buffer[]): Promise<void> {
-  // Through a symbolic link, which is to stay one.
+  // Follows a symbolic link, so that it stays one.
   const file = await realpath(named)
   const { uid, gid } = await stat(file)
   const draft = `${file}.${randomUUID()}`

@@ -1,4 +1,4 @@
-// The way back where the secret key is lost: what it sealed is replaced, or marked for its owner to replace.
+// Recovery after the loss of the secret key: replaces the secrets that it sealed, or marks them for their owners to replace.
 import type { Clock } from '../../base/clock.ts'
 import { SecretBox } from '../../base/secret-box.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
@@ -22,25 +22,25 @@ import { findSealing, openBox, requireSealingKey } from './secret-key.ts'
 interface Deps {
   db: Db
   clock: Clock
-  /** Where the key is, or will be. */
+  /** The file of the key, which may not exist yet. */
   file: string
   managedDomain: string
-  /** Is told of each step once it is kept. */
+  /** Receives a description of each step after its commit. */
   progress(words: string): void
 }
 
 export interface Replacement {
-  /** Whether the database has another secret key from now on. */
+  /** Whether the database's secret key changed. */
   isNewKey: boolean
-  /** Domains with new DKIM keys; the managed one's sign at once, customers' once they are published. */
+  /** Domains with new DKIM keys. Those of the managed domain sign at once, those of customers once they are published. */
   domains: string[]
-  /** Endpoints that fail until their owners give them a new secret. */
+  /** Endpoints whose calls fail until their owners set a new secret. */
   webhooks: Pick<WebhookRow, 'id' | 'organizationId' | 'url'>[]
-  /** Accounts at certificate authorities, which are opened anew, with their certificates. */
+  /** Accounts at certificate authorities that were deleted with their certificates. They will be opened anew. */
   accounts: number
 }
 
-/** How many secrets of each kind no key in the file opens; kinds without any are left out. */
+/** Counts the secrets of each kind that no key in the file opens. Omits kinds without any. */
 export async function countLost({ db, file }: Pick<Deps, 'db' | 'file'>): Promise<Record<string, number>> {
   const keys = (await readKeyFile(file)) ?? []
   const key = findSealing(await readKeyState(db), keys) ?? keys[0]
@@ -53,8 +53,8 @@ export async function countLost({ db, file }: Pick<Deps, 'db' | 'file'>): Promis
 }
 
 /**
- * Takes the key in the file, or makes one, for the key of the database, and replaces what that cannot open. Broken off, it
- * goes on when run again. Refuses while a node runs, which still has the key.
+ * Sets the database's key to the key in the file, or to a new one. Replaces all secrets that it does not open. If
+ * interrupted, it resumes when run again. Refuses while a node runs, as the node still has the old key.
  */
 export async function replaceSecretKey(deps: Deps): Promise<Replacement> {
   const { db, progress } = deps
@@ -69,7 +69,7 @@ export async function replaceSecretKey(deps: Deps): Promise<Replacement> {
   return replaced
 }
 
-/** The key by which the database goes from now on; what was sealed under lost ones is told apart by not opening. */
+/** Settles the database's key. Secrets sealed under a lost key are recognized because this key does not open them. */
 async function settleKey(deps: Deps): Promise<{ box: SecretBox; isNewKey: boolean }> {
   const { db, clock, file, progress } = deps
   const state = await readKeyState(db)
@@ -98,7 +98,7 @@ interface Lost {
   replaced: Replacement
 }
 
-/** Replaces one lost secret, in a commit of its own, and notes it. */
+/** Replaces one lost secret in its own commit, and records it in `replaced`. */
 async function replaceOne(deps: Deps, box: SecretBox, { kind, secret, replaced }: Lost): Promise<void> {
   const { db, clock } = deps
   const { context } = secret
@@ -109,7 +109,7 @@ async function replaceOne(deps: Deps, box: SecretBox, { kind, secret, replaced }
     case 'webhook secret':
     case 'former webhook secret': {
       const webhook = await db.transaction((tx) => loseSecret(tx, context, clock.now()))
-      // Of an endpoint that has lost both it is told once.
+      // An endpoint that has lost both secrets is reported once.
       if (webhook && kind === 'webhook secret') replaced.webhooks.push(webhook)
       return
     }
@@ -123,7 +123,7 @@ async function replaceOne(deps: Deps, box: SecretBox, { kind, secret, replaced }
   }
 }
 
-/** Puts a new key in the place of the lost one, unless that signed no more; returns whose it is. */
+/** Replaces the lost key with a new one, unless it no longer signed. Returns its domain. */
 async function replaceDkimKey(
   { db, clock, managedDomain }: Deps,
   box: SecretBox,

@@ -1,4 +1,4 @@
-// Changes the secret key while no node runs, in steps that are each kept: broken off at any instant, it goes on when run again.
+// Changes the secret key while no node runs, in separate commits. If interrupted at any instant, it resumes when run again.
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
@@ -23,22 +23,22 @@ import { signingPurpose } from './signing-secret.ts'
 interface Deps {
   db: Db
   clock: Clock
-  /** Holds the key. */
+  /** The file that holds the key. */
   file: string
-  /** Is told of each step. */
+  /** Receives a description of each step. */
   progress(words: string): void
 }
 
 export interface Rotation {
-  /** `tidied`: all that was left to do was taking the former key out of the file. */
+  /** `tidied`: only the former key was still to be removed from the file. */
   status: 'rotated' | 'tidied'
-  /** How many secrets were sealed anew in this run. */
+  /** How many secrets this run sealed again. */
   resealed: number
-  /** Those that no key opened before, either: they stay as they are. */
+  /** Secrets that no key opened before either. They stay as they are. */
   unopened: string[]
 }
 
-/** What each kind is sealed for. */
+/** The purpose that each kind is sealed for. */
 export const purposes: Record<SecretKind, string> = {
   'DKIM key': dkimPurpose,
   'webhook secret': signingPurpose,
@@ -49,8 +49,8 @@ export const purposes: Record<SecretKind, string> = {
 }
 
 /**
- * The next key is put beside the present one in the file; all secrets are sealed anew in one commit, in which the present
- * one ends; then that leaves the file. Refuses while a node runs: it has the present key.
+ * Adds the next key to the file. Then seals all secrets again in one commit, which also retires the present key. Then
+ * removes the present key from the file. Refuses while a node runs, as the node has the present key.
  */
 export async function rotateSecretKey(deps: Deps): Promise<Rotation> {
   const { db, progress } = deps
@@ -60,7 +60,7 @@ export async function rotateSecretKey(deps: Deps): Promise<Rotation> {
   return rotation
 }
 
-/** Whoever has the lock changes the file, and nobody stores a secret. A node that joins meanwhile waits, and is refused. */
+/** Holds the lock: no other process changes the file or stores a secret, and a node that joins waits and is refused. */
 async function changeKey(tx: Tx, deps: Deps): Promise<Rotation> {
   const { file, clock } = deps
   const state = await lockKeyState(tx)
@@ -70,7 +70,7 @@ async function changeKey(tx: Tx, deps: Deps): Promise<Rotation> {
   if (!present) throw refused(`${file} does not hold the key of this database`, 'run this where it is')
   const others = keys.filter((key) => !key.equals(present))
   if (others.some((key) => isFormer(state, key))) return { status: 'tidied', resealed: 0, unopened: [] }
-  // A second key in the file is of a change that was broken off, or of an operator whose file we may not write.
+  // A second key is left over from an interrupted change, or the operator added it because we may not write the file.
   const next = others[0] ?? (await writeNext(deps, present))
   const boxes = { present: new SecretBox(present), next: new SecretBox(next) }
   const passed = await resealAll(tx, boxes, deps)
@@ -91,7 +91,7 @@ export async function requireNoNodes(db: Queryable): Promise<void> {
     )
 }
 
-/** Puts a new key into the file. What is on disk first is never lost. */
+/** Adds a new key to the file. It is on disk before it is used, so it is never lost. */
 async function writeNext({ file, progress }: Deps, present: Buffer): Promise<Buffer> {
   const key = randomBytes(32)
   await replaceKeyFile(file, [present, key]).catch((error: Error) => {
@@ -136,7 +136,7 @@ async function resealKind(tx: Tx, kind: SecretKind, { present, next }: Boxes) {
   return passed
 }
 
-/** Null if the key does not open it. */
+/** Null if the key does not open the secret. */
 export function openOrNull(
   box: SecretBox,
   purpose: string,
@@ -145,11 +145,11 @@ export function openOrNull(
   try {
     return box.open(purpose, sealed, context)
   } catch {
-    return null // it says no more than that
+    return null // the error gives no further reason
   }
 }
 
-/** Leaves the key that seals in the file, alone; under the lock, for another command may be at the file. */
+/** Leaves only the sealing key in the file. Holds the lock, as another command may be changing the file. */
 async function tidy(tx: Tx, { file, progress }: Deps): Promise<void> {
   const state = await lockKeyState(tx)
   const keys: readonly Buffer[] = (await readKeyFile(file)) ?? []

@@ -1,4 +1,4 @@
-// The key that seals secrets at rest: read or made, and held against the check value that the database keeps of it.
+// The key that seals secrets at rest: read or made, and compared with the check value in the database.
 import { ServiceError } from '../../base/errors.ts'
 import { checkOf, SecretBox, type Verifiers } from '../../base/secret-box.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
@@ -16,13 +16,15 @@ import { openSigningSecret } from './signing-secret.ts'
 
 interface KeyFile {
   file: string
-  /** What is in it; null where there is none. */
+  /** The file's keys. Null if there is no file. */
   keys: readonly Buffer[] | null
-  /** Whether a key may be made where the database has none yet. */
+  /** Whether a key may be made if the database has none yet. */
   mayMake: boolean
 }
 
-/** Under another key nothing of the database opens, and what it seals nobody else can open: that stops every start. */
+/**
+ * Settles the key, or refuses the start: a wrong key opens no secret of the database, and others cannot open what it seals.
+ */
 export async function settleSecretKey({ db }: { db: Db }, keyFile: KeyFile): Promise<SecretBox> {
   const state = await readKeyState(db)
   return state.current
@@ -30,7 +32,7 @@ export async function settleSecretKey({ db }: { db: Db }, keyFile: KeyFile): Pro
     : await db.transaction((tx) => settleFirst(tx, keyFile))
 }
 
-/** Under the lock: of nodes that start together one makes the key, and the others see that it is not theirs. */
+/** Holds the lock: if nodes start together, one makes the key, and the others find that theirs is a different one. */
 async function settleFirst(tx: Tx, keyFile: KeyFile): Promise<SecretBox> {
   const state = await lockKeyState(tx)
   if (state.current) return requireMatching(state, keyFile)
@@ -42,13 +44,13 @@ async function settleFirst(tx: Tx, keyFile: KeyFile): Promise<SecretBox> {
     if (sealed.dkimKey) openDkimKey(box, sealed.dkimKey)
     if (sealed.webhook) openSigningSecret(box, sealed.webhook.id, sealed.webhook.sealed)
   } catch {
-    throw another(file) // it says no more than that the key is not the one
+    throw another(file) // the error only means that this is the wrong key
   }
   await writeKeyCheck(tx, box.check)
   return box
 }
 
-/** The box of the key; refused if the file does not hold that of the database. */
+/** The box of the database's key. Refuses if the file does not hold that key. */
 export function requireMatching(state: KeyState, { file, keys }: Pick<KeyFile, 'file' | 'keys'>): SecretBox {
   if (!keys) throw missing(file)
   const sealing = findSealing(state, keys)
@@ -56,7 +58,7 @@ export function requireMatching(state: KeyState, { file, keys }: Pick<KeyFile, '
   return openBox(state, sealing)
 }
 
-/** The one of these keys that seals; a file may hold a former one, or the next one, beside it. */
+/** The one of these keys that seals. A file may also hold a former or next key. */
 export function findSealing({ current }: KeyState, keys: readonly Buffer[]): Buffer | undefined {
   return keys.find((key) => current?.equals(checkOf(key)))
 }
@@ -67,7 +69,7 @@ export function isFormer({ former }: KeyState, key: Buffer): boolean {
 
 export const verifierPurpose = 'former-key'
 
-/** A box with this key, which believes the digests of former ones. */
+/** A box with this key that also accepts digests of former keys. */
 export function openBox({ former }: KeyState, key: Buffer): SecretBox {
   const box = new SecretBox(key)
   const verifiers = former.flatMap(({ check, sealedVerifiers: sealed }) => {
@@ -84,7 +86,7 @@ function decode(encoded: Record<keyof Verifiers, string>): Verifiers {
   return Object.fromEntries(entries) as Verifiers
 }
 
-/** What knows the digests of the key that `former` seals with, sealed by the one that comes after it. */
+/** The verifiers of digests made with `former`, sealed by the key that replaces it. */
 export function sealVerifiers(box: SecretBox, former: SecretBox): Buffer {
   const entries = Object.entries(former.verifiers).map(([purpose, key]) => [purpose, key.toString('base64')])
   const context = former.check.toString('hex')
@@ -92,24 +94,24 @@ export function sealVerifiers(box: SecretBox, former: SecretBox): Buffer {
 }
 
 /**
- * To be asked within the transaction that stores a secret, before that is sealed: the key does not end until it is over.
- * Refuses a process that has missed the end of its key, and would seal what nobody opens any more.
+ * Must be called in the transaction that stores a secret, before sealing it. The key then stays valid until the transaction
+ * ends. Refuses a process that missed the change of the key, as its secrets could no longer be opened.
  */
 export async function requireSealingKey(tx: Tx, box: SecretBox): Promise<void> {
   if (await isOver(tx, box))
     throw new ServiceError('unavailable', 'The secret key of this node is not that of the database.')
 }
 
-/** To be asked each time that others see this node: refuses one that has read the key before it was changed. */
+/** Must be called each time this node registers with the others. Refuses a node that read the key before it was changed. */
 export async function requireCurrentKey({ db, secretBox }: { db: Db; secretBox: SecretBox }): Promise<void> {
   if (await db.transaction((tx) => isOver(tx, secretBox)))
     throw refused('the secret key was changed after this node read it', 'start it again')
 }
 
-/** Waits for the end of a change that is under way. */
+/** Waits for the end of a running change. */
 async function isOver(tx: Tx, { check }: SecretBox): Promise<boolean> {
   const { current } = await shareKeyState(tx)
-  // A database that has no key yet is being settled, or is a test's.
+  // A database without a key is being settled, or belongs to a test.
   return current !== null && !current.equals(check)
 }
 

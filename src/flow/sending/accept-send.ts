@@ -48,14 +48,14 @@ import {
 import { requireSendable, requireSendingKey } from './send-policy.ts'
 import { refuseSend } from './send-refusal.ts'
 
-/** The answer to an accepted send, or to one that was accepted before. */
+/** The answer to an accepted send, new or replayed. */
 export interface Accepted {
   message: MessageRow
   submission: SubmissionRow
   replayed: boolean
 }
 
-/** The same for a send of no inbox, which has no message. */
+/** The same for a send without an inbox, which has no message. */
 export interface AcceptedSend {
   message: MessageRow | null
   submission: SubmissionRow
@@ -72,14 +72,14 @@ export interface AcceptanceDeps {
   lifetimeMs: number
   contents: SendContents
   atHand?: SendsAtHand
-  /** These routes have work, and the inbox has a message more. */
+  /** Called when these routes have work, and the inbox has a new message. */
   accepted(send: { routes: string[]; inboxId: InboxId | null }): void
 }
 
-/** What a caller asks for; its draft is made once no earlier result answers it, and throws its refusal. */
+/** A caller's request. `draft` runs only if no earlier result answers the request, and throws the refusal. */
 interface SendRequest {
   operation: SendOperation
-  /** The inbox in the path; null for `POST /v1/send` and for replies. */
+  /** The inbox in the path. Null for `POST /v1/send` and for replies. */
   inboxId: string | null
   idempotency: Idempotency
   body: SendBody
@@ -96,7 +96,7 @@ interface PendingSend {
 
 const maxKnown = 50_000
 
-/** Takes sends from callers, in batches, exactly once for each idempotency key. */
+/** Accepts sends in batches, exactly once for each idempotency key. */
 export class Acceptance {
   readonly #deps: AcceptanceDeps
   readonly #batch: Batch<PendingSend, SendVerdict | DbFault>
@@ -126,7 +126,7 @@ export class Acceptance {
     this.#results = new Batch({ name: 'replay', flush: (ids) => readResults(deps.db, ids) })
   }
 
-  /** Accepts a new message from an inbox; resolves after the commit. */
+  /** Accepts a new message from an inbox. Resolves after the commit. */
   async acceptMessage(
     caller: SendingCaller,
     inboxId: string,
@@ -147,7 +147,7 @@ export class Acceptance {
     return withMessage(await this.#once(caller, { operation: 'message', inboxId, idempotency, body, draft }))
   }
 
-  /** Accepts a message through a domain, without an inbox; resolves after the commit. */
+  /** Accepts a message through a domain, without an inbox. Resolves after the commit. */
   async acceptFromDomain(
     caller: SendingCaller,
     body: DomainMessageBody,
@@ -171,7 +171,7 @@ export class Acceptance {
     return await this.#once(caller, { operation: 'send', inboxId: null, idempotency, body, draft })
   }
 
-  /** Accepts a reply within a thread; resolves after the commit. */
+  /** Accepts a reply within a thread. Resolves after the commit. */
   async acceptReply(
     caller: SendingCaller,
     threadId: string,
@@ -185,7 +185,7 @@ export class Acceptance {
     )
   }
 
-  /** Of a thread that was deleted since, an earlier reply's inbox decides. */
+  /** If the thread was deleted since, the inbox of an earlier reply decides. */
   async #requireReplyingKey(caller: SendingCaller, threadId: string, { key }: Idempotency): Promise<void> {
     if (!caller.inboxIds) return
     const thread = await findThread(this.#deps.db, caller.organizationId, threadId)
@@ -213,7 +213,7 @@ export class Acceptance {
     }
   }
 
-  /** Resolves when everything taken has been answered. */
+  /** Resolves when every running send has been answered. */
   async drained(): Promise<void> {
     await this.#running.drained()
   }
@@ -230,7 +230,7 @@ export class Acceptance {
     )
   }
 
-  /** An earlier result is answered before any other refusal, and before anything is made. */
+  /** Answers with an earlier result before any other refusal, and before anything is made. */
   async #accept(caller: SendingCaller, request: SendRequest): Promise<AcceptedSend> {
     const { operation, idempotency, body } = request
     const digest = idempotencyDigest(caller.organizationId, operation, idempotency.key)
@@ -250,7 +250,7 @@ export class Acceptance {
     return await this.#commit(caller, { send, raw: content.raw, sizeBytes })
   }
 
-  /** What is not there is answered before what is not allowed. */
+  /** A missing sender is reported before a forbidden send. */
   async #requireSendable(caller: SendingCaller, draft: SendDraft, body: SendBody): Promise<void> {
     const { domains, routePolicy } = this.#deps
     try {
@@ -296,7 +296,7 @@ export class Acceptance {
     return new Map(names.map((name, i) => [name, routeOf(routePolicy, name, proved[i] ?? null)]))
   }
 
-  /** Bytes too large for a row go to the blob store, flushed, before the commit that names them. */
+  /** Writes bytes that are too large for a row to the blob store, flushed, before the commit that names them. */
   async #keepLarge(raw: RawRow): Promise<void> {
     if (!raw.bytes || raw.sizeBytes <= maxInlineBytes) return
     await this.#deps.blobs.put(raw.id, raw.bytes)
@@ -345,7 +345,7 @@ export class Acceptance {
     return { message, submission, replayed: true }
   }
 
-  /** Its name is known for a while, else since `sinceMs`; whether it lives, the database decides each time. */
+  /** The sender's name may be cached, unless `sinceMs` is given. The commit checks that the inbox still exists. */
   async #sender(caller: SendingCaller, inboxId: string, sinceMs?: number): Promise<Sender> {
     const inbox = await this.#inboxes.find(inboxId, sinceMs)
     if (inbox?.organizationId !== caller.organizationId || inbox.status !== 'active')
@@ -364,7 +364,7 @@ function noThread(): ServiceError {
   return new ServiceError('not_found', 'There is no such thread.')
 }
 
-/** A send from an inbox has its message. */
+/** A send from an inbox always has a message. */
 function withMessage({ message, ...rest }: AcceptedSend): Accepted {
   if (!message) throw new Error('a send from an inbox came back without its message')
   return { ...rest, message }

@@ -1,14 +1,16 @@
-// Has what is accepted at hand for its delivery by this node, so that it need not be read back a moment later.
+// Keeps accepted sends in memory, so that this node's deliveries need not read them back a moment later.
 import type { RecentlyUsed } from '../../base/recently-used.ts'
 import type { DbFault } from '../../postgres/db.ts'
 import type { RawRow } from '../../store/mailbox/raws.ts'
 import type { OutboundContent } from '../../store/sending/deliveries.ts'
 import type { NewSend, SendVerdict } from '../../store/sending/sends.ts'
 
-/** What is accepted, by the submission's id; undefined where other nodes deliver it. */
+/** Contents by submission id. Undefined if other nodes deliver them. */
 export type SendsAtHand = RecentlyUsed<OutboundContent> | undefined
 
-/** Has it at hand before the commit by which it can be claimed, and afterwards only where that accepts it. */
+/**
+ * Puts the content into `atHand` before the commit that makes it claimable. Keeps it only if the commit accepts the send.
+ */
 export async function commitAtHand(
   atHand: SendsAtHand,
   { send, raw, sizeBytes }: { send: NewSend; raw: RawRow | null; sizeBytes: number },
@@ -26,7 +28,7 @@ export async function commitAtHand(
   }
 }
 
-/** What its mail is composed of, as it would be read back. */
+/** The content of the send's mail, as it would be read back. */
 function contentOf(
   { submission, message, content, headers }: NewSend,
   attachedBytes: Buffer | null,
@@ -51,7 +53,9 @@ function contentOf(
   }
 }
 
-/** As PostgreSQL has the keys of a jsonb, shorter ones first: so a further attempt, which reads them, sends the same bytes. */
+/**
+ * Orders keys as PostgreSQL does in a jsonb, shorter ones first. So a retry, which reads them back, sends the same bytes.
+ */
 function inStoredOrder(headers: Record<string, string>): Record<string, string> {
   const byLength = (one: string, other: string) => one.length - other.length || (one < other ? -1 : 1)
   return Object.fromEntries(Object.entries(headers).sort(([one], [other]) => byLength(one, other)))

@@ -1,4 +1,4 @@
-// Cancels what waits of a submission; what is on the wire ends as it ends.
+// Cancels a submission's waiting deliveries. Those on the wire are not affected.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { Db } from '../../postgres/db.ts'
@@ -9,7 +9,7 @@ import { type Caller, requireInbox, requireWholeOrganization } from '../caller.t
 
 type Deps = { db: Db; clock: Clock }
 
-/** Returns the submission as it is then; 409 where all that could still end otherwise is on the wire. */
+/** Returns the submission afterwards. 409 if nothing waits and a delivery is on the wire. */
 export async function cancelSubmission(
   { db, clock }: Deps,
   caller: Caller,

@@ -64,7 +64,7 @@ export function compileSend(
   }
 }
 
-/** Header fields beyond those that every mail has: what the program wants, and that an agent wrote it. */
+/** Additional header fields: those that the program gives, and the mark of a mail that an agent wrote. */
 function furtherFields({ kind }: SendingCaller, body: SendBody): Record<string, string> {
   const given = 'from' in body ? body.headers : undefined
   // RFC 3834 5: two agents would answer each other for ever.

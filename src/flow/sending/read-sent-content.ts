@@ -6,10 +6,10 @@ import { maxSafeHtml, type SafeHtml } from '../../mail/read/safe-html.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import { findSentContent, type SentContent } from '../../store/sending/submission-life.ts'
 
-/** Security: nested elements take seconds of a thread; organizations share it. */
+/** Security: nested elements can occupy a thread for seconds, so organizations share it fairly. */
 type Deps = { db: Queryable; parsePool: Pick<ParsePool, 'pageOf'>; htmlLimit: FairLimit }
 
-/** The content with its HTML made safe; null if it is deleted, or the submission has a message. */
+/** The content with its HTML made safe. Null if it is deleted, or the submission has a message. */
 export async function readSentContent(
   { db, parsePool, htmlLimit }: Deps,
   { id, organizationId }: { id: SubmissionId; organizationId: OrganizationId },

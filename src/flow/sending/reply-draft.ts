@@ -1,4 +1,4 @@
-// What a reply is made of: its target's addresses, subject and ancestry.
+// Derives a reply's recipients, subject and references from its target.
 import { type Mailbox, parseEmail, sameAddressKey } from '../../mail/address.ts'
 import { oneLine } from '../../mail/read/charset.ts'
 import type { MessageRow } from '../../store/mailbox/messages.ts'
@@ -7,8 +7,8 @@ const maxReferences = 100
 const maxSubjectLength = 998
 
 /**
- * To whom a reply goes: the target's reply-to where mail can go there, else its from; for an outbound target its to; with
- * `all`, cc too.
+ * The recipients of a reply: the target's reply-to if mail can be sent there, else its from. For an outbound target: its to.
+ * `all` adds its cc, and the to of an inbound target.
  */
 export function replyRecipients(
   target: MessageRow,
@@ -30,13 +30,13 @@ function isSendable({ email }: Mailbox): boolean {
   return parseEmail(email) !== null
 }
 
-/** The thread's subject with one `Re: `, in one line whatever it holds: no break of it may reach the header. */
+/** The thread's subject with one `Re: `, always in one line: no line break may reach the header. */
 export function replySubject(threadSubject: string): string {
   const bare = oneLine(threadSubject).replace(/^(?:\s{0,10}re\s{0,10}:){1,50}\s{0,10}/i, '')
   return Array.from(`Re: ${bare}`).slice(0, maxSubjectLength).join('')
 }
 
-/** RFC 5322 3.6.4: the parent's references and its own id; the first and the latest when there are too many. */
+/** RFC 5322 3.6.4: the parent's references and its own id. If there are too many: the first and the latest. */
 export function replyReferences(target: MessageRow): string[] {
   const chain =
     target.referenceIds.length > 0 ? target.referenceIds : target.inReplyTo ? [target.inReplyTo] : []

@@ -1,4 +1,4 @@
-// Sends that are being accepted: those with the same idempotency key run one at a time.
+// Running sends: those with the same idempotency key run one at a time.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
@@ -14,14 +14,14 @@ export class RunningSends {
   }
 
   /**
-   * Runs `accept` once no other send with the key runs. Once one of them was accepted, all that waited run at once: they see its
-   * result. After 5 s of waiting it throws `idempotency_in_progress`.
+   * Runs `accept` when no other send with the key runs. Once one of them is accepted, all waiting sends run at once and see
+   * its result. Throws `idempotency_in_progress` after 5 s of waiting.
    */
   async run<Result>(key: string, accept: () => Promise<Result>): Promise<Result> {
     let hasResult = false
     let earlier = this.#running.get(key)
     const deadlineMs = earlier ? this.#clock.monotonicMs() + maxWaitMs : 0
-    // Nothing may come between the last question and the entry below: of those that waited, only one goes on.
+    // There must be no await between the last check and the `set` below, so that only one waiting send continues.
     for (; earlier && !hasResult; earlier = this.#running.get(key))
       hasResult = await this.#isAccepted(earlier, deadlineMs)
     const run = accept()
@@ -34,18 +34,18 @@ export class RunningSends {
     }
   }
 
-  /** Resolves when everything taken has been answered. */
+  /** Resolves when every running send has been answered. */
   async drained(): Promise<void> {
     await Promise.allSettled(this.#running.values())
   }
 
-  /** Waits for it to end, until the deadline: whether it was accepted. */
+  /** Waits until the send ends or the deadline passes. Returns whether it was accepted. */
   #isAccepted(earlier: Promise<unknown>, deadlineMs: number): Promise<boolean> {
     const waitMs = deadlineMs - this.#clock.monotonicMs()
     if (waitMs <= 0) throw new ServiceError('idempotency_in_progress', undefined, 1)
     const isAccepted = earlier.then(
       () => true,
-      () => false, // its refusal is its own
+      () => false, // its refusal concerns its own caller only
     )
     return Promise.race([isAccepted, sleep(waitMs, false, { ref: false })])
   }

@@ -1,4 +1,4 @@
-// Makes what is stored out of a send's body, once nothing stands against it, and what is large beside the main thread.
+// Makes the stored content of a send from its body, after the checks. Large HTML is handled outside the main thread.
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { FairLimit } from '../../base/fair-limit.ts'
@@ -14,18 +14,18 @@ import { type AttachmentBody, contentBytes, type SendBody, type SendDraft } from
 import { requireSize } from './send-policy.ts'
 import { refuseSend } from './send-refusal.ts'
 
-/** What is made out of a body before it is stored. */
+/** The stored content of a body. */
 export interface SendContent {
   text: string
   attachments: AttachmentEntry[]
-  /** The attachments' bytes, one after the other, or null where there are none. */
+  /** The attachments' bytes, one after the other. Null if there are none. */
   raw: RawRow | null
 }
 
-/** Measured on the slowest shapes without rules of style: 16 KiB take 10 ms of CPU. */
+/** Measured on the slowest shapes of HTML without style rules: 16 KiB take 10 ms of CPU. */
 const maxBytesAtOnce = 16 * 1024
 
-/** One slow HTML is with the thread at a time, organizations in turn, so that many of one wait for each other alone. */
+/** The thread handles one slow HTML at a time, in round robin. So many of one organization delay only each other. */
 export class SendContents {
   readonly #deps: { db: Db; clock: Clock; parsePool: ParsePool }
   readonly #large = new FairLimit(1)
@@ -35,8 +35,8 @@ export class SendContents {
   }
 
   /**
-   * What is made out of the body. Where making it costs much, only once nothing is known to stand against it: who is
-   * refused all day long must not have it made each time.
+   * Makes the content. If that is costly, first checks that no refusal is foreseeable. Otherwise a sender that is refused
+   * all day would cause this work each time.
    */
   async make(caller: SendingCaller, draft: SendDraft, body: SendBody): Promise<SendContent> {
     if (isCostly(body)) await this.#requireForeseen(caller, draft)
@@ -59,19 +59,19 @@ export class SendContents {
   }
 }
 
-/** Whether a blob is to be written, a large text to be made, or much to be handed to the database. */
+/** Whether the body needs a blob, a slow conversion of HTML, or a large write to the database. */
 function isCostly({ text, html = '', attachments = [] }: SendBody): boolean {
   const attachedBytes = attachments.reduce((sum, { content }) => sum + content.length, 0)
   if (attachedBytes > maxInlineBytes || (text ?? '').length + html.length > maxInlineBytes) return true
   return text === undefined && isSlow(html)
 }
 
-/** Whether reading it may take longer than other requests can wait. Rules may be matched with each element. */
+/** Whether the conversion may block other requests for too long. Style rules may be matched against every element. */
 function isSlow(html: string): boolean {
   return html.length > maxBytesAtOnce || /<style/i.test(html)
 }
 
-/** Their bytes go to the message's raw row in the same order. */
+/** The message's raw row holds their bytes in the same order. */
 function attachmentEntry({ filename, contentType, content, contentId }: AttachmentBody): AttachmentEntry {
   return {
     filename,

@@ -1,4 +1,4 @@
-// What a send is before anything is made of it: who sends it, to whom, in which thread.
+// The draft of a send before its content is made: sender, recipients and thread.
 import type { InboxId, ThreadId } from '../../base/ids.ts'
 import { type Mailbox, readEmail } from '../../mail/address.ts'
 import type { MessageRow } from '../../store/mailbox/messages.ts'
@@ -11,7 +11,7 @@ export interface AttachmentBody {
   contentId?: string
 }
 
-/** What a program says of a new message. */
+/** A program's request for a new message. */
 export interface MessageBody {
   to: Mailbox[]
   cc?: Mailbox[]
@@ -25,14 +25,14 @@ export interface MessageBody {
   attachments?: AttachmentBody[]
 }
 
-/** What a program says of a message through a domain, without an inbox. */
+/** A program's request for a message through a domain, without an inbox. */
 export interface DomainMessageBody extends MessageBody {
   from: Mailbox
-  /** Further header fields. */
+  /** Additional header fields. */
   headers?: Record<string, string>
 }
 
-/** What a program says of a reply. */
+/** A program's request for a reply. */
 export interface ReplyBody {
   targetMessageId: string
   text?: string
@@ -46,11 +46,11 @@ export interface ReplyBody {
 export type SendBody = MessageBody | ReplyBody | DomainMessageBody
 
 export interface Sender {
-  /** The inbox; null where the mail goes out through a domain alone. */
+  /** The inbox. Null for mail through a domain. */
   id: InboxId | null
   mailbox: Mailbox
   domain: string
-  /** Null for the managed domain, and for one that is not proved. */
+  /** Null for the managed domain, and for a domain that is not proved. */
   domainId: string | null
 }
 
@@ -65,15 +65,15 @@ export interface Addressed {
   to: Mailbox[]
   cc: Mailbox[]
   bcc: Mailbox[]
-  /** All of them, in that order. */
+  /** All recipients, in that order. */
   recipients: Recipient[]
 }
 
-/** What differs between a new message, a reply and a send through a domain. */
+/** The differences between a new message, a reply and a send through a domain. */
 export interface SendDraft extends Addressed {
   operation: SendOperation
   sender: Sender
-  /** Null where there is no inbox. */
+  /** Null without an inbox. */
   thread: { id: ThreadId; isNew: boolean; subject: string } | null
   subject: string
   replyTo?: Mailbox
@@ -81,7 +81,7 @@ export interface SendDraft extends Addressed {
   references: string[]
 }
 
-/** Each address once, in the order given, whatever its case. */
+/** Keeps each address once, in the given order, regardless of case. */
 export function addressTo(given: { to: Mailbox[]; cc?: Mailbox[]; bcc?: Mailbox[] }): Addressed {
   const seen = new Map<string, Recipient>()
   const take = (mailboxes: Mailbox[] = []): Mailbox[] =>
@@ -95,7 +95,7 @@ export function addressTo(given: { to: Mailbox[]; cc?: Mailbox[]; bcc?: Mailbox[
   return { to, cc, bcc, recipients: [...seen.values()] }
 }
 
-/** The mailbox with its address in the one form that everything else sees. */
+/** The mailbox with its address in canonical form, which all other code sees. */
 export function canonical(given: Mailbox): { mailbox: Mailbox; key: string; domain: string } {
   const address = readEmail(given.email)
   if (!address) throw new Error('an address that the schema let through does not parse')
@@ -103,7 +103,7 @@ export function canonical(given: Mailbox): { mailbox: Mailbox; key: string; doma
   return { mailbox: { ...given, email }, key, domain }
 }
 
-/** Bytes of texts and attachments, as they are given. */
+/** The size of texts and attachments in bytes, as given. */
 export function contentBytes({ text = '', html = '', attachments = [] }: SendBody): number {
   const attachedBytes = attachments.reduce((sum, { content }) => sum + content.length, 0)
   return Buffer.byteLength(text) + Buffer.byteLength(html) + attachedBytes

@@ -1,4 +1,4 @@
-// Accepts mail of the service's own, as a message of the inbox that its operator has named: with that one's domain and trace.
+// Accepts the service's own mail as a message of a named inbox, with that inbox's domain and trace.
 
 import type { Clock } from '../../base/clock.ts'
 import { sha256 } from '../../base/digest.ts'
@@ -10,7 +10,7 @@ import type { SendingCaller } from '../caller.ts'
 import type { OwnMail, OwnSendResult } from '../own-mail.ts'
 import type { Acceptance } from './accept-send.ts'
 
-/** Refusals that stay: to the address, or because the key was used before. */
+/** Permanent refusals: because of the address, or because the key was used before. */
 const lasting: readonly RefusalCode[] = [
   'all_recipients_suppressed',
   'recipient_domain_not_allowed',
@@ -23,11 +23,11 @@ interface OwnSendingDeps {
   db: Db
   clock: Clock
   acceptance: Acceptance
-  /** Whether the limits of the inbox's organization count the mail. If not, whoever makes it bounds how much there is. */
+  /** Whether the mail counts for the limits of the inbox's organization. If not, its maker must limit the volume. */
   volume: 'counted' | 'uncounted'
 }
 
-/** Accepts the mail, or says why not; the same key is accepted once. `from` is the address of a living inbox. */
+/** Accepts the mail, or returns why not. Each key is accepted once. `from` is the address of an existing inbox. */
 export async function sendOwn(
   { db, clock, acceptance, volume }: OwnSendingDeps,
   from: string,
@@ -53,7 +53,7 @@ export async function sendOwn(
     const { submission } = await acceptance.acceptMessage(sending, inbox.id, body, idempotency)
     return { status: 'accepted', submissionId: submission.id }
   } catch (error) {
-    // What is refused is an answer here, for nobody calls; all else is a fault, and rises.
+    // A refusal is a normal result here, as there is no client to report it to. All other errors are rethrown.
     if (!(error instanceof ServiceError)) throw error
     return { status: lasting.includes(error.code) ? 'refused' : 'later', code: error.code }
   }

@@ -1,4 +1,4 @@
-// What refuses a send whatever the database holds: the key's restrictions, the sender's domain, the organization's limits.
+// Refusals of a send before its commit: the key's restrictions, the sender's domain, the organization's limits.
 import { ServiceError } from '../../base/errors.ts'
 import type { SendOperation } from '../../store/sending/submissions.ts'
 import type { SendingCaller } from '../caller.ts'
@@ -7,13 +7,13 @@ import { contentBytes, type Recipient, type SendBody, type SendDraft, type Sende
 
 interface SendPolicy {
   domains: ProvedDomains
-  /** Whether it is the managed domain. */
+  /** Whether the domain is the managed domain. */
   isLocal(domain: string): boolean
 }
 
 /**
- * Refuses a key that may not send from the inbox (null: without an inbox), or that may only reply. It is asked before an
- * earlier result is looked up: a replay shows a key nothing that the key may not send itself.
+ * Refuses a key that may not send from the inbox (null: without an inbox), or that may only reply. Called before the look-up
+ * of an earlier result, so that a replay reveals only what the key may send itself.
  */
 export function requireSendingKey(
   { inboxIds, sendMode }: SendingCaller,
@@ -24,14 +24,14 @@ export function requireSendingKey(
   if (operation !== 'reply' && sendMode === 'reply_only') throw new ServiceError('send_mode_reply_only')
 }
 
-/** Throws the refusal of what a key that may send there may not send. */
+/** Throws the refusal if a key that may send from there may not send this. */
 export async function requireSendable(
   policy: SendPolicy,
   caller: SendingCaller,
   { sender, recipients }: SendDraft,
   body: SendBody,
 ): Promise<void> {
-  // A policy of the deployment, whoever the sender is.
+  // A rule of the deployment for every sender.
   if (body.purpose === 'marketing') throw new ServiceError('marketing_not_available')
   await requireSender(policy, caller, sender)
   requireRecipients(caller, recipients)
@@ -51,13 +51,13 @@ async function requireSender(
   const { id, domain, domainId } = sender
   if (id !== null && domainId === null) {
     if (isLocal(domain)) return
-    // On a managed domain that the deployment had before: answers would not come here, and its keys sign no longer.
+    // The sender is on a former managed domain. Answers would not arrive here, and its keys no longer sign.
     throw new ServiceError(
       'sender_not_allowed',
       `This deployment does not receive mail for ${domain} any more.`,
     )
   }
-  // Without an inbox the sender has a domain only where it may be sent from; asked twice, the answers could differ.
+  // Without an inbox, `domainId` is set only if sending is allowed. A second check could give another answer.
   const isProved = id === null ? domainId !== null : await domains.findSending(caller.organizationId, domain)
   if (isProved) return
   throw new ServiceError(
@@ -82,7 +82,7 @@ function requireRecipients(
     )
 }
 
-/** Asked of what is given, and again with the text that is made of its HTML. */
+/** Checked for the given content, and again with the text made from its HTML. */
 export function requireSize({ limits }: SendingCaller, bytes: number): void {
   if (bytes <= limits.messageContentBytes) return
   throw new ServiceError(

@@ -1,4 +1,4 @@
-// Refusals of a drafted send: the code that the database returns, with its words.
+// Turns the refusal code that the database returns for a send into an error with its text.
 import { type RefusalCode, ServiceError } from '../../base/errors.ts'
 import type { SendLimit } from '../../store/sending/sends.ts'
 import type { SendingCaller } from '../caller.ts'
@@ -10,7 +10,7 @@ interface Refusal {
   limit?: SendLimit | null
 }
 
-/** `not_found`: the inbox is gone since, and the thread with it. */
+/** `not_found`: the inbox was deleted meanwhile, and its thread with it. */
 export function refuseSend(
   { limits }: Pick<SendingCaller, 'limits'>,
   { operation }: Pick<SendDraft, 'operation'>,

@@ -1,19 +1,19 @@
-// Folds what commits have counted into roll-ups, and lets go of those that no window reaches any more.
+// Folds the counts of commits into roll-ups, and deletes roll-ups older than any window.
 import type { Clock } from '../../base/clock.ts'
 import type { Db } from '../../postgres/db.ts'
 import { deleteRollUps, foldDeltas } from '../../store/events/metrics.ts'
 
-/** Few enough that they are folded well within a statement's time where each counts ten thousand destinations. */
+/** Few enough to fold within a statement's time limit even if each counts ten thousand destinations. */
 const deltas = 100
-/** Destinations that an hour or a day remembers apart from the total. */
+/** Destinations that an hour or a day counts separately from the total. */
 const maxDestinations = 40
 const pruned = 5_000
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
-/** A little more than the longest window, 720 hours, and the day in which it begins. */
+/** Slightly longer than the longest window, 720 hours, plus the day in which it begins. */
 const keptMs = { second: 2 * minuteMs, hour: 32 * dayMs, day: 32 * dayMs } as const
 
-/** Returns whether there is more to do at once. */
+/** Returns whether more is due now. */
 export async function foldMetrics({ db, clock }: { db: Db; clock: Clock }): Promise<boolean> {
   const folded = await foldDeltas(db.writer, { wanted: deltas, maxDestinations })
   let isMore = folded === deltas

@@ -1,12 +1,12 @@
-// Deletes what mail without an inbox was composed from, once its time is over and none of it waits.
+// Deletes the contents of mail without an inbox after its retention, once all its deliveries have ended.
 import type { Clock } from '../../base/clock.ts'
 import type { SubmissionId } from '../../base/ids.ts'
 import type { Db } from '../../postgres/db.ts'
 import { deleteSettledContents } from '../../store/domains/domain-use.ts'
 
 /**
- * Deletes up to `limit` that were accepted `keptMs` ago or earlier, after the submission `after`; returns where the next batch
- * goes on, null if this was the last one.
+ * Deletes up to `limit` contents that were accepted at least `keptMs` ago, after the submission `after`. Returns the
+ * position for the next batch, or null after the last one.
  */
 export async function purgeContents(
   { db, clock }: { db: Db; clock: Clock },

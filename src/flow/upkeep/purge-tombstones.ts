@@ -1,11 +1,11 @@
-// Forgets where deleted messages stood, once nobody can be expected to go on behind them.
+// Deletes the positions of deleted messages after 30 days, when clients are no longer expected to continue from them.
 import type { Clock } from '../../base/clock.ts'
 import type { Db } from '../../postgres/db.ts'
 import { deleteTombstones } from '../../store/mailbox/messages.ts'
 
 const keptMs = 30 * 86_400_000
 
-/** Forgets up to `limit`; returns whether there may be more. */
+/** Deletes up to `limit`. Returns whether there may be more. */
 export async function purgeTombstones(
   { db, clock }: { db: Db; clock: Clock },
   limit: number,

@@ -1,9 +1,9 @@
-// Removes what the audit log has said for as long as the deployment wants it.
+// Removes audit entries that are older than the deployment's retention.
 import type { Clock } from '../../base/clock.ts'
 import type { Db } from '../../postgres/db.ts'
 import { deleteAuditEntries } from '../../store/accounts/audit.ts'
 
-/** Removes up to `limit`, the oldest first; returns whether there may be more. */
+/** Removes up to `limit` entries, oldest first. Returns whether there may be more. */
 export async function removeOldAudit(
   { db, clock }: { db: Db; clock: Clock },
   keptMs: number,

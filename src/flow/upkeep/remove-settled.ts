@@ -1,9 +1,9 @@
-// Removes submissions that have been settled and kept for as long as the deployment wants them.
+// Removes settled submissions that are older than the deployment's retention.
 import type { Clock } from '../../base/clock.ts'
 import type { Db } from '../../postgres/db.ts'
 import { findSettledBefore, removeSubmissions } from '../../store/mailbox/removal.ts'
 
-/** Removes up to `limit`; returns whether there may be more. */
+/** Removes up to `limit`. Returns whether there may be more. */
 export async function removeSettled(
   { db, clock }: { db: Db; clock: Clock },
   retentionMs: number,

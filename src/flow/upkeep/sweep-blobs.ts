@@ -1,4 +1,4 @@
-// Sweeps the blob store: files that no row names, whatever has kept theirs from being committed, go once they are old.
+// Sweeps the blob store: deletes old files without a row, for example after a crash before the commit.
 import { randomInt } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { uuidTimeMs } from '../../base/ids.ts'
@@ -16,10 +16,10 @@ interface SweepDeps {
   blobs: Blobs
 }
 
-/** Longer than the longest way from a file's last byte to the commit of its row, even for a clock that is a day ahead. */
+/** Longer than the longest time from a file's last byte to the commit of its row, even if a clock is a day ahead. */
 const safeAgeMs = 48 * 3_600_000
 
-/** Goes round the parts of the store, beginning anywhere, so that frequent restarts leave none out. */
+/** Cycles through the parts of the store from a random start, so that frequent restarts skip none. */
 export class BlobSweeper {
   readonly #deps: SweepDeps
   #nextPart = randomInt(partCount)
@@ -29,7 +29,7 @@ export class BlobSweeper {
     this.#deps = deps
   }
 
-  /** Looks at up to `limit` files, of the next part once one is done; returns whether more of this part is left. */
+  /** Checks up to `limit` files, and starts the next part when one is done. Returns whether this part has more. */
   async sweepNext(limit: number): Promise<boolean> {
     const { blobs, log } = this.#deps
     if (this.#left.length === 0) {
@@ -44,7 +44,7 @@ export class BlobSweeper {
     return this.#left.length > 0
   }
 
-  /** A service that was started over another database by mistake must not take every blob for an orphan. */
+  /** A service started over another database by mistake must not take every blob for an orphan. */
   async #isOurs(): Promise<boolean> {
     await claimBlobFolder(this.#deps)
     return await this.#deps.blobs.isThere()
@@ -57,7 +57,7 @@ export class BlobSweeper {
       db,
       files.map(({ key }) => key),
     )
-    // Asked after the rows: a snapshot that is taken later does not name what has none now.
+    // Checked after the rows: a later snapshot cannot name files that have no row now.
     if (await isBackupUnderWay(db)) return []
     const orphans: StoredBlob[] = []
     for (const file of files) {

@@ -1,4 +1,4 @@
-// The verdict on what was found of an address: its order, and that it only gets worse with each thing found.
+// The verdict on an address: the order of its reasons, and that each further finding only makes it worse.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -18,7 +18,7 @@ const fine: Findings = {
 }
 const unasked = { domain: null, mx: null, nullMx: null }
 
-/** In the order of the decision: each is the reason though everything after it holds as well. */
+/** In the order of the decision. Each is the reason even if all later ones hold as well. */
 const causes: [reason: string, verdict: string, found: Partial<Findings>][] = [
   ['invalid_syntax', 'undeliverable', { syntax: false, ...unasked }],
   ['domain_not_found', 'undeliverable', { ...unasked, domain: false }],

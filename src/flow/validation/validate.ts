@@ -1,4 +1,4 @@
-// Judges addresses without writing to anyone: their form, what DNS says of their domain, lists, and the organization's own mail.
+// Judges addresses without sending mail: their syntax, DNS, lists, and the organization's own deliveries.
 import { ServiceError } from '../../base/errors.ts'
 import type { HopsInTime } from '../../dns/hops-in-time.ts'
 import type { Hops } from '../../dns/mx.ts'
@@ -14,19 +14,19 @@ import type { Caller } from '../caller.ts'
 
 export type Verdict = 'deliverable' | 'risky' | 'undeliverable' | 'unknown'
 
-/** What was looked at: true, false, or null where that was not to be known. */
+/** The checks of an address: true, false, or null if unknown. */
 export interface Checks {
   syntax: boolean
   /** The domain exists. */
   domain: boolean | null
-  /** A mail server that can be reached is there for it. */
+  /** The domain has a reachable mail server. */
   mx: boolean | null
-  /** It says that it takes no mail. */
+  /** The domain declares that it takes no mail. */
   nullMx: boolean | null
   disposable: boolean | null
   role: boolean | null
   freeProvider: boolean | null
-  /** The organization's own deliveries found the mailbox (true), or heard that there is none (false). */
+  /** The organization's own deliveries reached the mailbox (true), or were told that it does not exist (false). */
   mailbox: boolean | null
 }
 
@@ -45,7 +45,7 @@ export interface ValidationResult {
   mxHosts: string[]
 }
 
-/** In the order in which they count: the first that holds is the reason. */
+/** In the order of their priority: the first rule that holds is the reason. */
 const rules = [
   ['invalid_syntax', 'undeliverable', ({ syntax }) => !syntax],
   ['domain_not_found', 'undeliverable', ({ domain }) => domain === false],
@@ -64,13 +64,13 @@ export type Reason = (typeof rules)[number][0]
 
 export const reasons: readonly Reason[] = rules.map(([reason]) => reason)
 
-/** The verdict on what was found, and the first reason for it. Pure. */
+/** The verdict on the findings, and the first reason for it. Pure. */
 export function decide(findings: Findings): { verdict: Verdict; reason: Reason } {
   const [reason, verdict] = rules.find(([, , holds]) => holds(findings))!
   return { verdict, reason }
 }
 
-/** For all the addresses of one call together. */
+/** For all addresses of one call together. */
 const deadlineMs = { one: 5_000, several: 1_500 }
 
 interface Options {
@@ -90,8 +90,8 @@ export class Validation {
   }
 
   /**
-   * One result an address, in their order. What DNS has not answered in time is `unknown`. Refused as a whole, with
-   * `rate_limited`, where the organization has had too many domains looked up.
+   * Returns one result per address, in order. Domains without a DNS answer in time are `unknown`. Throws `rate_limited` for
+   * the whole call if the organization has looked up too many domains.
    */
   async validate(caller: Asker, emails: string[]): Promise<ValidationResult[]> {
     const addresses = emails.map(parseEmail)
@@ -116,7 +116,7 @@ export class Validation {
     })
   }
 
-  /** A key that is restricted to inboxes is told nothing of what the whole organization has sent and suppressed. */
+  /** A key that is restricted to inboxes learns nothing about the organization's sent mail and suppressions. */
   async #findEvidence(
     { organizationId, inboxIds }: Asker,
     addresses: EmailAddress[],
