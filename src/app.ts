@@ -1,4 +1,4 @@
-// The composition root: builds the parts that the roles need, hands them to each other, starts, drains and stops them.
+// The composition root: builds the parts that the roles need, connects them, and starts, drains and stops them.
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
@@ -36,7 +36,7 @@ import { listDisagreements } from './store/nodes.ts'
 import { pagesFolder } from './web/pages-folder.ts'
 import { Membership } from './worker/membership.ts'
 
-/** Where the service listens; null where the role is not run here. */
+/** The listening addresses; null if the role does not run here. */
 export interface Listening {
   http: ListenAddress | null
   https: ListenAddress | null
@@ -47,8 +47,8 @@ export interface Listening {
 export interface App {
   listening: Listening
   /**
-   * Drains: `/readyz` is 503 from now on; after `POSTHORN_DRAIN_DELAY` the node takes no new work, and lets what is on the
-   * wire end or hands it back, for about 25 s at most.
+   * Drains the node: `/readyz` is 503 at once. After `POSTHORN_DRAIN_DELAY` the node takes no new work. Work in flight ends
+   * within about 25 s, or is handed back.
    */
   stop(): Promise<void>
 }
@@ -61,7 +61,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
   const stop = async () => {
     const isServing = phase === 'serving'
     phase = 'draining'
-    // A balancer that asks /readyz sends nothing more by then.
+    // By then, a balancer that polls /readyz sends nothing more.
     if (isServing) await pause(settings.drainDelayMs)
     for (const part of parts.reverse().splice(0)) await part.stop()
   }
@@ -81,7 +81,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     parts.push({ stop: () => desk.close() })
     const membership = await startMembership(foundation, number, roles, operator)
     parts.push(membership)
-    // Once more, for nodes that start together: the later one of two finds the other before it has taken anything.
+    // Checks again, for nodes that start together: the later of two finds the other before it has claimed anything.
     await requireSharedBlobs(foundation, number)
     await warnOfDisagreements(foundation)
     const listening = await startRoles(foundation, roles, { membership, operator, parts })
@@ -96,7 +96,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
 interface Joined {
   membership: Membership
   operator: ListenAddress
-  /** Each part is added as soon as it runs: a start that fails later stops it. */
+  /** Each part is added as soon as it runs, so that a start that fails later stops it. */
   parts: Part[]
 }
 
@@ -114,8 +114,8 @@ async function startRoles(
   const sends = roles.includes('delivery')
   const capture = sends && settings.delivery === 'capture' ? await startCapture(foundation, parts) : null
   await announce(membership, { smtp, capture })
-  // At a stop it ends after the jobs, whose claims others would take over as abandoned, and before SMTP stops to listen, so
-  // that others no longer find this node.
+  // Membership stops after the jobs, because peers would take over the jobs' claims as abandoned. It stops before SMTP, so
+  // that peers stop sending to this node before its listener closes.
   parts.push(membership)
   if (roles.includes('jobs')) parts.push(startJobs(foundation, certificate, signals, membership, atHand))
   const delivery = sends ? await startDelivery(foundation, signals, membership, sendsAtHand) : null
@@ -136,7 +136,7 @@ async function startRoles(
   return { ...served, smtp }
 }
 
-/** Null where the folder takes no file, as on a full disk: that hinders no start, and others cannot look for it. */
+/** Null if the folder takes no file, as on a full disk. The node starts, but its peers find no mark. */
 async function markBlobs({ blobs, log }: Foundation, folder: number): Promise<OwnMark | null> {
   const mark = new OwnMark(blobs, folder)
   try {
@@ -148,7 +148,7 @@ async function markBlobs({ blobs, log }: Foundation, folder: number): Promise<Ow
   }
 }
 
-/** Their mail is refused, and they may not send: their owners see it, and the operator may not know why. */
+/** Inboxes on a former managed domain neither receive nor send. Owners see this, but the operator may not know why. */
 async function warnOfFormerDomains({ settings: { managedDomain }, db, log }: Foundation): Promise<void> {
   for (const { domain, inboxes } of await listFormerDomains(db, managedDomain))
     log.warn(
@@ -157,7 +157,7 @@ async function warnOfFormerDomains({ settings: { managedDomain }, db, log }: Fou
     )
 }
 
-/** Only the later one of two nodes says it; the doctor says it of both. */
+/** Only the later of two nodes warns. The doctor reports the disagreement for both. */
 async function warnOfDisagreements({ settings, db, log }: Foundation): Promise<void> {
   const own = agreedSettings(settings)
   for (const found of await listDisagreements(db, own))
@@ -168,7 +168,7 @@ function warnOfHold({ hold, log }: Foundation): void {
   if (hold) log.warn({ takenAt: hold.takenAt }, `this is a restored copy: ${holdWords}; ${releaseMend}`)
 }
 
-/** A mail that takes longer to read is shown to the operator as text. */
+/** A mail that takes longer to parse is shown to the operator as text. */
 const readingMs = 10_000
 
 function startOperator(
@@ -184,7 +184,7 @@ function startOperator(
     blobs,
     ...state,
     settings: { pagesFolder, delivery, managedDomain },
-    // Its thread starts with the first mail that is looked at.
+    // Its thread starts when the first mail is viewed.
     parsePool: new ParsePool({ threads: 1, timeoutMs: readingMs }),
     examine: async (found) => {
       const { examineRunning } = await import('./cli/doctor/examine.ts')
@@ -193,7 +193,7 @@ function startOperator(
   })
 }
 
-/** Makes this node known to the others, by its mark among the blobs; it takes no mail yet. */
+/** Registers this node with its peers, by its mark among the blobs. It takes no mail yet. */
 async function startMembership(
   foundation: Foundation,
   folder: number,
@@ -216,7 +216,7 @@ async function startMembership(
   return membership
 }
 
-/** So that those that send find those that take mail, whatever roles each of them has. */
+/** Publishes the addresses, so that sending nodes find receiving nodes, whatever roles each of them has. */
 async function announce(
   membership: Membership,
   { smtp, capture }: { smtp: ListenAddress | null; capture: ListenAddress | null },

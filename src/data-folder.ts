@@ -1,5 +1,4 @@
-// A data folder belongs to one running service: the claim is an advisory lock, which falls with the process. A blob folder
-// belongs to all nodes of one database: each leaves its mark there, and looks for those of the others.
+// Claims the data folder for one running service, and checks that all nodes of one database share a blob folder.
 import { randomInt } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { StartRefused } from './base/errors.ts'
@@ -9,13 +8,13 @@ import type { Db } from './postgres/db.ts'
 import { holdLock, isLockOf, lockClasses } from './postgres/locks.ts'
 import { listNodeMarks } from './store/nodes.ts'
 
-/** A folder that is this service's until `release`; `number` is its own. */
+/** A claimed folder, held until `release`. `number` is the folder's own. */
 export interface ClaimedFolder {
   number: number
   release(): Promise<void>
 }
 
-/** Claims the folder; refuses when another service has it. */
+/** Claims the folder by an advisory lock, which ends with the process. Refuses if another service holds it. */
 export async function claimFolder(db: Db, dataDir: string): Promise<ClaimedFolder> {
   const number = await folderNumber(`${dataDir}/folder-id`)
   const lock = await holdLock(db, lockClasses.folder, number)
@@ -29,9 +28,9 @@ export async function claimFolder(db: Db, dataDir: string): Promise<ClaimedFolde
   return { number, release: async () => lock.release() }
 }
 
-/** Whether a service has claimed the folder, or the one that it is a copy of. */
+/** Whether a service has claimed the folder, or the folder that it is a copy of. */
 export async function isFolderClaimed(db: Db, dataDir: string): Promise<boolean> {
-  const text = await readFile(`${dataDir}/folder-id`, 'utf8').catch(() => null) // nobody has served it
+  const text = await readFile(`${dataDir}/folder-id`, 'utf8').catch(() => null) // it was never served
   const number = text === null ? null : numberIn(text)
   if (number === null) return false
   const [row] = await db.query<{ taken: boolean }>(
@@ -41,7 +40,7 @@ export async function isFolderClaimed(db: Db, dataDir: string): Promise<boolean>
   return row!.taken
 }
 
-/** The folder's own number, made at its first use. */
+/** Returns the folder's own number, which its first use creates. */
 async function folderNumber(file: string): Promise<number> {
   await writeFile(file, String(randomInt(2 ** 31)), { flag: 'wx', mode: 0o600 }).catch((error) => {
     if (error.code !== 'EEXIST') throw notOurs(file, `cannot be written (${error.code})`)
@@ -68,13 +67,13 @@ function notOurs(file: string, reason: string): StartRefused {
   return new StartRefused('data folder', `${file} ${reason}`, mend)
 }
 
-/** Refuses a blob folder that is not that of the living nodes: each would keep large mail that the others cannot read. */
+/** Refuses a blob folder that lacks the living nodes' marks: the other nodes could not read large mail in it. */
 export async function requireSharedBlobs(
   { db, blobs }: { db: Db; blobs: Blobs },
   own: number | null,
 ): Promise<void> {
   for (const mark of await listNodeMarks(db)) {
-    // Of our own folder there is only what its service was before: the folder is claimed.
+    // Our own number can only be from an earlier run of this service, because the folder is claimed.
     if (mark.folder === own || (await hasMark(blobs, mark))) continue
     throw new StartRefused(
       'blobs',

@@ -1,4 +1,4 @@
-// What everything stands on: the data folder, the secret key, the database with its schema and its clock, the blobs.
+// Opens what every role needs: the data folder, the secret key, the database with its schema and its clock, the blobs.
 import { constants } from 'node:fs'
 import { access, mkdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -34,15 +34,15 @@ export interface Foundation {
   secretBox: SecretBox
   blobs: Blobs
   /**
-   * What this node knows of DNS, for the checks of received mail. Domains are verified and deliveries find their way
-   * by resolvers of their own, which keep nothing.
+   * Caches DNS answers for the checks of received mail. Domain verification and delivery use other resolvers, which cache
+   * nothing.
    */
   dnsCache: DnsCache
-  /** Look-ups of names that customers choose, with shares by organization. */
+  /** Lookups of names that customers choose, with shares by organization. */
   resolver: SharedResolver
   /**
-   * Null but in a restored copy that was not released when this was opened: from there nothing goes out into the world. The
-   * settings say `capture` then; what waited for the world and for endpoints goes on waiting.
+   * Set in a restored copy that was not released when this was opened, otherwise null. Nothing leaves such a copy:
+   * `settings.delivery` is `capture`, and earlier mail and webhook calls keep waiting.
    */
   hold: RestorationRow | null
   close(): Promise<void>
@@ -51,12 +51,12 @@ export interface Foundation {
 type Progress = (line: string) => void
 
 const clockIntervalMs = 60_000
-/** Who sends a mail waits for what is asked about it: less patience than a delivery has. */
+/** A sender waits while its mail is checked, so these lookups give up sooner than those of a delivery. */
 const checkPatience = { timeoutMs: 2_500, tries: 2, deadlineMs: 8_000 }
 
 /**
- * Opens everything, and makes what is missing: the data folder, the embedded PostgreSQL where no other is named, the
- * schema, the secret key. `progress` is told what takes longer. Refuses to start over what it cannot rely on.
+ * Opens everything and creates what is missing: the data folder, the embedded PostgreSQL if no other is configured, the
+ * schema, the secret key. `progress` receives a line for each slow step. Refuses to start on anything unreliable.
  */
 export async function openFoundation(settings: Settings, log: Log, progress: Progress): Promise<Foundation> {
   await makeFolder({ about: 'data folder', setting: 'POSTHORN_DATA_DIR', folder: settings.dataDir })
@@ -64,7 +64,7 @@ export async function openFoundation(settings: Settings, log: Log, progress: Pro
   return await open(settings, log, progress, 'made')
 }
 
-/** The same where it is all there: a command in the wrong folder must neither leave a database behind nor show an empty one. */
+/** Opens only what exists: a command in the wrong folder must neither leave a database behind nor show an empty one. */
 export async function openExisting(settings: Settings, log: Log, progress: Progress): Promise<Foundation> {
   await requireFolder(settings)
   return await open(settings, log, progress, 'found')
@@ -76,7 +76,7 @@ interface OwnFolder {
   folder: string
 }
 
-/** Makes the folder where it is missing; refuses one that this user cannot make or write. */
+/** Makes the folder if it is missing. Refuses a folder that this user cannot make or write. */
 async function makeFolder({ about, setting, folder }: OwnFolder): Promise<void> {
   const first = await makeBelow(folder).catch(({ code }) => {
     const mend = `let this user make it, or set ${setting} to another folder`
@@ -91,8 +91,8 @@ async function makeFolder({ about, setting, folder }: OwnFolder): Promise<void> 
 }
 
 /**
- * Makes the folder, and those above it that are missing; returns the topmost of those that it made, or null.
- * QUIRK: Node's own recursive `mkdir` goes on for ever below /proc, where what is missing is not made.
+ * Makes the folder and its missing parents. Returns the topmost folder that it made, or null.
+ * QUIRK: Node's own recursive `mkdir` never ends below /proc, where a missing folder cannot be made.
  */
 async function makeBelow(folder: string): Promise<string | null> {
   try {
@@ -108,10 +108,10 @@ async function makeBelow(folder: string): Promise<string | null> {
   return first ?? folder
 }
 
-/** What there is without the secret key: the database with its schema and its clock. */
+/** The parts that need no secret key: the database with its schema and its clock. */
 export type Unopened = Pick<Foundation, 'settings' | 'db' | 'clock' | 'close'>
 
-/** Opens no more than that, for who has lost the key. */
+/** Opens only these parts, for an operator who has lost the key. */
 export async function openWithoutKey(settings: Settings, log: Log, progress: Progress): Promise<Unopened> {
   await requireFolder({ ...settings, mayMakeSecretKey: true })
   const { db, release } = await openDatabase(settings, log, progress)
@@ -135,7 +135,7 @@ export async function openWithoutKey(settings: Settings, log: Log, progress: Pro
   }
 }
 
-/** With a database and a key from elsewhere, nothing is needed of the folder. */
+/** Requires no folder if the database and the key both come from elsewhere. */
 async function requireFolder({ dataDir, databaseUrl, mayMakeSecretKey }: Settings): Promise<void> {
   const needed = databaseUrl ? dataDir : join(dataDir, 'postgres/cluster')
   if ((databaseUrl && !mayMakeSecretKey) || (await stat(needed).catch(() => null))) return
@@ -192,7 +192,7 @@ async function open(
   }
 }
 
-/** Refuses a database that cannot be used; the words of one that somebody named say which setting named it. */
+/** Refuses a database that cannot be used. If the operator named it, the error names the setting. */
 async function prepareDatabase(
   db: Db,
   { databaseUrl }: Settings,
@@ -214,7 +214,7 @@ async function prepareDatabase(
   }
 }
 
-/** A disk that takes no file, as a full one, hinders no start; the folder is marked once there is room. */
+/** A disk that takes no file, such as a full one, does not prevent the start. The folder is marked once there is room. */
 async function markFolder({ db, blobs, log }: Pick<Foundation, 'db' | 'blobs' | 'log'>): Promise<void> {
   await claimBlobFolder({ db, blobs }).catch((err) => {
     if (err instanceof DbFault) throw err
@@ -222,7 +222,7 @@ async function markFolder({ db, blobs, log }: Pick<Foundation, 'db' | 'blobs' | 
   })
 }
 
-/** Its questions have shares of their own, by the client's network. */
+/** Its lookups have separate shares, by the client's network. */
 function createDnsCache(resolver: Resolver, { managedDomain }: Settings, db: Db, clock: Clock): DnsCache {
   const hasty: Pick<Resolver, 'resolve'> = {
     resolve: (type, name) => resolver.resolve(type, name, checkPatience),
@@ -230,7 +230,7 @@ function createDnsCache(resolver: Resolver, { managedDomain }: Settings, db: Db,
   return new DnsCache({ resolver: knowingLocalhost(hasty, { db, managedDomain }), clock })
 }
 
-/** A file that was named is never made: where it is missing, a secret was not mounted. */
+/** Never creates a file that the operator named: if it is missing, a secret was not mounted. */
 async function readKeys({ secretKeyFile, mayMakeSecretKey }: Settings): Promise<Buffer[] | null> {
   const keys = await readKeyFile(secretKeyFile)
   if (keys || mayMakeSecretKey) return keys
@@ -247,7 +247,7 @@ async function requireSchema(db: Db): Promise<void> {
   )
 }
 
-/** Our own PostgreSQL, made where it is missing, or the one that the settings name; its schema is as it was left. */
+/** Connects to the configured database, or to our own PostgreSQL, made if missing. Leaves the schema as it is. */
 export async function openDatabase(settings: Settings, log: Log, progress: Progress) {
   if (settings.databaseUrl) {
     const db = new Db({ connection: { connectionString: settings.databaseUrl } })
@@ -257,7 +257,7 @@ export async function openDatabase(settings: Settings, log: Log, progress: Progr
   return { db: new Db({ connection: embedded.connection }), release: () => embedded.release() }
 }
 
-/** A clock that is set by the database now and each minute. */
+/** Starts a clock that the database sets now and every minute. */
 async function startClock(db: Db): Promise<{ clock: Clock; stop(): void }> {
   const clock = new Clock()
   await synchronize(clock, db)
@@ -266,7 +266,7 @@ async function startClock(db: Db): Promise<{ clock: Clock; stop(): void }> {
   return { clock, stop: () => clearInterval(timer) }
 }
 
-/** Database time, taken in the middle of the round trip. */
+/** Sets the clock to the database's time, taken in the middle of the round trip. */
 async function synchronize(clock: Clock, db: Db): Promise<void> {
   const askedMs = performance.now()
   const [row] = await db.query<{ ms: number }>(

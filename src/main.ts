@@ -1,7 +1,7 @@
-// The command line as a process: runs the command of its arguments at its own streams, and ends with the status of it.
+// The entry point of the process: runs the command of its arguments on its own streams, and exits with its status.
 import { runCommand } from './cli/run-command.ts'
 
-// `posthorn … | head` has read enough: that is no fault.
+// `posthorn … | head` closes stdout early: that is no fault.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
 
 process.exitCode = await runCommand(process.argv.slice(2), {
@@ -9,7 +9,7 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   console,
   stdout: process.stdout,
   exitStatus: 0,
-  // A stream is opened, and a folder that may be gone is asked for, by the commands alone that need it.
+  // Getters: only commands that need a stream open it, and only those that need the folder ask for it, which may be gone.
   get folder() {
     return process.cwd()
   },

@@ -1,4 +1,4 @@
-// `posthorn backup …` and `posthorn restore …`: a copy of everything while mail flows, and back again.
+// `posthorn backup …` and `posthorn restore …`: copies everything while mail flows, and restores it.
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -133,7 +133,7 @@ async function release(options: OutputOptions): Promise<void> {
   print(options, { released: true }, words)
 }
 
-/** What an answer says of a backup. */
+/** The summary of a backup in an answer. */
 function summaryOf({ id, takenAt, posthorn, tables, blobs, key }: Manifest) {
   return {
     id,

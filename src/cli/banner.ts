@@ -7,18 +7,18 @@ import type { Foundation } from '../foundation.ts'
 import { builtInWords } from '../scan/built-in.ts'
 import { notBuiltWords } from '../web/pages-folder.ts'
 
-/** Shown to the developer who started the service. */
+/** Development details for the person who started the service. */
 export interface Development {
-  /** The key's, at the first start alone. */
+  /** The secret of the key, only at the first start. */
   secret: string | null
-  /** Signs in once; null where the organization is gone. */
+  /** A token that signs in once; null if the organization was deleted. */
   signInToken: string | null
 }
 
 /** `elsewhere`: this node does not have the role `dashboard`. */
 export type Pages = 'built' | 'missing' | 'elsewhere'
 
-/** Lists the listeners, how the service is set up, and the next step. */
+/** Lists the listeners, the setup, and the next step. */
 export function banner(
   { settings, hold }: Pick<Foundation, 'settings' | 'hold'>,
   listening: Listening,
@@ -58,7 +58,7 @@ const deliveryWords = {
   capture: 'capture: nothing leaves this machine; mail for other domains is kept here',
 }
 
-/** Outside development nothing is made by the start: the operator looks at the setup and makes the first organization. */
+/** Outside development, the start creates no organization: the operator checks the setup and makes the first one. */
 function nextSteps({ publicUrl, isSignUpOpen }: Settings, { http }: Listening, pages: Pages): string[] {
   const base = publicUrl ?? (http && `http://${formatAddress(http)}`)
   const signUp =
@@ -96,7 +96,7 @@ function firstSteps(
   return [...signIn, ...key, '', '  The first call, an inbox:', '', ...call]
 }
 
-/** A copy that was restored from a backup does not have the file. */
+/** A copy restored from a backup lacks this file. */
 function keptKeyWords(file: string): string {
   return existsSync(file)
     ? `  Your key is in ${file}`

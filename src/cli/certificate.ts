@@ -1,4 +1,4 @@
-// `posthorn certificate …`: what was ordered by ACME, revoking it, and having what was refused tried again.
+// `posthorn certificate …`: shows and revokes certificates ordered by ACME, and retries refused orders.
 import { X509Certificate } from 'node:crypto'
 import type { Command } from 'commander'
 import { counted } from '../base/counted.ts'
@@ -35,7 +35,7 @@ export function addCertificateCommands(program: Command): void {
     .action(revoke)
 }
 
-/** Runs `work` with the authority that is set up. */
+/** Runs `work` with the configured authority. */
 async function withAuthority<Result>(
   options: OutputOptions,
   work: (foundation: Foundation, directory: string) => Promise<Result>,

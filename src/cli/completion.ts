@@ -1,4 +1,4 @@
-// `posthorn completion SHELL`: what a shell completes after `posthorn`, made from the commands themselves.
+// `posthorn completion SHELL`: prints shell completions, generated from the commands themselves.
 import { Argument, type Command, type Option } from 'commander'
 import { type OutputOptions, print } from './context.ts'
 
@@ -28,17 +28,17 @@ export function addCompletionCommand(program: Command): void {
 interface Word {
   text: string
   description: string
-  /** An option that takes a value. */
+  /** Whether the option takes a value. */
   takesValue: boolean
-  /** The values there are, where they are few. */
+  /** The possible values, if they are few. */
   values: string[]
-  /** Several of them go, with commas between. */
+  /** Whether the value is a list with commas. */
   isList: boolean
 }
 
-/** What may follow a command. */
+/** The words that may follow a command. */
 interface CommandWords {
-  /** Its words behind `posthorn`: `org create`; '' is the program itself. */
+  /** Its words after `posthorn`, such as `org create`; '' is the program itself. */
   command: string
   below: Word[]
   options: Word[]
@@ -58,26 +58,26 @@ function listWords(command: Command, words = ''): CommandWords[] {
     options,
   }
   const deeper = command.commands.flatMap((one) => listWords(one, `${words} ${one.name()}`.trim()))
-  // One that was chosen is not chosen again.
+  // A chosen value is not offered again.
   const chosen = choices.map((text) => ({ command: `${words} ${text}`, below: [], options }))
   return [own, ...chosen, ...deeper]
 }
 
 function wordOf({ long, short, description, required, optional, flags, argChoices = [] }: Option): Word {
-  // A shell would make names of files of `*`.
+  // A shell would expand `*` to file names.
   const values = argChoices.filter((choice) => choice !== '*')
   const takesValue = required || optional
   return { text: long ?? short!, description, takesValue, values, isList: /<\w+,/.test(flags) }
 }
 
-/** All commands but the program, as `$before $word` has them: ` org`, `org create`. */
+/** All commands except the program, in the form of `$before $word`: ` org`, `org create`. */
 function steps(all: CommandWords[]): string[] {
   return all.flatMap(({ command }) =>
     command === '' ? [] : [command.includes(' ') ? command : ` ${command}`],
   )
 }
 
-/** The options with values, each once: those whose values are known, and the others' names. */
+/** The options with values, each once: those with known values, and the names of the others. */
 function valued(all: CommandWords[]): { known: Word[]; others: string[] } {
   const words = all.flatMap(({ options }) => options.filter(({ takesValue }) => takesValue))
   const once = [...new Map(words.map((word) => [word.text, word])).values()]

@@ -1,4 +1,4 @@
-// What commands share: settings, the foundation they stand on for a moment, and how they print.
+// Shared by commands: settings, a foundation that is open for one command, and printing.
 import { styleText } from 'node:util'
 import { type Command, InvalidArgumentError } from 'commander'
 import { createLog } from '../base/log.ts'
@@ -10,7 +10,7 @@ import type { Terminal } from './terminal.ts'
 
 export interface OutputOptions {
   json?: boolean
-  /** The command was typed here. */
+  /** The terminal at which the command was typed. */
   terminal: Terminal
 }
 
@@ -18,7 +18,7 @@ export function loadSettings({ terminal: { folder, environment } }: OutputOption
   return readSettings(readEnvironment(folder, environment), folder)
 }
 
-/** Runs `work` on the database, started for it where no service has it running, and lets go of it. */
+/** Runs `work` on the database, then closes it. Starts the embedded database if no service runs it. */
 export async function withFoundation<Result>(
   options: OutputOptions,
   work: (foundation: Foundation) => Promise<Result>,
@@ -33,12 +33,12 @@ export async function withFoundation<Result>(
   }
 }
 
-/** The answer of a command: one JSON document, or what a person would rather read. */
+/** Prints a command's answer: one JSON document, or text for people. */
 export function print(options: OutputOptions, value: unknown, text: string): void {
   printPainted(options, value, inertText(text))
 }
 
-/** The same for text with colours of ours in it; what is a stranger's there has been through `inertText`. */
+/** Like `print`, for text with our colours. Pass strangers' text through `inertText` first. */
 export function printPainted({ json, terminal }: OutputOptions, value: unknown, text: string): void {
   terminal.console.log(json ? inertJson(value) : text)
 }
@@ -47,17 +47,17 @@ type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan'
 
 export type Paint = (style: Style, text: string) => string
 
-/** Colours for a terminal that shows them; NO_COLOR is heeded. */
+/** Colours, if the terminal shows them. Respects NO_COLOR. */
 export function paintFor({ stdout }: Terminal): Paint {
   return (style, text) => styleText(style, text, { stream: stdout })
 }
 
-/** A line on standard error that is no part of the answer: a warning, or how far the command is. */
+/** Prints a line on standard error that is not part of the answer: a warning or progress. */
 export function remark({ terminal }: OutputOptions, line: string): void {
   terminal.console.error(line)
 }
 
-/** Columns of text, each as wide as its widest cell. */
+/** Formats columns of text, each as wide as its widest cell. */
 export function table(head: string[], given: string[][]): string {
   const rows = given.map((cells) => cells.map(inertLine))
   const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]!.length)))
@@ -69,7 +69,7 @@ export function table(head: string[], given: string[][]): string {
   return [line(head), ...rows.map(line)].join('\n')
 }
 
-/** How many a list has at most, and where it goes on. */
+/** The maximum number of rows of a list, and the cursor at which it continues. */
 export interface PageOptions extends OutputOptions {
   limit: number
   cursor?: string
@@ -91,7 +91,7 @@ function parseLimit(text: string): number {
   return count
 }
 
-/** What organizations and keys are called by. */
+/** Reads the name of an organization or a key. */
 export function parseName(text: string): string {
   const name = readName(text)
   if (name === null) throw new InvalidArgumentError(`a name has ${nameRule}`)

@@ -1,4 +1,4 @@
-// `posthorn dkim …`: the keys that mail of the managed domain is signed with.
+// `posthorn dkim …`: the signing keys of the managed domain.
 import type { Command } from 'commander'
 import {
   listManagedKeys,
@@ -45,7 +45,7 @@ async function show(options: OutputOptions): Promise<void> {
 async function rotate(options: OutputOptions): Promise<void> {
   await withFoundation(options, async (foundation) => {
     const { settings } = foundation
-    // The first keys, where no service has made them yet: what is rotated has to be there.
+    // Makes the first keys if no service has made them yet: only existing keys can be rotated.
     await loadSigningKeys(foundation, settings.managedDomain)
     const publication = settings.isDevelopment ? 'none' : 'dns'
     const made = await rotateManagedKeys(foundation, settings.managedDomain, publication)
@@ -65,7 +65,7 @@ function describeAtOnce(keys: ManagedKey[]): string {
   return `${signing.join(', ')} sign from now on: in development nothing is published.`
 }
 
-/** What is to be done for those that wait; nothing where none does. */
+/** Explains how to publish pending keys. Empty if no key is pending. */
 function describeWaiting(keys: ManagedKey[]): string[] {
   const waiting = keys.filter(({ state }) => state === 'pending')
   if (waiting.length === 0) return []

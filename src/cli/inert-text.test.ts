@@ -1,4 +1,4 @@
-// What reaches a terminal of what strangers write.
+// Strangers' text as it reaches a terminal.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inertJson, inertLine, inertText } from './inert-text.ts'

@@ -111,7 +111,7 @@ const kindNotes: Record<KeyRow['kind'], string> = {
   dashboard: `The key is of the kind dashboard. ${unmarked}`,
 }
 
-/** A key for an inbox that is not there could do nothing, and would say so only in use. */
+/** A key for a missing inbox could do nothing, and would show the error only when used. */
 async function requireInboxes(db: Db, { org, inbox = [] }: CreateOptions): Promise<void> {
   for (const id of inbox)
     if ((await findInbox(db, org as OrganizationId, id))?.status !== 'active')
@@ -128,7 +128,7 @@ async function list({ org, ...options }: OutputOptions & { org: string }): Promi
   print(options, { keys }, table(['ID', 'NAME', 'KIND', 'SCOPES', 'ONLY', 'VALID'], cells))
 }
 
-/** What a key is restricted to, beside its scopes. */
+/** The key's restrictions besides its scopes. */
 function only({ inboxIds, allowedIps, allowedRecipientDomains, sendMode }: KeyRow): string {
   const lists = [
     ...(inboxIds ?? []),

@@ -1,4 +1,4 @@
-// `posthorn nodes`: which nodes are alive, what each of them runs, and which have ended without leaving.
+// `posthorn nodes`: shows living nodes with their roles, and nodes that ended without leaving.
 import type { Command } from 'commander'
 import { listNodes, type NodeRow } from '../store/nodes.ts'
 import { type OutputOptions, print, table, withFoundation } from './context.ts'

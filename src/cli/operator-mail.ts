@@ -1,4 +1,4 @@
-// `posthorn mail …` and `posthorn captured …`: the operator's mail, and the mail that would have left.
+// `posthorn mail …` and `posthorn captured …`: the operator's mail, and mail that capture kept from leaving.
 
 import { isUtf8 } from 'node:buffer'
 import { Transform } from 'node:stream'
@@ -117,7 +117,7 @@ async function show(kind: MailKind, id: string, options: OutputOptions): Promise
   print(options, presentWhole(read), describe(read))
 }
 
-/** The fields that put a mail into a thread (RFC 5322 3.6.4). */
+/** The fields that assign a mail to a thread (RFC 5322 3.6.4). */
 const threadFields = ['message-id', 'in-reply-to', 'references']
 
 function describe({ mail, header, content }: ReadOperatorMail): string {
@@ -153,11 +153,11 @@ async function showSource(kind: MailKind, id: string, options: OutputOptions): P
   })
 }
 
-/** Nothing where the bytes go to a file or a program. */
+/** Makes the bytes inert for a terminal. Leaves them unchanged for a file or a program. */
 function inertAt({ isTTY }: Output): Transform[] {
   if (!isTTY) return []
   const decoder = new StringDecoder('utf8')
-  // A line end that is cut in two between pieces is seen as one sign and one line end: nothing is obeyed.
+  // A CRLF that is cut between two pieces shows as one sign and one line end, which is harmless.
   const transform = (piece: Buffer, _encoding: string, done: (error: null, text: string) => void) =>
     done(null, inertText(decoder.write(piece)))
   return [new Transform({ transform })]

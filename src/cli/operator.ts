@@ -1,4 +1,4 @@
-// `posthorn operator …`: the way to the operator's desk.
+// `posthorn operator …`: links to the operator's desk.
 import type { Command } from 'commander'
 import { ServiceError } from '../base/errors.ts'
 import { formatAddress, reachable } from '../config/setting-values.ts'
@@ -30,7 +30,7 @@ async function link(options: OutputOptions): Promise<void> {
   })
 }
 
-/** Where the desk of a running service is: as it is set, or, with a port that is free at each start, as a living node says. */
+/** The desk's address: the configured one, or that of a living node if the port is chosen at each start. */
 async function findListener({ settings, db }: Foundation): Promise<string> {
   const { operator } = settings
   const nodes = operator.port > 0 ? [] : await listNodes(db)
@@ -55,7 +55,7 @@ async function isPosthorn(address: string): Promise<boolean> {
     const answer = await fetch(`http://${address}/healthz`, { signal: AbortSignal.timeout(answerLimitMs) })
     return ((await answer.json()) as { status?: string }).status === 'alive'
   } catch {
-    // Nothing is there, or another program.
+    // No answer, or another program.
     return false
   }
 }

@@ -160,14 +160,14 @@ function parseSwitch(change: string, value: string): boolean {
 }
 
 function describe({ limits, serverKeys, ...row }: OrganizationRow): string {
-  // PostgreSQL keeps the members of a jsonb object by the length of their names.
+  // PostgreSQL orders the members of a jsonb object by the length of their names.
   const known = (Object.keys(defaultLimits) as (keyof Limits)[]).filter((name) => name in limits)
   const cells = known.map((name) => [`  ${name}`, String(limits[name])])
   cells.push(['  serverKeys', serverKeys ? 'on' : 'off'])
   return [`${row.id}  ${row.name}  ${row.status}`, table(['  LIMIT', 'VALUE'], cells)].join('\n')
 }
 
-/** Ids are checked here, so that a typo is told apart from an organization that is not there. */
+/** Checks the form of an id, so that a typo differs from an unknown organization. */
 export function requireUuid(text: string): string {
   if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text))
     throw new InvalidArgumentError(`"${text}" is not an id (a UUID)`)

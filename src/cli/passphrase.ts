@@ -1,4 +1,4 @@
-// The passphrase of a backup: from a file, the environment or the terminal, and never from the arguments, which others see.
+// Reads a backup's passphrase from a file, the environment or the terminal, never from arguments, which other users see.
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { StartRefused } from '../base/errors.ts'
@@ -13,7 +13,7 @@ export interface PassphraseOptions extends OutputOptions {
 
 const ways = 'write --passphrase-file FILE, or set POSTHORN_BACKUP_PASSPHRASE'
 
-/** The passphrase that a key is sealed with; asked twice where it is typed. */
+/** The passphrase for sealing a key. A typed passphrase is asked for twice. */
 export async function choosePassphrase(options: PassphraseOptions, settings: Settings): Promise<string> {
   const { terminal } = options
   const given = await givenPassphrase(options, settings)
@@ -34,7 +34,7 @@ export async function askPassphrase(options: PassphraseOptions, settings: Settin
   return passphrase
 }
 
-/** Null where neither a file nor the environment has it. */
+/** Null if neither a file nor the environment contains it. */
 export async function givenPassphrase(
   { passphraseFile, terminal }: PassphraseOptions,
   { backupPassphrase }: Settings,
@@ -47,10 +47,10 @@ export async function givenPassphrase(
   return text.replace(/\r?\n$/, '')
 }
 
-/** A line that is typed and not shown; null where nobody is at a terminal. */
+/** Reads a line without showing it. Null if no terminal is attached. */
 async function typePassphrase({ stdin, stderr }: Terminal, prompt: string): Promise<string | null> {
   if (!stdin?.isTTY) return null
-  // Before it is asked for: whoever types at once is not shown either.
+  // Before the prompt, so that early keystrokes are not shown either.
   stdin.setRawMode(true).setEncoding('utf8')
   stderr.write(prompt)
   let line = ''

@@ -32,7 +32,7 @@ Every command takes --json and then prints one JSON document and nothing else. "
 your shell completes them.
 Exit status: 0 done, 1 failed, 2 used wrongly.`
 
-/** All commands; the one that is run is given the terminal with its options. */
+/** All commands. The command that runs receives the terminal in its options. */
 export function createProgram(terminal: Terminal): Command {
   const program = new Command('posthorn')
     .description(intro)
@@ -40,7 +40,7 @@ export function createProgram(terminal: Terminal): Command {
     .addHelpText('after', outro)
     .helpCommand('help [command]', 'the help of a command')
     .configureHelp({ sortSubcommands: false, showGlobalOptions: false })
-    // An option behind a command is that command's, though the one above it has one of the same name.
+    // An option after a command belongs to that command, even if the parent command has an option of the same name.
     .enablePositionalOptions()
     .exitOverride()
     .configureOutput({
@@ -68,12 +68,12 @@ export function createProgram(terminal: Terminal): Command {
   return program
 }
 
-/** Columns of the text: as many as a terminal has, else 80. */
+/** The width of help texts: that of the terminal, else 80 columns. */
 function widthOf({ isTTY, columns }: Output): number {
   return (isTTY ? columns : undefined) ?? 80
 }
 
-/** Wrong use is answered with the help of that very command. */
+/** After wrong use, points to the help of the same command. */
 function nameOwnHelp(command: Command, words: string): void {
   command.showHelpAfterError(`(${words} --help says more)`)
   for (const below of command.commands) nameOwnHelp(below, `${words} ${below.name()}`)

@@ -1,4 +1,4 @@
-// `posthorn queue …`: what waits for which destination, and what an operator can do about it.
+// `posthorn queue …`: shows the mail that waits for each destination, and changes its queues.
 import type { Command } from 'commander'
 import { counted } from '../base/counted.ts'
 import { ServiceError } from '../base/errors.ts'
@@ -85,7 +85,7 @@ async function show(domain: string, options: OutputOptions): Promise<void> {
 
 type Attempt = Omit<AttemptRow, 'conversation'> & { conversation: ReturnType<typeof readConversation> }
 
-/** One attempt: whom it was for, with whom it was spoken, what was said. */
+/** Formats one attempt: its recipient, its server, and the conversation. */
 function describe({ recipient, attempt, endedAt, remote, response, conversation }: Attempt): string {
   const server = remote ? `${remote.host} [${remote.ip}] ${remote.tls ?? 'without TLS'}` : 'no server'
   const first = `${recipient}: attempt ${attempt}, ${endedAt.toISOString()}, ${server}`
@@ -121,12 +121,12 @@ async function pause(domain: string, state: 'paused' | 'running', options: Outpu
   print(options, { queue: key, state }, `${key} is ${state}`)
 }
 
-/** The name that the queue of the domain has. */
+/** The key of the domain's queue. */
 function keyOf(given: string): string {
   return parseDomain(trimDomain(given)) ?? given.toLowerCase()
 }
 
-/** Where mail does not go to its domain's own queue, pausing that one holds nothing up. */
+/** Warns if the domain's mail uses another queue, because pausing this queue then holds no mail. */
 async function warnOfOtherQueue(
   { db, settings }: Foundation,
   key: string,

@@ -1,4 +1,4 @@
-// Runs one command, and makes of what went wrong one line and an exit status.
+// Runs one command, and turns a failure into one line and an exit status.
 import { CommanderError } from 'commander'
 import { ServiceError, StartRefused } from '../base/errors.ts'
 import { SettingError } from '../config/setting-reader.ts'
@@ -12,7 +12,7 @@ import type { Terminal } from './terminal.ts'
 const failed = 1
 const usage = 2
 
-/** Runs the command of these words, as if they were typed behind `posthorn`; resolves with its exit status. */
+/** Runs the command of these words, as if they were typed after `posthorn`. Resolves with its exit status. */
 export async function runCommand(words: readonly string[], terminal: Terminal): Promise<number> {
   try {
     await createProgram(terminal).parseAsync(words, { from: 'user' })
@@ -22,7 +22,7 @@ export async function runCommand(words: readonly string[], terminal: Terminal): 
   }
 }
 
-/** Prints what a person can act on; a stack only for what is our bug. */
+/** Prints a message that a person can act on. Prints a stack only for our bugs. */
 function report(error: unknown, { console }: Terminal): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usage
   const expected = [ServiceError, SettingError, StartRefused, MigrationError, EmbeddedError]
@@ -34,7 +34,7 @@ function report(error: unknown, { console }: Terminal): number {
   return failed
 }
 
-/** Whether the machine refused something, such as a file or an address. Its words name it. */
+/** Whether the operating system refused something, such as a file or an address, which its message names. */
 function isOfTheSystem(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === 'string'
 }

@@ -1,4 +1,4 @@
-// `posthorn secret …`: the key that seals what the database keeps secret, changed, and replaced where it is lost.
+// `posthorn secret …`: changes the key that seals the database's secrets, and replaces a lost key.
 import type { Command } from 'commander'
 import { counted } from '../base/counted.ts'
 import { ServiceError } from '../base/errors.ts'

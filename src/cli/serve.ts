@@ -24,7 +24,7 @@ interface ServeOptions extends OutputOptions {
   roles?: Role[]
 }
 
-/** Of the 30 s that a stop may take behind the drain delay, whatever hangs. */
+/** The share of the 30 s for a stop after the drain delay. It ends even a stop that hangs. */
 const hardStopMs = 28_000
 
 export function addServeCommands(program: Command): void {
@@ -45,7 +45,7 @@ async function serve(options: ServeOptions): Promise<void> {
   const settings = loadSettings(options)
   const asJson = options.json || settings.logFormat === 'json'
   const log = createLog(settings.logLevel, settings.logFormat)
-  // Before the embedded PostgreSQL starts: a signal that killed this process from then on would leave it running.
+  // Before the embedded PostgreSQL starts: from then on, a signal that killed this process would leave it running.
   const stop = listenForStop(log, settings.drainDelayMs + hardStopMs)
   const foundation = await openFoundation(settings, log, (line) => remark(options, line))
   if (stop.aborted) return await foundation.close()
@@ -67,7 +67,7 @@ async function serve(options: ServeOptions): Promise<void> {
     options.terminal.console.log(
       asJson ? readyLine(app.listening) : banner(foundation, app.listening, { development, pages }),
     )
-    flushCompileCache() // now, for a service that is killed never gets to it at its end
+    flushCompileCache() // now, because a killed service never gets to it at its end
     await once(stop, 'abort')
   }
   await app.stop()
@@ -95,10 +95,10 @@ async function migrateOnly(options: OutputOptions): Promise<void> {
   )
 }
 
-/** Whoever tries things out opens more inboxes than a customer begins with. */
+/** People who try things out open more inboxes than a new customer. */
 const developmentInboxes = 1_000
 
-/** In development the first start makes an organization and a key that may do everything; both stay. */
+/** In development, the first start makes an organization and a key with all scopes. Both persist. */
 export async function openDevelopment(foundation: Foundation): Promise<Development> {
   const organizations = await listOrganizations(foundation.db)
   const made = organizations.length === 0 ? await makeDevelopment(foundation) : null
@@ -138,8 +138,8 @@ function readyLine({ http, https, operator, smtp }: Listening): string {
 }
 
 /**
- * Aborted by the first signal: the service drains, or a start that is under way ends at its next step. A second signal, or
- * an end that takes longer than `limitMs`, ends the process at once.
+ * Aborted by the first signal: the service drains, or a start under way ends at its next step. A second signal, or a stop
+ * longer than `limitMs`, ends the process at once.
  */
 function listenForStop(log: Log, limitMs: number): AbortSignal {
   const stop = new AbortController()

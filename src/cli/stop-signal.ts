@@ -1,11 +1,11 @@
-// SIGINT and SIGTERM: the first asks for an orderly end, a later one ends the process at once.
+// SIGINT and SIGTERM: the first starts an orderly stop, a later one ends the process at once.
 
-/** npm repeats a signal that the terminal has already sent to us: one that follows this soon is an echo. */
+/** npm repeats a signal that the terminal has already sent to us. A signal this soon after is an echo. */
 const echoMs = 500
 
 /**
- * Calls `end` at the first signal; a second one, sent on purpose, exits with status 1. Returns a function that stops listening.
- * The listener stays for both: if it were removed after the first signal, the echo would kill the process.
+ * Calls `end` at the first signal. A second, deliberate signal exits with status 1. Returns a function that removes the
+ * listener. The listener must outlast the first signal, because the echo would otherwise kill the process.
  */
 export function onStopSignal(end: (signal: NodeJS.Signals) => void): () => void {
   let endedMs: number | null = null

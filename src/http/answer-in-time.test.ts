@@ -1,4 +1,4 @@
-// An answer that has begun in time may take as long as its reader does; one that has not is 503.
+// Only an operation that does not begin its answer in time is 503, however long its reader takes.
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'

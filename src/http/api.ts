@@ -1,4 +1,4 @@
-// What the routes are given: the typed Fastify instance, the parts of the service, and the caller on each request.
+// Types that the routes receive: the typed Fastify instance, the parts of the service, and the caller on each request.
 import type { FastifyRequest } from 'fastify'
 import type { TSchema } from 'typebox'
 import type { Clock } from '../base/clock.ts'
@@ -32,7 +32,7 @@ import type { MessageWaits } from './stream/message-waits.ts'
 
 export type Api = HttpServer
 
-/** Who calls; refuses whom it does not know. */
+/** Returns the caller. Refuses an unknown caller. */
 export type Authenticate = (request: FastifyRequest) => Promise<Caller>
 
 export interface HttpDeps {
@@ -46,33 +46,33 @@ export interface HttpDeps {
   validation: Validation
   blobs: Parameters<typeof readSource>[0]['blobs']
   resolver: Parameters<typeof verifyDomain>[0]['resolver']
-  /** Which URLs may be webhooks. */
+  /** Decides which URLs may be webhooks. */
   addressGuard: Parameters<typeof changeWebhook>[0]['guard']
   eventStreams: EventStreams
   messageWaits: MessageWaits
   inboxSearches: InboxSearches
-  /** Customers' domains, for their MTA-STS policies; and what those say now. */
+  /** Customers' domains for their MTA-STS policies, and the current mode of the policies. */
   domains: PolicyDeps['domains']
   mtaStsMode: PolicyDeps['mtaStsMode']
   settings: {
-    /** How the world reaches the API, without a slash at the end; empty where that is not known beforehand. */
+    /** The public URL of the API, without a slash at the end; empty if it is not known beforehand. */
     publicUrl: string
     managedDomain: string
-    /** The host that takes mail, which customers' MX records name. */
+    /** The host that receives mail, which customers' MX records name. */
     mailHost: string
     /** CIDRs whose `x-forwarded-for` is believed. */
     trustedProxies: string[]
-    /** Whether there is a listener for HTTPS too, so that plain HTTP is for this machine and for /.well-known/. */
+    /** Whether an HTTPS listener exists too, so that plain HTTP serves only this machine and /.well-known/. */
     isHttpsOn: boolean
-    /** Whether certificates are ordered, whose challenges are answered here. */
+    /** Whether certificates are ordered, so that this server answers ACME challenges. */
     hasAcme: boolean
     maxDownloadBytes: number
-    /** What requests and large answers hold together at most; a quarter of it for one organization. */
+    /** Memory for all request bodies and large answers together, in bytes. One organization may use a quarter of it. */
     bodyMemoryBytes: number
   }
 }
 
-/** What the dashboard needs beyond the routes of the API. */
+/** Dependencies that the dashboard adds to those of the API's routes. */
 export interface AppDeps
   extends Pick<HttpDeps, 'db' | 'clock' | 'log' | 'secretBox' | 'requestRate' | 'blobs'> {
   sessions: Sessions
@@ -80,37 +80,41 @@ export interface AppDeps
   guard: Guard
   post: Post
   letterLimits: LetterLimits
-  /** Null: there is no identity provider. */
+  /** Null: no identity provider is configured. */
   oidc: Oidc | null
   isSignUpOpen: boolean
-  /** What an organization that somebody asks for may use once it is approved. */
+  /** The limits of an organization that someone applied for, once it is approved. */
   defaultLimits: Limits
   managedDomain: string
   parsePool: Parameters<typeof readCaptured>[0]['parsePool']
-  /** How long the content of a send without an inbox is kept. */
+  /** How long the content of a send without an inbox is kept, in ms. */
   sentContentMs: number
-  /** Whether mail is captured on a machine of development, whose user sees all of it. */
+  /** Whether mail is captured on a development machine, whose user sees all of it. */
   showsCaptured: boolean
-  /** How the world reaches the service, without a slash at the end; empty where that is not known beforehand. */
+  /** The public URL of the service, without a slash at the end; empty if it is not known beforehand. */
   publicUrl: string
   isDevelopment: boolean
-  /** Where the built pages lie. */
+  /** The folder of the built pages. */
   pagesFolder: string
 }
 
 /**
- * Who may ask for an operation of the dashboard's own. `none`: nobody need be signed in; `person`: whoever is; `member`: of
- * an organization; `writer`: not a viewer; `owner`.
+ * Who may call an operation of the dashboard:
+ * - `none`: anyone, without signing in.
+ * - `person`: any signed-in person.
+ * - `member`: a member of an organization.
+ * - `writer`: a member who is not a viewer.
+ * - `owner`: an owner.
  */
 export type Admitted = 'none' | 'person' | 'member' | 'writer' | 'owner'
 
-/** An answer that no schema serializes. */
+/** An answer that is not serialized by a schema. */
 export interface OtherResponse {
   description: string
   contentType: string | null
-  /** What it carries; text or bytes of any kind where it does not say. */
+  /** The schema of its content. If absent, the content is text or bytes of any kind. */
   schema?: TSchema
-  /** The headers of its own, each with what it holds. */
+  /** The headers that only this answer has, each with its description. */
   headers?: Record<string, string>
 }
 
@@ -118,43 +122,43 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set before the body is read, on every operation of the API. */
     caller: Caller
-    /** What it reads with; set on every operation of an organization. */
+    /** The database as this operation may read it; set on every operation of an organization. */
     db: Queryable
-    /** Who is signed in; set on every operation of the dashboard's own that needs it. */
+    /** The signed-in person; set on every dashboard operation that needs a session. */
     signedIn: SignedIn
-    /** When its key began to be looked at, on the monotonic clock. */
+    /** When the check of its key began, on the monotonic clock. */
     admittedMs: number
-    /** How long it has waited for mail, which is no work; absent where it has not. */
+    /** How long it has waited for mail, which does not count as work. Absent if it has not waited. */
     waitedMs?: number
-    /** What its body holds; set on every operation that takes one. */
+    /** The memory held for its body; set on every operation that takes a body. */
     holding: Holding
-    /** What was made of its body beside the main thread, where that is large. */
+    /** The results of the worker thread that read its body, if the body is large. */
     large?: LargeBody
   }
   interface FastifyReply {
-    /** What it refuses the request by; absent where it does not. */
+    /** The error code of a refused request; absent on success. */
     errorCode?: ErrorCode
   }
   interface FastifyContextConfig {
-    /** Of an operation of the dashboard's own: who may ask for it. */
+    /** Dashboard operations only: who may call them. */
     session?: Admitted
-    /** What the caller's key must permit, one of several; null: nothing beyond being valid. */
+    /** The scope that the caller's key needs, or several, of which any one will do. Null: any valid key may call. */
     scope?: Scope | readonly Scope[] | null
-    /** The largest body it takes, in bytes, or as large as the caller's messages; 64 KiB where it does not say. */
+    /** The largest body, in bytes; `message`: as large as the caller's messages. 64 KiB if absent. */
     largestBody?: number | 'message'
-    /** How long it may wait before it begins to work; absent where it does not wait. */
+    /** How long it may wait before it begins to work. Absent if it does not wait. */
     longestWaitMs?: number
-    /** Members of its body that another operation takes. */
+    /** Body members that belong to another operation. */
     elsewhere?: { names: readonly string[]; operation: string }
-    /** The codes that the operation can answer with, beyond those that every one can; for its documentation. */
+    /** Error codes beyond those that every operation can answer with; for its documentation. */
     refusals?: ErrorCode[]
-    /** Answers that are not written as JSON, by status (`contentType` null: no body); for its documentation. */
+    /** Answers that are not JSON, by status (`contentType` null: no body); for its documentation. */
     otherResponses?: Record<number, OtherResponse>
-    /** The headers of its success that are its own, each with what it holds. */
+    /** The headers that only its success has, each with its description. */
     headers?: Record<string, string>
-    /** Examples of its request and of its success, where those of their schemas do not fit; for its documentation. */
+    /** Examples of its request and its success, if those of their schemas do not fit; for its documentation. */
     examples?: OperationNotes['examples']
-    /** Calls that the service makes because of it; for its documentation. */
+    /** Calls that the service makes because of this operation; for its documentation. */
     callbacks?: OperationNotes['callbacks']
   }
 }

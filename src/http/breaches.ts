@@ -1,11 +1,11 @@
-// Says what breaks a schema as a person would: which values, as JSON pointers, and what was expected of them.
+// Describes schema breaches in words: which values are wrong, as JSON pointers, and what was expected of them.
 import type { FastifyContextConfig, FastifyError } from 'fastify'
 import { describePattern } from './schemas/patterns.ts'
 
-/** What the validator says of a breach; it is made with `verbose`, so that the schema that was broken is there. */
+/** A breach as the validator reports it. The `verbose` option adds the broken schema. */
 export type Breach = NonNullable<FastifyError['validation']>[number] & {
   parentSchema?: Broken
-  /** Of a breach of `propertyNames`: the name that is none. */
+  /** For a breach of `propertyNames`: the invalid name. */
   propertyName?: string
 }
 
@@ -31,17 +31,17 @@ const maxPointer = 200
 const maxDescribed = 3
 const maxExample = 100
 
-/** A value that is wrong, what was expected of it, and what there is to choose from. */
+/** A wrong value, the expectation it broke, and the known alternatives. */
 interface Description {
   pointer: string
   expectation: string
   known: string
 }
 
-/** Members of a body that another operation takes. */
+/** Body members that belong to another operation. */
 type Elsewhere = NonNullable<FastifyContextConfig['elsewhere']>
 
-/** The first three values that are wrong, each by its first breach, in words. */
+/** Describes the first three wrong values, each by its first breach. */
 export function describeBreaches(breaches: readonly Breach[], elsewhere?: Elsewhere): string {
   const described = new Map<string, Description>()
   for (const found of causes(breaches).map((breach) => describe(breach, breaches, elsewhere)))
@@ -86,8 +86,8 @@ function describe(breach: Breach, breaches: readonly Breach[], elsewhere?: Elsew
 }
 
 /**
- * What failed by itself: a choice stands for its branches, but where one of them has a value that was there and wrong; and a
- * name for its pattern.
+ * Returns the breaches that failed by themselves. A choice replaces the breaches of its branches, unless a branch has a
+ * wrong value that was present. A name replaces the breach of its pattern.
  */
 function causes(breaches: readonly Breach[]): Breach[] {
   const choices = breaches.filter(({ keyword }) => keyword === 'oneOf')
@@ -103,7 +103,7 @@ function causes(breaches: readonly Breach[]): Breach[] {
     })
 }
 
-/** A list, or an object with no more than it needs, as it may be. */
+/** An example of a list, or of an object with only its required members. */
 function suchAs({ required = [], examples = [] }: Broken): string {
   const [example] = examples
   if (typeof example !== 'object' || example === null) return ''
@@ -112,7 +112,7 @@ function suchAs({ required = [], examples = [] }: Broken): string {
   return text === '{}' || text.length > maxExample ? '' : `, such as ${text}`
 }
 
-/** As JSON in one line, with spaces for who reads it. */
+/** Returns JSON in one line, with spaces for readability. */
 function written(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(written).join(', ')}]`
@@ -120,7 +120,7 @@ function written(value: unknown): string {
   return `{${members.join(', ')}}`
 }
 
-/** The names there are, where there are any: a typo is most often one of them. */
+/** Lists the known names, if there are any: a wrong name is most often a misspelling of one of them. */
 function knownTo({ properties = {} }: Broken): string {
   const names = Object.keys(properties)
   return names.length === 0 ? '' : `: known are ${names.join(', ')}`
@@ -157,7 +157,7 @@ const typeWords: Readonly<Record<string, string>> = {
   null: 'null',
 }
 
-/** What any value of the schema is; null where it does not say. */
+/** The expectation of a whole value; null if the schema does not state one. */
 function wholeExpectation({
   type,
   pattern,
@@ -192,7 +192,7 @@ function escapePointer(name: string): string {
   return name.slice(0, maxPointer).replaceAll('~', '~0').replaceAll('/', '~1')
 }
 
-/** Names are the caller's and may be megabytes. */
+/** Names come from the caller and may be megabytes long. */
 function shorten(pointer: string): string {
   return pointer.length <= maxPointer ? pointer : `${pointer.slice(0, maxPointer)}…`
 }

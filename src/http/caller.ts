@@ -1,4 +1,4 @@
-// Who calls: by the key in x-api-key or by a session, the request rate, its organization's state and its scope, in this order.
+// Admits API callers: checks the key or session, the request rate, the organization's state and the scope, in this order.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '../base/clock.ts'
 import { ServiceError } from '../base/errors.ts'
@@ -13,17 +13,17 @@ import { answerInTime, unavailable } from './answer-in-time.ts'
 import type { Api, Authenticate } from './api.ts'
 import { readerFor } from './reader.ts'
 
-/** How long a caller is looked up at most. */
+/** Limit on the time to find the caller. */
 export const callerMs = 10_000
-/** How long an operation may take: looking a domain's records up takes ten seconds. */
+/** How long an operation may take to begin its answer: a check of a domain's records takes ten seconds. */
 export const answerMs = 15_000
 
 type Deps = { db: Db; clock: Clock; authenticate: Authenticate; requestRate: RequestRate }
 
 /**
- * Puts every route that is added after it behind a caller: a request is let in before its body is read, or refused with
- * 401, 429 or 403. A route that does not say which scope it needs is a mistake that stops the start. What does not
- * begin to answer in time is answered with 503.
+ * Requires a caller on every route that is added later. A request is admitted before its body is read, or refused with 401,
+ * 429 or 403. A route without a declared scope stops the start. An operation that does not begin its answer in time is
+ * answered with 503.
  */
 export function requireCallers(api: Api, deps: Deps): void {
   api.addHook('onRoute', (route) => {
@@ -36,7 +36,7 @@ export function requireCallers(api: Api, deps: Deps): void {
   })
 }
 
-/** The scopes of which a key needs one; none: any key will do. */
+/** The scopes of which a key needs one. An empty list: any key will do. */
 export function scopesOf(scope: Scope | readonly Scope[] | null): readonly Scope[] {
   if (scope === null) return []
   return typeof scope === 'string' ? [scope] : scope
@@ -59,7 +59,7 @@ async function enter(deps: Deps, request: FastifyRequest): Promise<{ caller: Cal
   return { caller, admission: await deps.requestRate.admit(caller) }
 }
 
-/** Says what is left of the caller's minute, and refuses where nothing is. */
+/** Sets the rate limit headers, and refuses if nothing is left of the caller's minute. */
 export function countRequest(
   reply: FastifyReply,
   { allowed, limit, remaining, resetSeconds }: Admission,
@@ -70,8 +70,8 @@ export function countRequest(
 }
 
 /**
- * A body may take minutes to arrive, and mail to be waited for: by then the key may have been revoked, or its organization
- * suspended. Refuses who would not be let in any more.
+ * Checks the caller again, because a body may take minutes to arrive, and mail to come. By then the key may have been
+ * revoked, or the organization suspended. Refuses a caller who would no longer be admitted.
  */
 export async function readmit(
   deps: Pick<Deps, 'clock' | 'authenticate'>,
@@ -84,7 +84,7 @@ export async function readmit(
   requireActive(request.caller)
 }
 
-/** By the key in x-api-key, and by nothing else: no cookie is ever read. */
+/** Identifies the caller only by the key in x-api-key. Never reads a cookie. */
 export function byKey(keyRing: KeyRing): Authenticate {
   return async ({ headers, ip }) => {
     const secret = headers['x-api-key']

@@ -1,18 +1,18 @@
-// Bounds on open connections, in all and from one address, so that one host cannot take them from all others.
+// Bounds open connections, in all and from one address, so that one host cannot take them all.
 import type { IncomingMessage } from 'node:http'
 import type { Server, Socket } from 'node:net'
 import { inRanges, networkOf, writtenAddress } from '../base/ip-address.ts'
 
 const maxOpen = 10_000
 /**
- * Of one IPv4 address or IPv6 /64: room for all 1,000 streams of an organization, and a fifth of the whole. Loopback counts
- * as any other: a proxy on this machine is to be named as trusted, since it alone can tell its clients apart and bound each.
+ * For one IPv4 address or IPv6 /64: enough for all 1,000 streams of an organization, and a fifth of the total. Loopback
+ * counts as any other. A proxy on this machine must be named as trusted: only it can distinguish and bound its clients.
  */
 const maxOfNetwork = 2_000
 
-/** Slow requests and idle connections give their place back. */
+/** Slow requests and idle connections are closed, which frees their slots. */
 export const connectionLimits = {
-  /** Of silence on a connection. */
+  /** Closes a connection after this much silence. */
   timeoutMs: 120_000,
   keepAliveMs: 75_000,
   requestTimeout: 120_000,
@@ -20,10 +20,10 @@ export const connectionLimits = {
   connectionsCheckingInterval: 5_000,
 }
 
-/** How long the first request of a connection may take to come at a stop. */
+/** When the server stops, the first request of a connection has this long to arrive. */
 const requestComesMs = 2_000
 
-/** The connections that are open at all listeners together. */
+/** The open connections of all listeners together. */
 export class OpenConnections {
   readonly #isProxy: (ip: string) => boolean
   readonly #ofNetwork = new Map<string, number>()
@@ -31,12 +31,12 @@ export class OpenConnections {
   readonly #unasked = new Map<string, { socket: Socket; sinceMs: number }>()
   #open = 0
 
-  /** `trustedProxies` (CIDRs) have the bound of all alone. */
+  /** For `trustedProxies` (CIDRs), only the bound on all connections applies. */
   constructor(trustedProxies: readonly string[]) {
     this.#isProxy = inRanges(trustedProxies)
   }
 
-  /** Watches the connections of a server, and closes what is past the bounds before anything is read of it. */
+  /** Watches a server's connections. Closes those over the bounds before reading anything from them. */
   bound(server: Server): void {
     server.on('request', ({ socket }: IncomingMessage) => this.#unasked.delete(endsOf(socket)))
     server.on('connection', (socket: Socket) => {
@@ -52,15 +52,15 @@ export class OpenConnections {
         this.#unasked.delete(ends)
       })
       const { remoteAddress } = socket
-      // A peer that has gone already has no address.
+      // A peer that has already gone has no address.
       if (remoteAddress === undefined || this.#isProxy(remoteAddress)) return
       this.#count(socket, networkOf(writtenAddress(remoteAddress)))
     })
   }
 
   /**
-   * Closes connections without a request so far: browsers open some in reserve, and Node does not count them as idle. On a
-   * younger one a handshake or a header may be under way.
+   * Closes connections without a request so far: browsers open some in reserve, and Node does not count them as idle. Spares
+   * younger connections, whose handshake or header may be under way.
    */
   endUnasked(): void {
     const nowMs = performance.now()
@@ -71,7 +71,7 @@ export class OpenConnections {
   #count(socket: Socket, network: string): void {
     const open = this.#ofNetwork
     const count = (open.get(network) ?? 0) + 1
-    // A host could otherwise hold every connection there is, and keep all others out.
+    // Otherwise one host could hold every connection and keep all others out.
     if (count > maxOfNetwork) {
       socket.destroy()
       return
@@ -85,7 +85,7 @@ export class OpenConnections {
   }
 }
 
-/** Returns the same for a TCP connection and for the TLS socket on it. */
+/** Returns the same key for a TCP connection and for the TLS socket on it. */
 function endsOf({ remoteAddress, remotePort, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localPort}`
 }

@@ -15,15 +15,15 @@ export function createApi(trustedProxies: string[], log: Log): Api {
   const { timeoutMs, keepAliveMs, requestTimeout, ...checked } = connectionLimits
   return createServer({
     genReqId: nextRequestId,
-    // A client that is not behind these proxies could otherwise claim any address.
+    // Otherwise a client that is not behind these proxies could claim any address.
     trustProxy: trustedProxies.length > 0 ? trustedProxies : false,
     requestTimeout,
     connectionTimeout: timeoutMs,
     keepAliveTimeout: keepAliveMs,
     http: checked,
-    // Longer than any path that Node lets through, so that the schemas judge ids.
+    // Longer than any path that Node accepts, so that the schemas check ids.
     routerOptions: { maxParamLength: 16_384 },
-    // An address to validate may be longer than one to send to.
+    // Validation accepts longer addresses than sending does.
     formats: { 'idn-email': (text) => readEmail(text) !== null, email: isWrittenAsEmail },
     frameworkErrors: (failure, request, reply) => {
       setCommonHeaders(reply)
@@ -38,7 +38,7 @@ export function createApi(trustedProxies: string[], log: Log): Api {
 const requestIdPrefix = randomBytes(9).toString('base64url')
 let requestCount = 0
 
-/** Ids of one run of the service share a prefix; a counter is cheaper than randomness for each. */
+/** Ids of one run share a prefix. A counter is cheaper than a random id for each request. */
 function nextRequestId(_request: IncomingMessage): string {
   return `${requestIdPrefix}${(++requestCount).toString(36)}`
 }
@@ -51,7 +51,7 @@ export function setCommonHeaders(reply: FastifyReply): void {
   })
 }
 
-/** What is not HTTP has no route, so it is told so in HTTP and nothing more is read from it. */
+/** Answers malformed HTTP, which has no route, with an HTTP error. Reads nothing more from the connection. */
 function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket, log: Log): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()

@@ -1,4 +1,4 @@
-// The one error table and what becomes of every kind of failure.
+// The error table, and how each kind of failure becomes an answer.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BatchFull } from '../base/batch.ts'

@@ -1,4 +1,4 @@
-// The one table of errors: each code's status and the words that go with it, and how any failure becomes an answer.
+// The one error table: each code's status and message, and how any failure becomes an answer.
 import { Readable } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { BatchFull } from '../base/batch.ts'
@@ -96,13 +96,13 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
   unavailable: [503, 'The service is not available at the moment. Try again.'],
 }
 
-/** What is answered in place of a result. */
+/** An answer that replaces a result. */
 export interface ErrorAnswer {
   status: number
   error: ErrorCode
   message: string
   retryAfterSeconds: number | undefined
-  /** The limit of volume that is used up until then. */
+  /** The volume limit that is used up until then. */
   limit?: WindowLimit | undefined
 }
 
@@ -110,10 +110,10 @@ const retryUnavailableSeconds = 2
 const retryUnscannedSeconds = 2
 const retryLimitedSeconds = 60
 
-/** The answer that a code stands for, with `detail` for its words where there is any. */
+/** The answer for a code. `detail` replaces the default message. */
 export function errorAnswer(error: ErrorCode, detail = '', retryAfterSeconds?: number): ErrorAnswer {
   const [status, words] = errorTable[error]
-  // One message for every cause of a 401, so that nothing can be told from it.
+  // Every 401 has the same message, so that it does not reveal its cause.
   const message = detail === '' || error === 'unauthorized' ? words : detail
   if (status === 423) retryAfterSeconds ??= retryUnscannedSeconds
   if (status === 503) retryAfterSeconds ??= retryUnavailableSeconds
@@ -121,7 +121,7 @@ export function errorAnswer(error: ErrorCode, detail = '', retryAfterSeconds?: n
   return { status, error, message, retryAfterSeconds }
 }
 
-/** What a failure is to the caller; whatever is not known to be the caller's fault, the database's or the disk's is our bug. */
+/** Converts a failure into an answer. A failure not caused by the caller, the database or the disk is our bug. */
 export function answerOf(
   failure: unknown,
   request: Pick<FastifyRequest, 'is404' | 'body'> & { routeOptions?: FastifyRequest['routeOptions'] },
@@ -146,7 +146,7 @@ function frameworkAnswer(
     if (validationContext === 'headers') return errorAnswer('invalid_idempotency_key')
     if (validationContext === 'body' && body === undefined) return errorAnswer('invalid_json')
     const [first] = validation
-    // No list has issued an empty one.
+    // No list ever issues an empty cursor.
     if (first?.instancePath === '/cursor' && first.keyword === 'minLength')
       return errorAnswer('invalid_cursor')
     return errorAnswer('invalid_request', describeBreaches(validation, routeOptions?.config.elsewhere))
@@ -156,17 +156,17 @@ function frameworkAnswer(
   return errorAnswer('internal_error')
 }
 
-/** A caller's key is known for a second, so that some requests are answered without the database. */
+/** Keys are cached for a second, so some requests succeed without the database. */
 const outageQuietMs = 2_000
 
 /**
- * Answers every failure by the table. Our own faults are logged here, once, and nowhere else; while requests are answered 503,
- * only the first one and the end. An answer that breaks off after its head is logged, unless its reader left.
+ * Answers every failure by the table. It alone logs our own faults, each once. While requests are answered 503, only the
+ * first failure and the end are logged. An answer that breaks off after its head is logged, unless its reader left.
  */
 export function answerFailures(api: Pick<FastifyInstance, 'addHook' | 'setErrorHandler'>, log: Log): void {
   const outage = new OutageLog({ log, work: 'requests', quietMs: outageQuietMs })
   api.addHook('onResponse', (request, reply, done) => {
-    // Routes without a schema give out files.
+    // Routes without a schema serve files.
     if (reply.statusCode < 300 && request.routeOptions.schema !== undefined) outage.succeed()
     done()
   })
@@ -184,13 +184,13 @@ export function answerFailures(api: Pick<FastifyInstance, 'addHook' | 'setErrorH
         { err: failure, requestId: request.id, method: request.method, path: pathOf(request) },
         'request failed',
       )
-    // A client that left ended its read.
+    // A client that left has cancelled its own read.
     if (answer.status === 503 && !reply.raw.destroyed) outage.fail(failure)
     return sendError(reply, answer)
   })
 }
 
-/** The path of a request, without its query: that may hold what people put there by mistake. */
+/** The path of a request without its query, which may hold data that people put there by mistake. */
 export function pathOf(request: FastifyRequest): string {
   const end = request.url.indexOf('?')
   return end === -1 ? request.url : request.url.slice(0, end)

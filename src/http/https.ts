@@ -1,4 +1,4 @@
-// The HTTPS listener: the same routes as over plain HTTP, by the certificate of the moment; and what plain HTTP is left with.
+// The HTTPS listener, with the same routes as plain HTTP and the current certificate, and the limits of plain HTTP.
 import type { RequestListener } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
@@ -13,8 +13,8 @@ const handshakeMs = 20_000
 const aYearSeconds = 31_536_000
 
 /**
- * A server for the routes of `api`, ready to listen. `pair` gives a certificate with its chain, and its key, both PEM; it is
- * asked at each connection, and another object is another certificate.
+ * Returns a server for the routes of `api`, ready to listen. `pair` returns a certificate with its chain, and its key, both
+ * PEM. It is called at each connection, and a new object means a new certificate.
  */
 export function createHttpsServer(api: Api, pair: () => { cert: string; key: string }): Server {
   let current = pair()
@@ -31,7 +31,7 @@ export function createHttpsServer(api: Api, pair: () => { cert: string; key: str
     answer,
   )
   server.setTimeout(timeoutMs)
-  // Before the server itself hears of the connection, and begins its handshake.
+  // Before the server itself handles the connection and begins its handshake.
   server.prependListener('connection', () => {
     const next = pair()
     if (next === current) return
@@ -43,22 +43,22 @@ export function createHttpsServer(api: Api, pair: () => { cert: string; key: str
   return server
 }
 
-/** Has browsers come back by HTTPS alone. */
+/** Makes browsers return only over HTTPS. */
 export function requireHttpsLater(request: FastifyRequest, reply: FastifyReply): void {
   // RFC 6797 7.2: the field is not sent over plain HTTP.
   if (isEncrypted(request)) reply.header('strict-transport-security', `max-age=${aYearSeconds}`)
 }
 
 /**
- * With HTTPS on, plain HTTP answers whole only on this machine and to trusted proxies (CIDRs), and to all others under
- * /.well-known/ alone: a key that was sent there could be read on the way. Returns the refusal; null: answer it.
+ * With HTTPS on, plain HTTP serves every route only to this machine and to trusted proxies (CIDRs). All others may only read
+ * /.well-known/: a key sent elsewhere could be read on the way. Returns the refusal, or null if the request may be answered.
  */
 export function refusePlain(trustedProxies: readonly string[]) {
   const isTrusted = inRanges(['127.0.0.0/8', '::1/128', ...trustedProxies])
   return (request: FastifyRequest, reply: FastifyReply): FastifyReply | null => {
     if (isEncrypted(request) || pathOf(request).startsWith('/.well-known/')) return null
     const { remoteAddress } = request.raw.socket
-    if (remoteAddress === undefined) return null // it has gone
+    if (remoteAddress === undefined) return null // the peer has left
     if (isTrusted(remoteAddress)) return null
     return sendError(
       reply,

@@ -1,4 +1,4 @@
-// Answers whose lists or texts are still to be read: written as JSON meanwhile, as fast as their reader takes them.
+// Streams answers whose lists or texts are not yet read: writes JSON as fast as the reader takes it.
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { LongText } from '../store/long-text.ts'
@@ -6,16 +6,16 @@ import { sendStream } from '../web/send-stream.ts'
 
 /** Characters of a text that become JSON at once. */
 const sliceLength = 1 << 16
-/** What is held of such an answer: a piece of a text, and the JSON of a slice of it. */
+/** Memory that such an answer holds: a piece of a text, and the JSON of a slice of it. */
 const writtenBytes = 1 << 20
 
-/** A stream that says what it holds while it is read. */
+/** A stream that states how many bytes it holds while it is read. */
 export type JsonStream = Readable & { heldBytes: number }
 
 /**
- * What a route returns to answer with the value, which may hold `LongText`s for texts and async iterables for lists. One that
- * does is sent as it is read; a fault after the first bytes breaks the connection, so that no part passes for the whole.
- * `sourceBytes`: what the value itself holds until then.
+ * Returns the reply for a route's value, which may hold `LongText`s for texts and async iterables for lists. Such a value is
+ * sent as it is read. A fault after the first bytes breaks the connection, so that no part passes for the whole.
+ * `sourceBytes`: the bytes that the value itself holds until then.
  */
 export function answerJson<Value extends object>(
   reply: FastifyReply,
@@ -29,7 +29,7 @@ export function answerJson<Value extends object>(
   return sendStream(reply, stream)
 }
 
-/** Whether something in it is still to be read. */
+/** Whether a part of the value is still unread. */
 function isUnread(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   return value instanceof LongText || Symbol.asyncIterator in value || Object.values(value).some(isUnread)
@@ -50,7 +50,7 @@ async function* write(value: unknown): AsyncGenerator<string> {
 
 async function* writeText(text: LongText): AsyncGenerator<string> {
   yield '"'
-  // A character that is cut in two is written as two escapes, which mean the same.
+  // A surrogate pair that is cut in two is written as two escapes, which mean the same.
   for await (const piece of text.pieces())
     for (let at = 0; at < piece.length; at += sliceLength)
       yield JSON.stringify(piece.slice(at, at + sliceLength)).slice(1, -1)

@@ -1,4 +1,4 @@
-// Cursors: opaque, bound to their list and organization, refused when altered.
+// Cursors are opaque, bound to their list and organization, and refused when altered.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ServiceError } from '../base/errors.ts'

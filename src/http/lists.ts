@@ -1,4 +1,4 @@
-// Pages of lists: the limit as it is asked for, and cursors that nobody can make or carry elsewhere.
+// Pages of lists: the requested limit, and cursors that cannot be forged or used for another list.
 import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { ServiceError } from '../base/errors.ts'
@@ -22,7 +22,7 @@ export const pageQuery = {
   ),
 }
 
-/** Those of lists of messages. */
+/** The query parameters of lists of messages. */
 export const messagePageQuery = {
   ...pageQuery,
   limit: Type.Optional(
@@ -36,21 +36,21 @@ export const messagePageQuery = {
   ),
 }
 
-/** Reads `limit` as the number it is written as; anything but plain digits stays text, which its schema refuses. */
+/** Converts `limit` to a number if it is plain digits. Other values stay text, which the schema refuses. */
 export async function readLimit(request: FastifyRequest): Promise<void> {
   readNumber(request, 'limit')
 }
 
-/** Reads a parameter of the query that is a number, as `readLimit` does. */
+/** Converts a numeric query parameter, as `readLimit` does. */
 export function readNumber(request: FastifyRequest, name: string): void {
   const query = request.query as Record<string, unknown>
   const text = query[name]
   if (typeof text === 'string' && /^(?:0|[1-9]\d{0,8})$/.test(text)) query[name] = Number(text)
 }
 
-/** One list of one organization: a cursor of another one is not valid here. */
+/** One list of one organization. Cursors of other lists are not valid here. */
 export interface ListName {
-  /** The list and what it belongs to, such as `messages inb_…`. */
+  /** The list and its parent, such as `messages inb_…`. */
   list: string
   organizationId: string
 }
@@ -60,17 +60,17 @@ interface PageQuery {
   cursor?: string
 }
 
-/** How many a page of the list holds at most. */
+/** The largest number of items on a page. */
 export function limitOf({ limit }: PageQuery): number {
   return limit ?? defaultLimit
 }
 
-/** The key of what lists by its id. */
+/** The key of rows that are listed by id. */
 export function byId({ id }: { id: string }): string {
   return id
 }
 
-/** Makes and reads cursors: a place in a list, under a keyed digest of the list, the organization and the place. */
+/** Writes and reads cursors: a position in a list, with a keyed digest of the list, the organization and the position. */
 export class Cursors {
   readonly #secretBox: SecretBox
 
@@ -78,13 +78,13 @@ export class Cursors {
     this.#secretBox = secretBox
   }
 
-  /** The cursor that leads to what follows `position`. */
+  /** Returns the cursor for the items after `position`. */
   write(name: ListName, position: string): string {
     const mac = this.#secretBox.digest(purpose, textOf(name, position), macBytes)
     return Buffer.concat([mac, Buffer.from(position)]).toString('base64url')
   }
 
-  /** The place that the cursor stands for, null without a cursor; throws `invalid_cursor` for one not issued for this list. */
+  /** Returns the cursor's position, or null without a cursor. Throws `invalid_cursor` if it was not issued for this list. */
   read(name: ListName, cursor: string | undefined): string | null {
     if (cursor === undefined) return null
     const bytes = Buffer.from(cursor.slice(0, maxCursor), 'base64url')
@@ -98,8 +98,8 @@ export class Cursors {
   }
 
   /**
-   * A page of the list in `nextCursor`'s order: `read` returns up to `limit` rows behind the one that had the key, from the
-   * first where it is null. A cursor that is not of this list is refused before anything is read.
+   * Returns a page of the list and its `nextCursor`. `read` returns up to `limit` rows after the row with the key, or the
+   * first rows if the key is null. Refuses a cursor of another list before reading anything.
    */
   async page<Row>(
     name: ListName,
@@ -114,7 +114,7 @@ export class Cursors {
   }
 }
 
-/** What is signed. */
+/** The text that the digest covers. */
 function textOf({ list, organizationId }: ListName, position: string): string {
   return `${list}\n${organizationId}\n${position}`
 }

@@ -21,7 +21,7 @@ import type { ThreadList } from './schemas/thread.ts'
 
 type View<Named extends { definition: object }> = Static<Named['definition']>
 
-/** What a key may do, and how much of its allowance the organization has used. */
+/** The key's permissions, and how much of its allowance the organization has used. */
 export function presentProfile(caller: Caller, managedUsed: number): View<typeof Profile> {
   const { limits } = caller
   return {
@@ -76,7 +76,7 @@ export function presentInbox(row: InboxRow): View<typeof Inbox> {
   }
 }
 
-/** A message; hidden recipients are never shown. A text that is still to be read stays so. */
+/** A message without its hidden recipients. A text that is still unread stays so. */
 export function presentMessage(row: MessageRow): View<typeof Message> {
   const { to, cc, bcc, replyTo } = row.recipients
   const isInbound = row.direction === 'inbound'
@@ -109,7 +109,7 @@ export function presentMessage(row: MessageRow): View<typeof Message> {
   }
 }
 
-/** The header of a received message. Fields that are still to be read stay so. */
+/** The header of a received message. Fields that are still unread stay so. */
 export function presentHeader({ fields, isCut }: ReceivedHeader): View<typeof MessageHeader> {
   return { headers: fields as never, ...(isCut && { truncated: true }) }
 }

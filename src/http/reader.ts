@@ -1,4 +1,4 @@
-// The database as an operation of an organization reads it.
+// The database as an operation of an organization may read it.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { OrganizationId } from '../base/ids.ts'
 import type { Db, Queryable } from '../postgres/db.ts'

@@ -1,4 +1,4 @@
-// One debug line a request, so that an x-request-id leads to what was asked and what came of it.
+// Logs one debug line per request, so that an x-request-id leads to the request and its result.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Log } from '../base/log.ts'
 import type { ErrorCode } from './errors.ts'
@@ -6,8 +6,8 @@ import type { ErrorCode } from './errors.ts'
 const what = 'a request was answered'
 
 /**
- * Tells of each request when it is over. Security: of its address only the route is written, which holds no id, no query
- * and no link that signs in; nothing is told of bodies and header fields.
+ * Logs each request when it is over.
+ * Security: logs only the route, which holds no id, no query and no link that signs in. Never logs bodies or header fields.
  */
 export function logRequests(log: Log) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
@@ -30,7 +30,7 @@ export function logRequests(log: Log) {
   }
 }
 
-/** The same of one that was no request that a route could be found for. */
+/** Logs a request that is too malformed to have a route. */
 export function logUnread(log: Log, requestId: string, status: number, error: ErrorCode): void {
   log.debug({ requestId, method: null, route: null, status, ms: 0, organization: null, error }, what)
 }

@@ -1,4 +1,4 @@
-// The public HTTP server: what holds for every request, and the routes behind it.
+// The public HTTP server: the rules for every request, and the routes.
 import { meters } from '../base/meters.ts'
 import type { KeyRing } from '../flow/accounts/authenticate.ts'
 import type { Api, AppDeps, HttpDeps } from './api.ts'
@@ -16,7 +16,7 @@ import { addRoutes } from './routes/routes.ts'
 import { components } from './schemas/components.ts'
 import { serveWellKnown } from './well-known.ts'
 
-/** What it serves: the API behind keys, the dashboard behind sessions, or both. */
+/** Parts of the server: the API with keys, the dashboard with sessions, or both. */
 export interface ServerDeps extends Omit<HttpDeps, 'authenticate'> {
   /** Null: the API is not served here. */
   keyRing: KeyRing | null
@@ -25,8 +25,8 @@ export interface ServerDeps extends Omit<HttpDeps, 'authenticate'> {
 }
 
 /**
- * The server, ready to listen; `close` answers what is under way and ends idle connections. Another server may hand requests
- * to its `routing`.
+ * Returns the server, ready to listen. `close` answers requests under way and ends idle connections. Another server may pass
+ * requests to its `routing`.
  */
 export function createHttpServer(deps: ServerDeps): Api {
   const { trustedProxies, isHttpsOn } = deps.settings

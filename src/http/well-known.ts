@@ -1,4 +1,4 @@
-// What the world asks of a mail host under /.well-known/: challenges of certificate authorities, and MTA-STS policies.
+// Serves /.well-known/ for a mail host: challenges of certificate authorities, and MTA-STS policies.
 import type { FastifyRequest } from 'fastify'
 import { ServiceError } from '../base/errors.ts'
 import { KnownFor } from '../base/known-for.ts'
@@ -13,14 +13,14 @@ const maxTokens = 1_000
 
 type Deps = Pick<HttpDeps, 'db' | 'clock' | 'domains' | 'mtaStsMode' | 'settings'>
 
-/** Answered to anyone, without a key. */
+/** Anyone may read these paths, without a key. */
 export function serveWellKnown(api: Api, deps: Deps): void {
   if (deps.settings.hasAcme) addChallenges(api, deps)
   addPolicies(api, deps)
 }
 
 function addChallenges(api: Api, { db, clock }: Deps): void {
-  // An authority asks from several places at once, and strangers may ask for whatever they like.
+  // An authority asks from several hosts at once, and strangers may ask for any token.
   const known = new KnownFor<string, string>({
     name: 'find challenges',
     clock,
@@ -57,12 +57,12 @@ function addPolicies(api: Api, { domains, mtaStsMode, settings }: Deps): void {
   })
 }
 
-/** The name that was asked for, without a port and the dot at its end. */
+/** The requested host name, without a port and the dot at its end. */
 function nameIn({ headers }: FastifyRequest): string {
   return (headers.host ?? '').replace(/:\d{0,5}$/, '').replace(/\.$/, '')
 }
 
-/** A database that is stopped answers nothing. */
+/** Bounds the wait, because a stopped database never answers. */
 function answered<Result>(work: Promise<Result>): Promise<Result> {
   return within(answerMs, work, () => Promise.reject(new ServiceError('unavailable')))
 }

@@ -1,4 +1,4 @@
-// Prometheus on the private listener: what this program has counted, and what waits in the store.
+// Prometheus metrics on the private listener: counters of this process, and the backlog in the store.
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Clock } from '../base/clock.ts'
 import { classOf, registry } from '../base/meters.ts'
@@ -10,16 +10,16 @@ export interface OperatorMetricsDeps {
   clock: Clock
 }
 
-/** Beyond it a count says no more than that it is large. */
+/** Counting stops here, because a higher count says only that it is large. */
 const maxCounted = 1_000_000
-/** What is gathered serves for so long, and for many times as long as gathering it took. */
+/** Collected values are kept for at least `keptMs`, and for `keptTimesTook` times as long as collecting took. */
 const keptMs = 5_000
 const keptTimesTook = 50
 
 const classes = ['domain', 'local', 'relay', 'capture']
 const states = ['active', 'idle', 'idle in transaction', 'other']
 
-// The event loop, the garbage collector and the heap are the program's, however many nodes a test runs in it.
+// The event loop, garbage collector and heap belong to the process, however many nodes a test runs in it.
 collectDefaultMetrics({ register: registry })
 
 /** An answer that is not JSON. */
@@ -33,7 +33,7 @@ export class Text {
   }
 }
 
-/** One metric, each series with its labels; of a histogram `of` says whether it is the sum or the count. */
+/** One metric and its series with their labels. For a histogram, the label `of` distinguishes sum and count. */
 export interface MetricNumbers {
   name: string
   help: string
@@ -58,7 +58,7 @@ function labelsOf(
   return Object.fromEntries([...texts, ...part])
 }
 
-/** Answers `/metrics`: the text, and its type. A store out of reach shows as `posthorn_database_up 0`, not as a failure. */
+/** Answers `/metrics`: the text and its type. An unreachable store shows as `posthorn_database_up 0`, not as a failure. */
 export class OperatorMetrics {
   readonly #deps: OperatorMetricsDeps
   readonly #registry = new Registry()
@@ -75,7 +75,7 @@ export class OperatorMetrics {
     return new Text(merged.contentType, await merged.metrics())
   }
 
-  /** The same for people: without the buckets of histograms. */
+  /** Metrics for people: without the buckets of histograms. */
   async numbers(): Promise<MetricNumbers[]> {
     const merged = await this.#gauged()
     return (await merged.getMetricsAsJSON()).map(({ name, help, type, values }) => ({
@@ -109,7 +109,7 @@ export class OperatorMetrics {
       this.#gauges.maxConnections.set(connections.max)
       this.#gauges.up.set(1)
     } catch {
-      // Which fault it is stands in the logs of those who need the store; here it is a measurement.
+      // Code that needs the store logs the fault. Here it is only a measurement.
       this.#gauges.up.set(0)
     }
     const tookMs = performance.now() - startedMs

@@ -1,12 +1,12 @@
-// Whether the database takes what is written: what its role says, a commit, and whether its disk was full just now.
+// Checks whether the database accepts writes: its role, a commit, and whether its disk was recently full.
 import { within } from '../base/within.ts'
 import { type Db, isReadOnly } from '../postgres/db.ts'
 
-/** Longer than a commit takes anywhere that mail is accepted. */
+/** Longer than a commit takes on any deployment that accepts mail. */
 const longestCommitMs = 2_000
 /** Longer than the wait for a connection and a commit together. */
 const longestAnswerMs = 8_000
-/** A full disk is known by what it refused; work that comes after this long finds out anew. */
+/** A refused write reveals a full disk. After this long, the next write finds out again. */
 const knownFullMs = 10_000
 
 const readOnly = 'the database is read-only: it is a standby, or default_transaction_read_only is on'
@@ -16,14 +16,14 @@ const noAnswer = `the database has not answered for ${longestAnswerMs / 1_000} s
 
 export class Readiness {
   readonly #db: Db
-  /** However many ask, one commit waits. */
+  /** All concurrent callers share one commit. */
   #asked: Promise<string | null> | null = null
 
   constructor(db: Db) {
     this.#db = db
   }
 
-  /** Why nothing can be written; null if it can. */
+  /** Returns why nothing can be written, or null. */
   async fault(): Promise<string | null> {
     if (performance.now() - this.#db.noRoomAtMs < knownFullMs) return noRoom
     this.#asked ??= within(longestAnswerMs, this.#ask(), () => noAnswer).finally(() => (this.#asked = null))

@@ -1,29 +1,29 @@
-// The private listener: is the service alive, can it take work, and how does it do? And the desk of who runs it.
+// The private listener: health, readiness and metrics of the service, and the operator's desk.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Desk, DeskDeps } from './desk/deps.ts'
 import { OperatorMetrics, Text } from './metrics.ts'
 import { Readiness } from './readiness.ts'
 
-/** `starting` until every listener of the node's roles is open, `draining` from the first moment of a stop. */
+/** `starting` until every listener of the node's roles is open, `draining` from the beginning of a stop. */
 export type NodePhase = 'starting' | 'serving' | 'draining'
 
 export interface OperatorDeps extends Omit<DeskDeps, 'metrics' | 'parsePool'> {
   /** Reads mail for the desk; closed with the listener. */
   parsePool: DeskDeps['parsePool'] & { close(): Promise<void> }
   phase(): NodePhase
-  /** Why large mail cannot be stored; null if it can. */
+  /** Why large mail cannot be stored, or null. */
   blobFault(): string | null
 }
 
 export interface OperatorServer {
   server: Server
-  /** Ends every connection, and what the desk has open. */
+  /** Closes every connection, and everything that the desk has opened. */
   close(): Promise<void>
 }
 
 /**
- * `GET /healthz`: the process lives. `GET /readyz`: it takes work; 503 with the reason if it does not. `GET /metrics`:
- * for Prometheus. They answer whoever asks; all else is the desk, which is made for its first visitor.
+ * `GET /healthz`: the process runs. `GET /readyz`: the node takes work; otherwise 503 with the reason. `GET /metrics`: for
+ * Prometheus. They need no session. All other paths belong to the desk, which is made for its first visitor.
  */
 export function createOperatorServer(deps: OperatorDeps): OperatorServer {
   const metrics = new OperatorMetrics(deps)
@@ -52,7 +52,7 @@ export function createOperatorServer(deps: OperatorDeps): OperatorServer {
   return { server, close }
 }
 
-/** Nodes that nobody looks at do without it. */
+/** Loaded late, because most nodes' desks are never opened. */
 async function openDesk(deps: DeskDeps): Promise<Desk> {
   const { createDesk } = await import('./desk/desk.ts')
   const desk = createDesk(deps)

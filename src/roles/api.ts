@@ -1,5 +1,4 @@
-// The roles api and dashboard of a node: the public API over HTTP, with its live stream and its validation of addresses, and
-// the pages with the same operations behind a session.
+// The roles api and dashboard of a node: the public API over HTTP with its live stream and validation, and the web pages.
 import { once } from 'node:events'
 import type { AddressInfo, Server } from 'node:net'
 import { readAddressListFiles } from '../config/address-list-files.ts'
@@ -35,7 +34,7 @@ interface ApiNeeds extends ApiSignals {
   operator: ListenAddress
 }
 
-/** Returns where it listens. `wake` says that these routes have work, and that something was announced. */
+/** Returns the listening addresses. `wake` signals that these routes have work and that an event was announced. */
 export async function startApi(
   foundation: Foundation,
   certificate: Certificate,
@@ -43,9 +42,9 @@ export async function startApi(
   parts: Part[],
 ): Promise<{ http: ListenAddress; https: ListenAddress | null }> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
-  // Of its own: what is sent through the API must not wait for received mail, nor that for it.
+  // Separate from received mail, so that neither waits for the other.
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
-  // Nor must it wait for what people look at in a browser, or search for the first time.
+  // Separate again: sending must not wait for mail that people view in a browser or search for the first time.
   const pagePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   const domains = new ProvedDomains({ db, clock })
   const acceptance = createAcceptance(foundation, { domains, parsePool, atHand, signals: { grown, wake } })
@@ -78,7 +77,7 @@ export async function startApi(
   parts.push({
     stop: async () => {
       await Promise.all([messageWaits.stop(), eventStreams.stop(), inboxSearches.stop()])
-      // Those that idle at the close are ended by it; one that is answered later would be kept for further requests.
+      // `close` ends idle connections only once. A connection answered later would stay open for further requests.
       const ending = setInterval(() => listeners.endIdle(), 100)
       await Promise.race([listeners.close(), afterGrace()])
       clearInterval(ending)
@@ -134,7 +133,7 @@ function serverSettings(settings: Settings, publicUrl: string): ServerDeps['sett
   }
 }
 
-/** Empty if nobody knows it before the listener is open. */
+/** Empty if the URL is unknown until the listener is open. */
 function publicUrlOf({ publicUrl, http }: Foundation['settings']): string {
   return publicUrl ?? (http.port > 0 ? `http://${formatAddress(http)}` : '')
 }
@@ -142,11 +141,11 @@ function publicUrlOf({ publicUrl, http }: Foundation['settings']): string {
 interface Listeners {
   addresses: { http: ListenAddress; https: ListenAddress | null }
   endIdle(): void
-  /** Resolves when all that was under way is answered. */
+  /** Resolves when every request under way is answered. */
   close(): Promise<void>
 }
 
-/** Listens over plain HTTP and, where it is set up, over HTTPS, with one bound on the connections of both. */
+/** Listens over plain HTTP and, if configured, over HTTPS, with one bound on the connections of both. */
 async function listenWith(
   api: Api,
   { http, https, trustedProxies }: Settings,
@@ -182,7 +181,7 @@ function addressOf(server: Server): ListenAddress {
   return { host: address, port }
 }
 
-/** Validation asks with less patience than delivery: somebody waits for the answer. */
+/** Validation gives up sooner than delivery, because a caller waits for the answer. */
 async function createValidation({ settings, db, clock, resolver: shared }: Foundation): Promise<Validation> {
   const resolver = shared.for('validation')
   const haste = { deadlineMs: 5_000, timeoutMs: 1_000 }
@@ -192,7 +191,7 @@ async function createValidation({ settings, db, clock, resolver: shared }: Found
   return new Validation({ db, hopsInTime, listChanges })
 }
 
-/** Mail for the managed domain goes to our own mail server without a look-up; so its addresses are judged without one. */
+/** Mail for the managed domain goes to our own mail server. Neither delivery nor validation looks it up. */
 function ownFirst(settings: Settings, hopFinder: HopFinder): Pick<HopFinder, 'find' | 'recall'> {
   const own: Hops = { status: 'ok', hosts: [{ name: settings.mailHost, preference: 0, addresses: [] }] }
   const isOwn = isLocal(settings)
@@ -202,7 +201,7 @@ function ownFirst(settings: Settings, hopFinder: HopFinder): Pick<HopFinder, 'fi
   }
 }
 
-/** Resolves when nothing more is waited for; does not keep the service alive. */
+/** Resolves after the grace period. Does not keep the process alive. */
 function afterGrace(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, graceMs).unref())
 }

@@ -1,4 +1,4 @@
-// The certificate that a node's listeners show, from files, from an authority by ACME, or made on the spot; and its orders.
+// Provides the certificate of a node's listeners, from files, by ACME or self-signed, and orders new ones.
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import type { SecureContext } from 'node:tls'
@@ -19,22 +19,22 @@ import { Loop } from '../worker/loop.ts'
 import type { Part } from './part.ts'
 
 export interface Certificate {
-  /** Another object once the certificate is another one. */
+  /** Returns another object once the certificate changes. */
   pair(): PemPair
   context(): SecureContext
-  /** Whether senders may be told to insist on it: enforced, once strangers accept it for the mail host. */
+  /** The MTA-STS mode: enforced once strangers accept the certificate for the mail host. */
   mtaStsMode(): MtaStsMode
-  /** There may be another one: look now. */
+  /** Wakes the check for a new certificate. */
   readonly changed: Signal
 }
 
-/** How soon a node shows what another one ordered. */
+/** How soon a node shows a certificate that another node ordered. */
 const reloadMs = 5_000
 const orderPollMs = 5_000
 const evaluateMs = 10_000
 const stopMs = 2_000
 
-/** What this node shows; one that was issued before is there when this resolves. */
+/** Returns the certificate that this node shows. A certificate issued earlier is loaded before this resolves. */
 export async function startCertificate(
   foundation: Foundation,
   roles: readonly Role[],
@@ -61,7 +61,7 @@ async function openPair(
 
 type PairFiles = NonNullable<Settings['smtpTls']>
 
-/** Refuses the start over files that do not hold a certificate and its key, and says which setting names the wrong one. */
+/** Refuses to start if the files do not hold a certificate and its key, and says which setting is wrong. */
 function openFiles(files: PairFiles, log: Log): () => PemPair {
   const [certSetting, keySetting] = ['POSTHORN_SMTP_TLS_CERT', 'POSTHORN_SMTP_TLS_KEY']
   const chain = 'write the name of a PEM file with the certificate and its chain'
@@ -79,7 +79,7 @@ function openFiles(files: PairFiles, log: Log): () => PemPair {
 
 const maxPemBytes = 1 << 20
 
-/** What `read` makes of the file; anything that is none, a folder or a device among it, is refused. */
+/** Returns the result of `read`. Refuses folders, devices, files over 1 MiB, and files that `read` rejects. */
 function readAs<Found>(setting: string, file: string, mend: string, read: (bytes: Buffer) => Found): Found {
   try {
     const stats = statSync(file)
@@ -90,7 +90,7 @@ function readAs<Found>(setting: string, file: string, mend: string, read: (bytes
   }
 }
 
-/** What went wrong, without the paths that the system puts behind its code. */
+/** Returns the error without the paths that the system puts after its code. */
 function lineOf(error: unknown): string {
   const { code, syscall, message } = error as NodeJS.ErrnoException
   return syscall !== undefined && code !== undefined ? code : message.split('\n', 1)[0]!
@@ -100,10 +100,10 @@ function unusable(reason: string, mend: string): StartRefused {
   return new StartRefused('TLS certificate', reason, mend)
 }
 
-/** Of a node without a listener that shows one. */
+/** For a node without a TLS listener. */
 const none: PemPair = { cert: '', key: '' }
 
-/** The stored certificate, read again when there is another; until there is one, one that is made on the spot. */
+/** The stored certificate, read again when it changes. Until one is stored, a self-signed certificate. */
 async function followStored(
   { db, log, secretBox }: Foundation,
   { directory, selfSigned, changed }: { directory: string; selfSigned: PemPair; changed: Signal },
@@ -115,7 +115,7 @@ async function followStored(
     const foundMs = (await findIssuedAt(db, directory))?.getTime() ?? null
     if (foundMs === issuedMs) return false
     const certificate = (await findAcmeAccount(db, directory))?.certificate ?? null
-    // A key that may have been stolen is shown no longer once its certificate was revoked.
+    // Once a certificate is revoked, its key is no longer shown, because it may have been stolen.
     pair = certificate
       ? { cert: certificate.chain, key: openCertificateKey(secretBox, certificate) }
       : selfSigned
@@ -136,7 +136,7 @@ async function followStored(
   return () => pair
 }
 
-/** Asked for each policy; evaluated now and then. */
+/** Called for each policy. Evaluates again if the certificate changed or `evaluateMs` have passed. */
 function askMode({ settings, clock }: Foundation, pair: () => PemPair): () => MtaStsMode {
   let known: { pair: PemPair; mode: MtaStsMode; atMs: number } | null = null
   return () => {
@@ -150,7 +150,7 @@ function askMode({ settings, clock }: Foundation, pair: () => PemPair): () => Mt
   }
 }
 
-/** Starts to order certificates; begin once the API listens, for it answers the challenges. */
+/** Starts to order certificates. Call it once the API listens, because the API answers the challenges. */
 export function startOrders(
   foundation: Foundation,
   acme: NonNullable<Settings['acme']>,
@@ -181,19 +181,19 @@ export function startOrders(
   return {
     stop: async () => {
       stop.abort()
-      // An authority that is slow to answer holds nobody up: its answer is not needed any more.
+      // A slow authority does not delay the stop: its answer is no longer needed.
       await within(stopMs, loop.stop(), () => {})
     },
   }
 }
 
-/** The mail host, and the host of the API where that is a name of its own. */
+/** Returns the mail host, and the API's host if that is another name. */
 export function ownHostsOf({ mailHost, publicUrl }: Pick<Settings, 'mailHost' | 'publicUrl'>): string[] {
   const host = publicUrl ? new URL(publicUrl).hostname : mailHost
   return [...new Set([mailHost, ...(isName(host) ? [host] : [])])]
 }
 
-/** Certificates are ordered for names with a dot, and not for addresses. */
+/** Certificates are ordered only for names with a dot, never for IP addresses. */
 function isName(host: string): boolean {
   return /^[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z][a-z0-9-]*$/.test(host)
 }

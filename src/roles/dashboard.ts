@@ -1,4 +1,4 @@
-// The dashboard role of a node: people, their sessions, and what lets them in.
+// The dashboard role of a node: people, their sessions, and how they sign in.
 import { formatAddress, type ListenAddress, reachable, sentContentMs } from '../config/setting-values.ts'
 import { defaultLimits } from '../flow/accounts/organization.ts'
 import { Guard } from '../flow/people/guard.ts'
@@ -17,7 +17,7 @@ import { pagesFolder } from '../web/pages-folder.ts'
 import { Loop } from '../worker/loop.ts'
 import type { Part } from './part.ts'
 
-/** Of letters to people: all kinds together. */
+/** Limits of letters to people, all kinds together. */
 const ownLimits = {
   ...defaultLimits,
   messagesPerMinute: allLetters.perMinute,
@@ -25,10 +25,10 @@ const ownLimits = {
   recipientsPerDay: allLetters.perDay,
 }
 
-/** How often a node looks for letters about organizations: the operator's commands run in other processes. */
+/** How often a node polls for letters about organizations: the operator's commands run in other processes. */
 const lettersMs = 2_000
 
-/** What the server needs to serve the dashboard; letters to people are accepted as any mail is. */
+/** Builds what the server needs to serve the dashboard. Letters to people are accepted like any other mail. */
 export function createDashboard(
   {
     settings,
@@ -73,7 +73,7 @@ export function createDashboard(
   }
 }
 
-/** Starts to send letters about organizations. They link to the `pages`, and to the desk at the address of the `operator`. */
+/** Starts to send letters about organizations. They link to `pages`, and to the desk at the `operator` address. */
 export function startOrganizationLetters(
   { settings, db, log }: Pick<Foundation, 'settings' | 'db' | 'log'>,
   post: Post,

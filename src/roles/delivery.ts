@@ -1,4 +1,4 @@
-// Puts together what sends mail: the delivery role of a node, and the capture server of development.
+// The delivery role of a node, and the capture server of development.
 
 import { StartRefused } from '../base/errors.ts'
 import { RecentlyUsed } from '../base/recently-used.ts'
@@ -27,15 +27,15 @@ import { allowsMailTo, graceMs, type Signals } from './part.ts'
 
 const maxConnections = { domain: 10, special: 20 }
 
-/** Measured: to read 100 KB back from the database takes 1 ms of CPU; what waits for longer than a moment is. */
+/** Measured: reading 100 KB back from the database takes 1 ms of CPU. Mail that waits longer than a moment is read back. */
 const maxAtHand = { maxEntries: 20_000, maxBytes: 16 << 20 }
 
-/** Where other nodes deliver what this one accepts nothing is kept for them. */
+/** Keeps accepted mail in memory only if this node delivers it. */
 export function createSendsAtHand(roles: readonly Role[]): SendsAtHand {
   return roles.includes('delivery') ? new RecentlyUsed(maxAtHand) : undefined
 }
 
-/** Owns destination queues for this node; `wake` says that these routes have work. */
+/** Starts to own destination queues. `wake` signals that these routes have work. */
 export async function startDelivery(
   foundation: Foundation,
   { announced }: Signals,
@@ -63,7 +63,7 @@ export async function startDelivery(
       outbound: settings.outbound,
       ehloName: settings.mailHost,
       ownEhloName: () => ownNameOf(secretBox, settings.mailHost, clock.now()),
-      // This node's own listener needs no other node, and hangs only if this node does.
+      // This node's own listener needs no other node, and hangs only if this node hangs.
       listAddresses: (kind) => listNodeAddresses(db, kind, membership.nodeId),
     },
   }
@@ -72,7 +72,7 @@ export async function startDelivery(
     verbsFor: (route, mayFinish, organizationId) => new RouteCourier(deps, route, mayFinish, organizationId),
     maxConnectionsOf: (route) => (special.includes(route) ? maxConnections.special : maxConnections.domain),
     ownRoutes: special,
-    // In a restored copy what waited stays where it is: it is not lost when the copy takes the original's place.
+    // In a restored copy, waiting mail stays where it is, so that it is not lost when the copy replaces the original.
     isHeldBack: (route) => hold !== null && !inside.includes(route),
   })
   const routes = new LeaseHolder({ db, clock, log, membership, source: due })
@@ -90,7 +90,7 @@ export async function startDelivery(
   }
 }
 
-/** Mail that cannot leave by the address that was chosen must not leave by another. */
+/** Refuses to start if a chosen address is not on this machine: mail must not leave by another address. */
 async function requireOutbound({ outbound: { ipv4, ipv6 } }: Settings): Promise<void> {
   for (const host of [ipv4, ipv6]) {
     const code = host === null ? null : await tryListening({ host, port: 0 })
@@ -106,7 +106,7 @@ async function requireOutbound({ outbound: { ipv4, ipv6 } }: Settings): Promise<
 async function createIdentities(foundation: Foundation): Promise<SendingIdentities> {
   const { settings, db, clock, log, secretBox } = foundation
   const { managedDomain } = settings
-  // Made at the first start, and opened: without it nothing of the managed domain could be sent.
+  // The first start makes the keys, and every start opens them. Without them the managed domain could send nothing.
   await loadSigningKeys(foundation, managedDomain)
   const domains = new ProvedDomains({ db, clock })
   return new SendingIdentities({ db, clock, log, secretBox, domains, managedDomain })
@@ -129,10 +129,10 @@ function createHopFinder({ settings, db, clock, resolver }: Foundation): HopFind
 }
 
 const special: string[] = Object.values(specialRoutes)
-/** Where mail goes that does not leave this deployment. */
+/** Routes whose mail does not leave this deployment. */
 const inside: string[] = [specialRoutes.local, specialRoutes.capture]
 
-/** Takes what would leave this machine, and keeps it. */
+/** Starts a server that keeps the mail that would leave this machine. */
 export async function startCapture(
   { settings, db, clock, log, blobs }: Foundation,
   parts: { stop(): Promise<void> }[],

@@ -1,4 +1,4 @@
-// Aggregate reports of DMARC on a node: what its mail server evaluates is counted, and its jobs send what is due.
+// DMARC aggregate reports on a node: the mail server counts evaluated mail, and the jobs send reports that are due.
 
 import { DmarcNotes } from '../flow/dmarc/dmarc-notes.ts'
 import { dropOldReports, sendNextReport } from '../flow/dmarc/send-reports.ts'
@@ -13,11 +13,11 @@ import type { Lookup } from '../mailauth/lookup.ts'
 import { Loop } from '../worker/loop.ts'
 import { isLocal, type Part, type Signals } from './part.ts'
 
-/** How long what was counted may be lost by a crash. */
+/** A crash loses counts of up to this period. */
 const flushMs = 5_000
 const pollMs = 60_000
 
-/** Takes notes of evaluated mail; where no reports are sent, it keeps none. Its part is stopped after the mail server. */
+/** Counts evaluated mail, or nothing if no reports are sent. The part that it adds must stop after the mail server. */
 export function startDmarcNotes(
   { settings, db, clock, log }: Foundation,
   isTrusted: (address: string) => boolean,
@@ -36,7 +36,7 @@ export function startDmarcNotes(
   return (note) => notes.note(note)
 }
 
-/** The loop that sends reports; where none are sent, it lets go of those that were counted before. */
+/** Returns the loop that sends reports. If none are sent, the loop deletes earlier counts. */
 export function dmarcReportLoop(
   foundation: Foundation,
   { parsePool, signals }: { parsePool: ParsePool; signals: Signals },
@@ -52,7 +52,7 @@ export function dmarcReportLoop(
     clock,
     log,
     blobs,
-    // Deliveries are found by their poll: a report is in no hurry.
+    // Wakes no delivery: a report is not urgent, so polling finds it.
     accepted: () => signals.announced.wake(),
     domains: new ProvedDomains({ db, clock }),
     lifetimeMs: settings.retryLifetimeMs,

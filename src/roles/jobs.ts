@@ -1,4 +1,4 @@
-// What a node with the jobs role does by itself: filing, reading of reports, scanning, ends, purges, checks and roll-ups.
+// The jobs role of a node: filing, reading of reports, scanning, expiry, purges, checks and roll-ups.
 import type { OrganizationId, SubmissionId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Signal } from '../base/signal.ts'
@@ -38,27 +38,28 @@ import type { Signals } from './part.ts'
 
 const filingBatch = 128
 /**
- * After a batch that was not full the next one waits so long, for a batch costs as much as several mails. Measured over 10 s of
- * mail of 5 KB from ten sessions, CPU of all programs: at 400 a second 1,650 to 1,890 us a mail, without the wait 2,600 to 2,980;
- * with as many as are taken 860 to 930, without it 1,060 to 1,120. 100 ms save 5 % more.
+ * The wait after a batch that was not full, because a batch costs as much as several mails. Measured: CPU of all programs
+ * over 10 s of mail of 5 KB from ten sessions.
+ * - At 400 mails a second: 1,650 to 1,890 us a mail with the wait, 2,600 to 2,980 without.
+ * - At the highest rate: 860 to 930 us a mail with the wait, 1,060 to 1,120 without.
+ * 100 ms save 5 % more.
  */
 const filingPauseMs = 50
-/** Mail that takes longer to read is shown as text. */
+/** Mail that takes longer to parse is shown as text. */
 const readingMs = 10_000
 const purgeBatch = 500
-/** Messages that go in one commit, which holds the locks of their inboxes. */
+/** Messages deleted in one commit, which holds the locks of their inboxes. */
 const oldMessageBatch = 100
 const reportBatch = 64
 const domainBatch = 20
 const sweepBatch = 500
-/** How often DNS is asked for keys of the managed domain that wait to be published. */
+/** How often DNS is polled for keys of the managed domain that wait to be published. */
 const ownKeysMs = 5_000
-/** Each part of the blob store once a day. */
+/** Sweeps each part of the blob store once a day. */
 const sweepMs = 86_400_000 / partCount
-/** Messages that are scanned at once; each holds its message meanwhile. */
+/** Messages scanned concurrently. Each worker holds its message during the scan. */
 const scanWorkers = 4
 
-/** Starts the jobs of this node. */
 export function startJobs(
   foundation: Foundation,
   { mtaStsMode }: Pick<Certificate, 'mtaStsMode'>,
@@ -68,7 +69,7 @@ export function startJobs(
 ): { stop(): Promise<void> } {
   const { settings, db, clock, log, blobs } = foundation
   const filingPool = new ParsePool({ threads: 1, timeoutMs: readingMs })
-  // A thread for what other mail must not wait behind: slow and large mail, reports, words.
+  // A second thread for slow and large mail, reports and search words, so that other mail never waits for them.
   const parsePool = new ParsePool({ threads: 1, timeoutMs: readingMs })
   const claimsOf = (kind: WorkKind) => new Claims({ db, clock, nodeId: () => membership.nodeId }, kind)
   const onFiled: FilingDeps['onFiled'] = (messages) => {
@@ -109,13 +110,13 @@ export function startJobs(
   }
 }
 
-/** What scans attachments: clamd, or in development the built-in scanner, or nothing. */
+/** Returns clamd, the built-in scanner in development, or null. */
 function scannerOf({ clamd, isDevelopment }: Foundation['settings']): AttachmentScanner | null {
   if (clamd) return new Clamd(clamd)
   return isDevelopment ? new BuiltInScanner() : null
 }
 
-/** What is kept no longer goes, a little at a time. */
+/** Deletes expired rows in small steps. */
 function purgeLoops({ settings, db, clock, log, blobs }: Foundation): Loop[] {
   const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
   let after: SubmissionId | null = null
@@ -138,7 +139,7 @@ function purgeLoops({ settings, db, clock, log, blobs }: Foundation): Loop[] {
 
 type Retaining = Pick<Foundation, 'settings' | 'db' | 'clock' | 'log' | 'blobs'>
 
-/** What the operator set a time for. */
+/** Loops that enforce the operator's retention times. */
 function retentionLoops({ settings, db, clock, log, blobs }: Retaining): Loop[] {
   const { submissions, messages, audit } = settings.retention
   const loops: Loop[] = []
@@ -153,7 +154,7 @@ function retentionLoops({ settings, db, clock, log, blobs }: Retaining): Loop[] 
   return loops
 }
 
-/** What is slow to read has a worker of its own, which is woken by who finds it. */
+/** Mail that is slow to read has a separate loop. The loop that finds such mail wakes it. */
 function filingLoops(
   quick: FilingDeps & { slow: Set<OrganizationId> },
   slow: FilingDeps & { slow: Set<OrganizationId> },

@@ -19,18 +19,18 @@ import type { Certificate } from './certificate.ts'
 import { startDmarcNotes } from './dmarc-reports.ts'
 import { graceMs, isLocal, type Part, type Signals } from './part.ts'
 
-/** Measured: to read 100 KB back from the database, as hexadecimal digits, takes 4 ms of CPU. */
+/** Measured: reading 100 KB back from the database, as hexadecimal digits, takes 4 ms of CPU. */
 const maxAtHand = { maxEntries: 20_000, maxBytes: 64 << 20 }
 
-/** The bytes of what this node received, by the id of the raw row, until it has filed it. */
+/** Received messages by the id of the raw row, kept until this node has filed them. */
 export type AtHand = RecentlyUsed<Buffer> | undefined
 
-/** Where other nodes file what this one receives nothing is kept for them. */
+/** Keeps received messages in memory only if this node files them. */
 export function createAtHand(roles: readonly Role[]): AtHand {
   return roles.includes('mx') && roles.includes('jobs') ? new RecentlyUsed(maxAtHand) : undefined
 }
 
-/** Returns where it listens. */
+/** Returns the listening address. */
 export async function startMx(
   foundation: Foundation,
   certificate: Certificate,
@@ -110,12 +110,12 @@ function createReceiver(
   })
 }
 
-/** Where received mail takes room on disks of ours. */
+/** Our folders whose disks received mail fills. */
 function writtenFolders({ blobFolder, dataDir, databaseUrl }: Settings): string[] {
   return databaseUrl ? [blobFolder] : [blobFolder, dataDir]
 }
 
-/** Where the operator chose no block list, none is asked. */
+/** Checks nothing if the operator chose no block list. */
 function askingLists({ settings, clock, log, dnsCache }: Foundation): Pick<SmtpServerOptions, 'listingOf'> {
   const lists = settings.blocklists
   if (lists.length === 0) return {}

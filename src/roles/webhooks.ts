@@ -1,4 +1,4 @@
-// Puts together what tells customers of events: the webhooks role of a node, and the live stream of its API.
+// Sends events to customers: the webhooks role of a node, and the live stream of its API.
 import type { Settings } from '../config/settings.ts'
 import { findAddressRecords } from '../dns/mx.ts'
 import { isPublicUnicast } from '../dns/public-address.ts'
@@ -24,7 +24,7 @@ import type { Signals } from './part.ts'
 
 type DomainPolicy = Pick<Certificate, 'mtaStsMode'>
 
-/** How long calls may still take when the node stops; what is cut is called again, with the same id. */
+/** How long calls may still take when the node stops. Calls cut off then are repeated with the same id. */
 const graceMs = 5_000
 
 export function createAddressGuard({ allowPrivateNetworks, isDevelopment }: Settings): AddressGuard {
@@ -36,7 +36,7 @@ export function createEventStreams(foundation: Foundation, certificate: DomainPo
   return new EventStreams({ db, clock, log, present: presenters(foundation, certificate) })
 }
 
-/** Events look as the API shows what they tell of. */
+/** Events show their objects in the form of the API. */
 function presenters({ db, settings }: Foundation, { mtaStsMode }: DomainPolicy): Presenters {
   return {
     message: presentMessage,
@@ -49,7 +49,6 @@ function presenters({ db, settings }: Foundation, { mtaStsMode }: DomainPolicy):
   }
 }
 
-/** Starts the webhooks role. */
 export async function startWebhooks(
   foundation: Foundation,
   certificate: DomainPolicy,

@@ -1,4 +1,4 @@
-// What the tour asks of a service: one request, its answer and its time, or one line that says what went wrong.
+// The tour's requests to a service: one request with its answer and time, or one line that explains the failure.
 import { setTimeout as pause } from 'node:timers/promises'
 
 export interface TourRequest {
@@ -11,30 +11,30 @@ export interface TourRequest {
 export interface Exchange {
   request: TourRequest
   status: number
-  /** JSON, or text where the answer is a mail or a file; of a call that the service makes, its body. */
+  /** JSON, or text if the answer is a mail or a file. For a call made by the service: its body. */
   answer: unknown
   durationMs: number
 }
 
-/** What a person reads of an answer: names and values. */
+/** Names and values of an answer, for people. */
 type Excerpt = [name: string, value: string][]
 
 export interface Step extends Exchange {
   title: string
-  /** What there is to see in the answer, in a sentence or two. */
+  /** Explains the answer in a sentence or two. */
   meaning: string
   excerpt: Excerpt
 }
 
-/** The tour cannot go on; the message is the line to print. */
+/** Ends the tour. The message is the line to print. */
 export class TourFault extends Error {}
 
 const requestLimitMs = 15_000
 const waitLimitMs = 30_000
-/** How long to wait before asking again. */
+/** The pause between two polls. */
 export const pollMs = 40
 
-/** Waits until there is something; a TourFault that says `fault` where nothing comes. */
+/** Waits until `find` returns a value. Throws a TourFault with `fault` if it returns none in time. */
 export async function waitFor<Found>(find: () => Found | Promise<Found>, fault: () => string) {
   const untilMs = performance.now() + waitLimitMs
   for (;;) {
@@ -45,9 +45,9 @@ export async function waitFor<Found>(find: () => Found | Promise<Found>, fault: 
   }
 }
 
-/** Asks the API of one service with one key; whatever is not an answer is a TourFault. */
+/** Calls the API of one service with one key. Throws a TourFault if there is no valid answer. */
 export class TourApi {
-  /** What was asked last. */
+  /** The last request with its answer. */
   last: Exchange | null = null
   readonly #http: string
   readonly #secret: string
@@ -57,7 +57,7 @@ export class TourApi {
     this.#secret = secret
   }
 
-  /** The body of the answer, whose status must be one of `statuses`. */
+  /** Returns the body of the answer, whose status must be one of `statuses`. */
   async ask<Body>(request: TourRequest, ...statuses: number[]): Promise<Body> {
     const startedMs = performance.now()
     const response = await this.#fetch(request)
@@ -76,7 +76,7 @@ export class TourApi {
     return await this.ask<Body>({ method: 'GET', path }, 200)
   }
 
-  /** Asks again and again until the answer has what `find` looks for; the time is that of the whole wait. */
+  /** Polls until `find` returns a value of the answer. The step's time is that of the whole wait. */
   async getUntil<Body, Found>(path: string, what: string, find: (body: Body) => Found | undefined) {
     const startedMs = performance.now()
     const found = await waitFor(
@@ -87,7 +87,7 @@ export class TourApi {
     return found
   }
 
-  /** The last request as a step, with what is to be seen of it. */
+  /** Returns the last request as a step, with an excerpt of its answer. */
   step(title: string, meaning: string, excerpt: Record<string, string> | Excerpt): Step {
     return {
       title,
@@ -107,7 +107,7 @@ export class TourApi {
     try {
       return await fetch(this.#http + path, { ...init, body: body ? JSON.stringify(body) : null })
     } catch (error) {
-      // fetch puts what went wrong on the wire into the cause.
+      // fetch puts the network error into the cause.
       const { message } = ((error as Error).cause ?? error) as Error
       throw new TourFault(`${method} ${this.#http}${path} had no answer: ${message}`)
     }

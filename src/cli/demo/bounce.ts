@@ -1,4 +1,4 @@
-// The part of the tour about mail that nobody takes: its bounce, what follows for the address, and how addresses are judged.
+// The tour's part on mail to an unknown address: its bounce, the suppression, and the validation of addresses.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Step, TourApi, TourRequest } from './api.ts'
 import type { TourReceiver } from './receiver.ts'
@@ -12,7 +12,7 @@ export async function* walkBounce(
   ada: Inbox,
   ben: Inbox,
 ): AsyncGenerator<Step, void> {
-  // A new one each time: what bounced once is not written to again.
+  // A new address each time, because an address that bounced is suppressed.
   const nobody = `demo-nobody-${randomBytes(4).toString('hex')}@${ben.address.split('@')[1]}`
   const { submission } = await api.ask<Schemas['Acceptance']>(writeTo(ada, nobody), 202)
   yield api.step(

@@ -1,4 +1,4 @@
-// How the tour is shown: steps as a person reads them, mail fields unfolded and cut.
+// Shows tour steps for people, with mail fields unfolded and cut.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'

@@ -1,4 +1,4 @@
-// `posthorn demo`: walks the tour and shows each step as it is done.
+// `posthorn demo`: runs the tour and shows each step as it completes.
 import type { Command } from 'commander'
 import { loadSettings, type OutputOptions, type Paint, paintFor, remark } from '../context.ts'
 import { onStopSignal } from '../stop-signal.ts'
@@ -35,7 +35,7 @@ async function demo(options: DemoOptions): Promise<void> {
   if (!running) say('\nStarting a service for this tour, with its own database; this takes a few seconds …')
   const starting = running ? Promise.resolve(running) : startTemporary(settings)
   let receiver: TourReceiver | null = null
-  // What was started must not outlive an interrupted tour, nor an interrupted start.
+  // Nothing that was started may outlive an interrupted tour or an interrupted start.
   const end = async () => {
     const site = await starting
     await receiver?.close()
@@ -70,7 +70,7 @@ const elsewhere = 'posthorn: demo --fresh walks it on a service of its own, what
 
 const indent = '     '
 
-/** One step as a person reads it: what, the request, the status with the time, what there is to see. */
+/** Formats one step for people: title, request, status with time, and excerpt. */
 export function formatStep(
   { title, meaning, request, status, excerpt, durationMs }: Step,
   number: number,
@@ -92,7 +92,7 @@ export function formatStep(
   ].join('\n')
 }
 
-/** Milliseconds, with a digit more below ten. */
+/** Milliseconds, with one decimal below ten. */
 export function formatDuration(ms: number): string {
   return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`
 }

@@ -1,4 +1,4 @@
-// The program that the tour's webhook calls: it listens on loopback and verifies each signature before it believes a call.
+// The program that the tour's webhook calls: listens on loopback and verifies the signature of each call.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http'
@@ -16,13 +16,13 @@ interface Call {
 const eventTypes = ['message.received', 'message.bounced']
 const maxCalls = 1_000
 const maxCallBytes = 1 << 20
-/** How old a call may be, as Standard Webhooks recommends: a recorded one cannot be played again later. */
+/** The maximum age of a call, as Standard Webhooks recommends. It prevents later replays of a recorded call. */
 const toleranceMs = 300_000
 
 export class TourReceiver {
   readonly #api: TourApi
   readonly #server: Server
-  /** Genuine ones alone. */
+  /** Only calls with a valid signature. */
   readonly #calls: Call[] = []
   #refused = 0
   #webhook: { id: string; secret: string } | null = null
@@ -30,12 +30,12 @@ export class TourReceiver {
   constructor(api: TourApi) {
     this.#api = api
     this.#server = createServer(async (request, response) => {
-      const raw = await readBody(request).catch(() => null) // the caller went away
+      const raw = await readBody(request).catch(() => null) // the caller left
       response.writeHead(raw === null ? 413 : this.#take(request.headers, raw)).end()
     })
   }
 
-  /** Makes the endpoint known to the service. */
+  /** Registers the endpoint with the service. */
   async open(): Promise<Step> {
     this.#server.listen(0, '127.0.0.1')
     await once(this.#server, 'listening')
@@ -52,7 +52,7 @@ export class TourReceiver {
     return { ...step, answer: { ...webhook, secret } }
   }
 
-  /** The call of that type whose body names `subject`; a TourFault if none comes. */
+  /** Returns the call of that type whose body names `subject`. Throws a TourFault if none comes. */
   async awaitCall(type: string, subject: string): Promise<Step> {
     const isIt = ({ raw }: Call) => raw.includes(subject) && JSON.parse(raw).type === type
     const call = await waitFor(
@@ -77,18 +77,18 @@ export class TourReceiver {
     }
   }
 
-  /** Takes the endpoint down again, and ends. */
+  /** Deletes the endpoint and stops listening. */
   async close(): Promise<void> {
     const webhook = this.#webhook
     this.#webhook = null
     const path = `/v1/webhooks/${webhook?.id}`
-    // Where the service is gone there is nothing to take down; the tour has said so by then.
+    // If the service is gone, there is nothing to delete, and the tour has already reported it.
     if (webhook) await this.#api.ask({ method: 'DELETE', path }, 204, 404).catch(() => {})
     this.#server.closeAllConnections()
     this.#server.close()
   }
 
-  /** Keeps a call that is genuine; the status to answer with. */
+  /** Stores a call with a valid signature. Returns the status to answer with. */
   #take(headers: IncomingHttpHeaders, raw: string): number {
     const secret = this.#webhook?.secret
     if (!secret || !isGenuine(secret, headers, raw, Date.now())) {
@@ -106,7 +106,7 @@ export class TourReceiver {
   }
 }
 
-/** Null for a body that is too large. */
+/** Null if the body is too large. */
 async function readBody(request: IncomingMessage): Promise<string | null> {
   const chunks: Buffer[] = []
   let sizeBytes = 0
@@ -118,13 +118,13 @@ async function readBody(request: IncomingMessage): Promise<string | null> {
   return Buffer.concat(chunks).toString()
 }
 
-/** Whether a call was signed with this secret, as Standard Webhooks describes it, and lately. */
+/** Whether a call was recently signed with this secret, as Standard Webhooks describes. */
 export function isGenuine(secret: string, headers: IncomingHttpHeaders, raw: string, nowMs: number): boolean {
   const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures } = headers
   if (!(Math.abs(nowMs - Number(timestamp) * 1000) <= toleranceMs)) return false
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
   const expected = createHmac('sha256', key).update(`${id}.${timestamp}.${raw}`).digest()
-  // There are two while an old secret is still valid.
+  // There are two signatures while an old secret is still valid.
   return String(signatures)
     .split(' ')
     .filter((signature) => signature.startsWith('v1,'))

@@ -1,4 +1,4 @@
-// What the tour reads of answers, under the names that it has in the OpenAPI document.
+// The types of answers that the tour reads, by their names in the OpenAPI document.
 import type { Static } from 'typebox'
 import type { Inbox, InboxList } from '../../http/schemas/inbox.ts'
 import type { Message, MessageList } from '../../http/schemas/message.ts'
@@ -11,7 +11,7 @@ import type { Thread } from '../../http/schemas/thread.ts'
 import type { ValidationList } from '../../http/schemas/validate.ts'
 import type { WebhookWithSecret } from '../../http/schemas/webhook.ts'
 
-/** The document is written from these schemas; `tests/stranger` compiles the tour with types that are made of the document. */
+/** The schemas that the document is generated from. `tests/stranger` compiles the tour with types from the document. */
 export interface Schemas {
   Acceptance: Static<typeof Acceptance.ref>
   DeliveryEventList: Static<typeof EventList.ref>

@@ -1,4 +1,4 @@
-// Where the tour takes place: the running development service of the data folder, or a fresh one that ends with the tour.
+// The service of the tour: the data folder's running development service, or a temporary one that ends with the tour.
 
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,13 +14,13 @@ export interface TourSite {
   /** Base URL of the API, without a trailing slash. */
   http: string
   secret: string
-  /** Ends what was started for the tour; resolves once it is gone, however often it is asked. */
+  /** Ends the service that was started for the tour. Resolves once it has ended, however often it is called. */
   leave(): Promise<void>
 }
 
 const answerLimitMs = 3_000
 
-/** The service of these settings, if it runs, is a development one, and takes the development key; else null. */
+/** Returns the service of these settings if it runs, is in development, and accepts the development key. Otherwise null. */
 export async function findRunning(settings: Settings): Promise<TourSite | null> {
   if (!settings.isDevelopment || settings.http.port === 0) return null
   const secret = await readFile(join(settings.dataDir, 'development-key'), 'utf8').catch(() => null) // no key: no service yet
@@ -29,7 +29,7 @@ export async function findRunning(settings: Settings): Promise<TourSite | null> 
   const headers = { 'x-api-key': secret.trim() }
   const profile = await fetch(`${http}/v1/me`, { headers, signal: AbortSignal.timeout(answerLimitMs) }).catch(
     () => null,
-  ) // nobody there
+  ) // no answer
   await profile?.body?.cancel()
   return profile?.status === 200
     ? {
@@ -41,7 +41,7 @@ export async function findRunning(settings: Settings): Promise<TourSite | null> 
     : null
 }
 
-/** Starts a service in a temporary folder, on free ports, with its own database; nothing of it stays. It asks your clamd. */
+/** Starts a service in a temporary folder, on free ports, with its own database. Leaves nothing behind. Uses your clamd. */
 export async function startTemporary({ clamd }: Settings): Promise<TourSite> {
   const folder = await mkdtemp(join(tmpdir(), 'posthorn-demo-'))
   const anyPort = '127.0.0.1:0'

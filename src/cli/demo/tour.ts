@@ -10,7 +10,7 @@ type Inbox = Schemas['Inbox']
 type Message = Schemas['Message']
 type Acceptance = Schemas['Acceptance']
 
-/** Walks the whole tour, handing over each step once it is done; throws a TourFault at the first that fails. */
+/** Runs the whole tour and yields each step when it is done. Throws a TourFault at the first failure. */
 export async function* walkTour(api: TourApi, receiver: TourReceiver): AsyncGenerator<Step, void> {
   const ada = yield* openInbox(api, 'Ada', 'demo-ada')
   const ben = yield* openInbox(api, 'Ben', 'demo-ben')
@@ -27,7 +27,7 @@ export async function* walkTour(api: TourApi, receiver: TourReceiver): AsyncGene
   yield await showMetrics(api)
 }
 
-/** Each tour of a service uses the same two inboxes: an organization opens a few on the managed domain, for life. */
+/** Each tour of a service uses the same two inboxes: an organization may open only a few on the managed domain, for life. */
 async function* openInbox(api: TourApi, name: string, localPart: string): AsyncGenerator<Step, Inbox> {
   const { inboxes } = await api.get<Schemas['InboxList']>(`/v1/inboxes?q=${localPart}`)
   const known = inboxes.find((inbox) => inbox.localPart === localPart)
@@ -178,7 +178,7 @@ async function showSource(api: TourApi, message: Message): Promise<Step> {
 
 const maxFieldLength = 100
 
-/** The header fields of a mail, unfolded, long ones cut. */
+/** The header fields of a mail, unfolded, with long values cut. */
 export function listFields(source: string): [name: string, value: string][] {
   const [header = ''] = source.split('\r\n\r\n', 1)
   const lines = header.replaceAll(/\r\n[ \t]+/g, ' ').split('\r\n')
@@ -190,7 +190,7 @@ export function listFields(source: string): [name: string, value: string][] {
   })
 }
 
-/** The scanner is asked within a second, and answers small files in a few milliseconds. */
+/** The scan begins within a second and takes a few milliseconds for small files. */
 const scanTimeLimitMs = 3_000
 
 const scanMeanings: Record<number, string> = {

@@ -1,4 +1,4 @@
-// What the doctor makes of a certificate that is ordered by ACME: its names, its end, and what was refused.
+// The doctor's check of a certificate ordered by ACME: its names, its expiry, and refused names.
 import { X509Certificate } from 'node:crypto'
 import { isPublicFor } from '../../acme/public-chain.ts'
 import type { Settings } from '../../config/settings.ts'
@@ -11,14 +11,14 @@ import { type Check, failed, ok, warning } from './checks.ts'
 const name = 'TLS certificate'
 const retryMend = 'see to it, then posthorn certificate retry'
 
-/** The certificate of the authority that is set up. */
+/** Checks the certificate of the configured authority. */
 export async function checkOrdered({ db, clock, settings }: Foundation): Promise<Check> {
   return evaluateOrdered(await findAcmeAccount(db, settings.acme!.directory), settings, clock.now())
 }
 
 type Facts = Pick<Settings, 'mailHost' | 'publicUrl'>
 
-/** What senders and clients will make of it, and what has to be done. */
+/** Evaluates the certificate as senders and clients will, and states the remedy. */
 export function evaluateOrdered(account: AcmeAccountRow | null, settings: Facts, now: Date): Check {
   const { certificate = null, fault = null, failures = 0, refusals = [] } = account ?? {}
   const orders = failures === 1 ? 'the last order' : `the last ${failures} orders`
@@ -40,7 +40,7 @@ export function evaluateOrdered(account: AcmeAccountRow | null, settings: Facts,
   if (missing.length > 0) return warning(name, `${detail}: it is not for ${missing.join(', ')}`, retryMend)
   const [refused] = refusals
   if (refused) return warning(name, `${detail}, without ${refused.name}: ${refused.reason}`, retryMend)
-  // Two days late: the authority may have been out of order for one.
+  // Warns only when two days late, because the authority may be out of order for one day.
   if (now.getTime() - renewalOf(certificate).getTime() > 2 * 86_400_000)
     return warning(name, `${detail}: its renewal is late`, retryMend)
   if (!isPublicFor(chain, settings.mailHost, now))

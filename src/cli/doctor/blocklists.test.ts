@@ -1,4 +1,4 @@
-// What the doctor makes of block lists: those that answer as one, and those that do not.
+// The doctor's verdicts on block lists: lists that answer correctly, and lists that do not.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DnsServer } from '../../../tests/support/dns-server.ts'

@@ -1,4 +1,4 @@
-// What the doctor makes of block lists: whether each answers as a list does, for the entry that every one has for this.
+// The doctor's check of block lists: each must answer for the test entry that every list has.
 import type { Settings } from '../../config/settings.ts'
 import { checkLists, type ListAnswer, publicName } from '../../mailauth/blocklists.ts'
 import type { Lookup } from '../../mailauth/lookup.ts'
@@ -6,10 +6,10 @@ import { type Check, ok, warning } from './checks.ts'
 
 const name = 'block list'
 
-/** A check for each list; none where none is set. */
+/** One check for each configured list. */
 export async function checkBlocklists({ blocklists }: Settings, lookup: Lookup): Promise<Check[]> {
   const zones = blocklists.map(({ zone }) => zone)
-  // RFC 5782 5: each list has 127.0.0.2, so that it can be tested.
+  // RFC 5782 5: each list contains 127.0.0.2, so that it can be tested.
   return (await checkLists(lookup, '127.0.0.2', zones)).map(describe)
 }
 

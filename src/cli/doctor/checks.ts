@@ -1,4 +1,4 @@
-// What the doctor looks at on this machine: the data folder, the database, the blobs, the listeners, the certificate.
+// The doctor's checks of this machine: the data folder, the database, the blobs, the listeners, the certificate.
 
 import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
 import { constants } from 'node:fs'
@@ -28,7 +28,7 @@ export interface Check {
   /** `warning`: it works, but not as well as it could. `skipped`: nothing to check here. */
   status: 'ok' | 'warning' | 'failed' | 'skipped'
   detail: string
-  /** What to do about it; null where there is nothing to do. */
+  /** The remedy; null if nothing must be done. */
   mend: string | null
 }
 
@@ -51,7 +51,7 @@ export function failed(name: string, detail: string, mend: string): Check {
 const lowSpaceBytes = 1 << 30
 const gibibytes = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`
 
-/** Whether the folder, or the one it would be made in, can be written, and how much room there is. */
+/** Whether the folder, or the nearest existing parent, is writable, and how much space is free. */
 export async function checkFolder({ dataDir, diskReserveBytes }: Settings): Promise<Check> {
   const name = 'data folder'
   const nearest = await nearestFolder(dataDir)
@@ -72,7 +72,7 @@ export async function checkFolder({ dataDir, diskReserveBytes }: Settings): Prom
     : ok(name, detail)
 }
 
-/** Says so where a service has the folder: beside a running one that is as it should be, and else the folder is a copy. */
+/** Adds a note if a service has claimed the folder. If none runs here, the folder is a copy. */
 export async function noteClaim(folder: Check, db: Db, { dataDir }: Settings): Promise<Check> {
   if (!(await isFolderClaimed(db, dataDir))) return folder
   const copy = 'if none runs here, the folder is a copy: delete its folder-id'
@@ -100,7 +100,7 @@ async function nearestFolder(folder: string): Promise<string> {
 const oldestMajor = 15
 const maxClockSeconds = 5
 
-/** Version and schema of a database that has been opened. */
+/** Checks the version, schema and clock of an open database. */
 export async function checkDatabase(db: Db, { databaseUrl }: Settings): Promise<Check> {
   const name = 'database'
   const [askedMs, askedAtMs] = [performance.now(), Date.now()]
@@ -129,7 +129,7 @@ export async function checkDatabase(db: Db, { databaseUrl }: Settings): Promise<
   return ok(name, detail)
 }
 
-/** Whether every managed inbox is on the domain that is received for. */
+/** Whether every managed inbox is on the current managed domain. */
 export async function checkInboxes(db: Db, { managedDomain }: Settings): Promise<Check> {
   const name = 'inboxes'
   const former = await listFormerDomains(db, managedDomain)
@@ -138,7 +138,7 @@ export async function checkInboxes(db: Db, { managedDomain }: Settings): Promise
   return failed(name, `not received for: ${counted}`, formerMend)
 }
 
-/** Whether a node with the dashboard has its pages. */
+/** Whether a node with the dashboard has its built pages. */
 export function checkPages({ roles }: Pick<Settings, 'roles'>, folder: string): Check {
   const name = 'pages'
   if (!roles.includes('dashboard')) return skipped(name, 'this node does not serve the dashboard')
@@ -146,10 +146,10 @@ export function checkPages({ roles }: Pick<Settings, 'roles'>, folder: string): 
   return warning(name, 'the dashboard is not built', 'run npm run build where Posthorn is installed')
 }
 
-/** Without the dashboard mail still flows; without any of the others some of it stops. */
+/** Mail still flows without the dashboard. Without any other role a part of it stops. */
 const neededRoles: readonly Role[] = roles.filter((role) => role !== 'dashboard')
 
-/** Whether the living nodes share the settings of this one, and have every role between them. */
+/** Whether the living nodes share this node's settings, and together have every role. */
 export async function checkNodes(db: Db, settings: Settings): Promise<Check> {
   const name = 'nodes'
   const own = agreedSettings(settings)
@@ -168,7 +168,7 @@ export async function checkNodes(db: Db, settings: Settings): Promise<Check> {
   return ok(name, `${counted(living.length, 'is', 'are')} running, with the same settings and every role`)
 }
 
-/** Writes a blob, flushes it, and takes it away again. */
+/** Writes, flushes and deletes a blob. */
 export async function checkBlobs(
   blobs: Blobs,
   db: Db,
@@ -213,18 +213,18 @@ export async function checkBlobs(
 
 const blobsChecked = 1_000
 
-/** The newest blobs that rows name and the store does not have. */
+/** Returns the newest blobs that rows name and the store lacks. */
 async function findMissingBlobs(blobs: Blobs, db: Db): Promise<string[]> {
   const missing: string[] = []
   for (const key of await findNewestBlobs(db, blobsChecked)) if (!(await blobs.has(key))) missing.push(key)
-  // What was deleted meanwhile is not missing.
+  // A blob deleted in the meantime is not missing.
   const stillNamed = await findRawIds(db, missing)
   return missing.filter((key) => stillNamed.has(key))
 }
 
 const answerLimitMs = 2_000
 
-/** What is at each listener's address: nothing yet, a Posthorn, or another program. */
+/** Finds out for each listener's address whether it is free, a Posthorn, or another program. */
 export function checkListeners({ http, https, operator, smtp }: Settings): Promise<Check[]> {
   return Promise.all([
     ...(https ? [checkListener('HTTPS port', 'POSTHORN_HTTPS', https, isOursByHttps)] : []),
@@ -242,7 +242,7 @@ export function checkListeners({ http, https, operator, smtp }: Settings): Promi
   ])
 }
 
-/** By any certificate: whether it is the right one is another question. */
+/** Accepts any certificate: another check covers whether it is the right one. */
 function isOursByHttps(address: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const options = { rejectUnauthorized: false, signal: AbortSignal.timeout(answerLimitMs) }
@@ -264,9 +264,9 @@ async function checkListener(
   if (listen.port === 0) return ok(name, `${address}: a free one at each start`)
   const code = await tryListening(listen)
   if (code === null) return ok(name, `${address} is free`)
-  // Who may not listen there hears of that first: the service may have a right that a command has not.
+  // A command may lack the right to listen that the service has, so EACCES comes even if a service listens there.
   if (code === 'EADDRINUSE' || code === 'EACCES') {
-    // Whatever is there and does not answer as ours does is another program.
+    // A program that does not answer like ours is another program.
     const isOurs = await isPosthorn(formatAddress(reachable(listen))).catch(() => false)
     if (isOurs) return ok(name, `${address}: a running Posthorn answers`)
   }
@@ -276,7 +276,7 @@ async function checkListener(
 
 const maxGreetingBytes = 1024
 
-/** The first line that a server says; rejects when it cannot be reached or says none within the time. */
+/** Returns a server's first line. Rejects if the server cannot be reached or sends no line in time. */
 export function readGreeting({ host, port }: ListenAddress, limitMs = answerLimitMs): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port })
@@ -298,7 +298,7 @@ export function readGreeting({ host, port }: ListenAddress, limitMs = answerLimi
 
 const renewalMs = 14 * 86_400_000
 
-/** The certificate of the SMTP listener: its files, their match, the name and the time it is for. */
+/** Checks the SMTP listener's certificate: its files, their match, its name and its validity. */
 export async function checkCertificate(
   { smtpTls, mailHost, isDevelopment }: Settings,
   now: Date,
@@ -327,7 +327,7 @@ export async function checkCertificate(
 
 type Certified = Pick<X509Certificate, 'validTo' | 'subject' | 'checkHost'>
 
-/** What senders will make of the certificate. */
+/** Evaluates the certificate as senders will. */
 export function evaluateCertificate(certificate: Certified, mailHost: string, now: Date): Check {
   const name = 'TLS certificate'
   const end = new Date(certificate.validTo)

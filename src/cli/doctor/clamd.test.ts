@@ -1,4 +1,4 @@
-// What the doctor makes of clamd: absent, out of reach, careless, and well set up.
+// The doctor's verdicts on clamd: absent, unreachable, careless, and well configured.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { clamdMissing, fakeClamd, makeClamd, streamed } from '../../../tests/support/clamd.ts'

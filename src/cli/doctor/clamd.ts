@@ -1,4 +1,4 @@
-// What the doctor makes of clamd: whether it answers, and whether it says what it has not looked into.
+// The doctor's check of clamd: whether it answers, and whether it reports content that it did not scan.
 import type { Settings } from '../../config/settings.ts'
 import { builtInWords } from '../../scan/built-in.ts'
 import { Clamd } from '../../scan/clamd.ts'

@@ -1,11 +1,11 @@
-// What the doctor makes of the inbox that DMARC reports are sent from: whether it is there, on the nodes that need it.
+// The doctor's check of the inbox that sends DMARC reports: whether it exists, on the nodes that need it.
 import type { Foundation } from '../../foundation.ts'
 import { findInboxesByAddress } from '../../store/mailbox/inboxes.ts'
 import { type Check, ok, skipped, warning } from './checks.ts'
 
 const name = 'DMARC reports'
 
-/** A check where reports are to be sent; none where they are not. */
+/** One check if reports are configured, otherwise none. */
 export async function checkDmarcReports({ db, clock, settings }: Foundation): Promise<Check[]> {
   const { dmarcReports: address, roles } = settings
   if (address === null) return []

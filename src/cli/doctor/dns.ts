@@ -1,4 +1,4 @@
-// What the doctor asks DNS: whether the world finds the managed domain's mail server, keys and policies.
+// The doctor's DNS checks: whether the world finds the managed domain's mail server, keys and policies.
 import { networkInterfaces } from 'node:os'
 import type { Settings } from '../../config/settings.ts'
 import type { DnsAnswer, Resolver } from '../../dns/resolver.ts'
@@ -10,7 +10,7 @@ interface TextRecord {
   value: string
 }
 
-/** The records that belong to the managed domain, as they are to be published. */
+/** The managed domain's records as they must be published. */
 export interface ManagedDomain {
   domain: string
   mailHost: string
@@ -31,7 +31,7 @@ export function recordsOf({ managedDomain: domain, mailHost }: Settings, dkim: M
   }
 }
 
-/** Asks for every record and judges the answers. */
+/** Looks up every record and evaluates the answers. */
 export async function checkRecords(
   managed: ManagedDomain,
   resolver: Pick<Resolver, 'resolve'>,
@@ -62,7 +62,7 @@ function evaluateAddresses(host: string, four: Addresses, six: Addresses): Check
   return unanswered(name, four, mend) ?? failed(name, `${host} has no address`, mend)
 }
 
-/** That it leads elsewhere is as it should be behind a NAT, or with several nodes. */
+/** An address of another machine is correct behind a NAT, or with several nodes. */
 function whereIs(published: readonly string[]): string {
   const own = Object.values(networkInterfaces()).flatMap((found = []) => found.map(({ address }) => address))
   return published.some((address) => own.includes(address))
@@ -70,7 +70,7 @@ function whereIs(published: readonly string[]): string {
     : 'which this machine has not: right behind a NAT, or where another node takes the mail'
 }
 
-/** Whether mail for the domain is led to our host. */
+/** Whether mail for the domain goes to our host. */
 export function evaluateMx(
   wanted: ManagedDomain['mx'],
   answer: DnsAnswer<{ exchange: string; preference: number }>,
@@ -89,7 +89,7 @@ export function evaluateMx(
 
 type PublishedKey = Pick<ManagedKey, 'name' | 'value' | 'zoneLine' | 'state' | 'publishedUntil'>
 
-/** Whether the key is published: the one that signs, one that is to, and one whose mail may still be on its way. */
+/** Whether the key is published: the signing key, a pending key, or a former key whose mail may still be on its way. */
 export function evaluateDkim(wanted: PublishedKey, answer: DnsAnswer<string>): Check {
   const { state, zoneLine } = wanted
   const name = `DNS: DKIM ${wanted.name.split('.', 1)[0]}`
@@ -113,13 +113,13 @@ export function evaluateDkim(wanted: PublishedKey, answer: DnsAnswer<string>): C
   return unanswered(name, answer, mend) ?? grade(name, `${detail}${losses[state]}`, mend)
 }
 
-/** The `p=` tag; white space in it means nothing. */
+/** The `p=` tag without white space, which has no meaning there. */
 function keyIn(record: string): string | undefined {
   const tag = record.split(';').find((text) => /^\s*p\s*=/.test(text))
   return tag?.slice(tag.indexOf('=') + 1).replaceAll(/\s/g, '')
 }
 
-/** Bounces return to the managed domain itself, so its own policy is the one that receivers ask for. */
+/** Bounces return to the managed domain itself, so receivers look up its own policy. */
 export function evaluateSpf(wanted: TextRecord, answer: DnsAnswer<string>): Check {
   const name = 'DNS: SPF'
   const policies = foundIn(answer).filter((text) => /^v=spf1( |$)/i.test(text))
@@ -146,7 +146,7 @@ function foundIn<Found>(answer: DnsAnswer<Found>): Found[] {
   return answer.status === 'ok' ? answer.records : []
 }
 
-/** Nothing was learned, which is not the same as nothing being there; `mend` is what to do if nothing is. */
+/** A warning if DNS gave no answer, which does not mean that the record is missing. `mend` is the remedy if it is. */
 function unanswered(name: string, answer: DnsAnswer<unknown>, mend: string): Check | null {
   const another = 'try again, or set POSTHORN_DNS to other resolvers'
   return answer.status === 'temporary'

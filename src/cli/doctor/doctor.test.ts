@@ -1,4 +1,4 @@
-// What the doctor makes of certificates and DNS answers, and how it says so.
+// The doctor's verdicts on certificates and DNS answers, and how it prints them.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ManagedKey } from '../../flow/domains/managed-keys.ts'

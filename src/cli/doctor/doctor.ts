@@ -1,4 +1,4 @@
-// `posthorn doctor`: what is set up, what is not, and how to mend it, one line each.
+// `posthorn doctor`: prints one line for each check, with the remedy if something is wrong.
 import type { Command } from 'commander'
 import { type OutputOptions, type Paint, paintFor, printPainted } from '../context.ts'
 import { inertText } from '../inert-text.ts'
@@ -40,7 +40,7 @@ const signs = {
 
 const nameWidth = 16
 
-/** `✓ database          PostgreSQL 18.4, …`, with what to do on the same line. */
+/** Formats `✓ database          PostgreSQL 18.4, …`, with the remedy on the same line. */
 export function formatCheck({ name, status, detail, mend }: Check, paint: Paint): string {
   const [style, sign] = signs[status]
   return `${paint(style, sign)} ${name.padEnd(nameWidth)}  ${inertText(`${detail}${mend ? `. Mend: ${mend}` : ''}`)}`

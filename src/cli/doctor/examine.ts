@@ -1,4 +1,4 @@
-// What the doctor looks at, in its order: each check as it comes, over a service that runs or from outside.
+// Runs the doctor's checks in order and reports each as it completes, inside a running service or from outside.
 import { StartRefused } from '../../base/errors.ts'
 import { silentLog } from '../../base/log.ts'
 import { findExposures } from '../../config/exposure.ts'
@@ -38,13 +38,13 @@ import { checkSecretKey } from './secret-key.ts'
 
 interface Findings {
   checks: Check[]
-  /** What is to be published; null where the settings or the database cannot be read. */
+  /** The records to publish; null if the settings or the database cannot be read. */
   managedDomain: ManagedDomain | null
 }
 
 type Found = (...checks: Check[]) => void
 
-/** Everything, from outside: beside a service that runs, or without one. */
+/** Runs every check from outside, whether a service runs or not. */
 export async function examine(options: OutputOptions): Promise<Findings> {
   const settings = readable(options)
   if (settings instanceof SettingError)
@@ -55,12 +55,12 @@ export async function examine(options: OutputOptions): Promise<Findings> {
   const { checks: local, managedDomain } = await examineStore(settings, options)
   const checks = [describeSettings(settings), ...local]
   await examineAround(settings, managedDomain, (...found) => void checks.push(...found))
-  // In the wrong folder, and without its .env, none of the others says anything of the service that is meant.
+  // In the wrong folder or without its .env, the other checks say nothing about the intended service.
   checks.sort((a, b) => Number(isNoFolder(b)) - Number(isNoFolder(a)))
   return { checks, managedDomain }
 }
 
-/** The same over a service that runs, whose own foundation stands; `found` is given each check as it comes. */
+/** Runs every check inside a running service, on its own foundation. `found` receives each check as it completes. */
 export async function examineRunning(foundation: Foundation, found: Found): Promise<void> {
   const { settings } = foundation
   found(describeSettings(settings))
@@ -68,7 +68,7 @@ export async function examineRunning(foundation: Foundation, found: Found): Prom
   await examineAround(settings, managedDomain, found)
 }
 
-/** Listeners, certificate, DNS, the way out and the scanners. */
+/** Checks listeners, certificate, DNS, outbound mail and the scanners. */
 async function examineAround(
   settings: Settings,
   managedDomain: ManagedDomain | null,
@@ -101,7 +101,7 @@ function describeSettings({ isDevelopment, delivery, mailHost, managedDomain }: 
   return ok('settings', `${mode}, managed domain ${managedDomain}, delivery ${delivery}`)
 }
 
-/** Folder, database, blobs and the keys in it. */
+/** Checks the folder, the database, the blobs and the keys. */
 async function examineStore(settings: Settings, options: OutputOptions): Promise<Findings> {
   const folder = await checkFolder(settings)
   if (folder.status === 'failed') return { checks: [folder], managedDomain: null }
@@ -110,7 +110,7 @@ async function examineStore(settings: Settings, options: OutputOptions): Promise
     foundation = await openExisting(settings, silentLog, (line) => remark(options, line))
   } catch (error) {
     if (error instanceof StartRefused) return refusedStart(error, folder)
-    // Whatever hinders the database hinders the service: its own words say more than ours could.
+    // A fault of the database stops the service too. Its own message explains more than ours could.
     const mend = settings.databaseUrl
       ? 'see that POSTHORN_DATABASE_URL is right and the server runs'
       : `do what the message says; PostgreSQL's own words are in ${settings.dataDir}/postgres/log`
@@ -129,14 +129,14 @@ async function examineStore(settings: Settings, options: OutputOptions): Promise
   }
 }
 
-/** Returns what is to be published of the managed domain. */
+/** Returns the records that the managed domain must publish. */
 async function examineFoundation(
   foundation: Foundation,
   folder: Check,
   found: Found,
 ): Promise<ManagedDomain> {
   const { settings, db, blobs } = foundation
-  // It may make the key that is to be published.
+  // It may create the key that must be published.
   const signing = await checkSigning(foundation)
   found(await noteClaim(folder, db, settings))
   found(await checkDatabase(db, settings))
@@ -149,13 +149,13 @@ async function examineFoundation(
   return recordsOf(settings, await listManagedKeys(db, settings.managedDomain))
 }
 
-/** What the service would refuse to start over; without a data folder nothing was looked at that matters. */
+/** Reports why the service would refuse to start. Without a data folder no other check matters. */
 function refusedStart({ about, reason, mend }: StartRefused, folder: Check): Findings {
   const refusal = failed(about, reason, mend)
   return { checks: about === folder.name ? [refusal] : [folder, refusal], managedDomain: null }
 }
 
-/** Whether the keys in the database open; the first look makes one. */
+/** Whether the keys in the database open. The first check creates a key. */
 async function checkSigning(foundation: Foundation): Promise<Check> {
   const name = 'signing key'
   const { managedDomain, secretKeyFile } = foundation.settings
@@ -166,7 +166,7 @@ async function checkSigning(foundation: Foundation): Promise<Check> {
     const signs = `${keys.map(({ selector }) => selector).join(', ')} of ${managedDomain} can be opened`
     return ok(name, waiting.length > 0 ? `${signs}; ${waiting.join(', ')} wait to be published` : signs)
   } catch (error) {
-    // A key that does not open was sealed with another secret key; the database's own faults come the same way.
+    // A key that does not open was sealed with another secret key. Faults of the database arrive here too.
     return failed(
       name,
       (error as Error).message,
@@ -175,7 +175,7 @@ async function checkSigning(foundation: Foundation): Promise<Check> {
   }
 }
 
-/** DNS and the way out. */
+/** Checks DNS and outbound mail. */
 async function examineWorld(settings: Settings, managedDomain: ManagedDomain | null): Promise<Check[]> {
   const resolver = new Resolver({ servers: settings.dnsServers, timeoutMs: 2_000, tries: 2 })
   const lists = await checkBlocklists(settings, (type, name) => resolver.resolve(type, name))

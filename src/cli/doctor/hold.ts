@@ -1,4 +1,4 @@
-// What the doctor says of a restored copy: whether anything leaves it.
+// The doctor's check of a restored copy: whether mail and webhook calls leave it.
 import { holdWords, releaseMend } from '../../config/settings.ts'
 import type { Foundation } from '../../foundation.ts'
 import { findRestoration } from '../../store/restorations.ts'
@@ -6,7 +6,7 @@ import { type Check, ok, warning } from './checks.ts'
 
 const name = 'restored copy'
 
-/** None where the database did not come from a backup. */
+/** No check if the database was not restored from a backup. */
 export async function checkHold({ db, hold }: Pick<Foundation, 'db' | 'hold'>): Promise<Check[]> {
   const found = await findRestoration(db)
   if (!found) return []

@@ -1,4 +1,4 @@
-// What the doctor says of the mail for postmaster@, abuse@ and the like: somebody is to read it.
+// The doctor's check of mail for postmaster@, abuse@ and the like, which the operator must read.
 import { counted } from '../../base/counted.ts'
 import type { Settings } from '../../config/settings.ts'
 import { isTlsReports } from '../../mail/reserved-names.ts'
@@ -6,13 +6,13 @@ import type { Db } from '../../postgres/db.ts'
 import { countUnreadKept } from '../../store/mailbox/kept-mail.ts'
 import { type Check, ok, skipped, warning } from './checks.ts'
 
-/** RFC 5321 4.5.1: somebody reads postmaster's mail. RFC 2142 4: and that of abuse. */
+/** RFC 5321 4.5.1: postmaster's mail must be read. RFC 2142 4: so must that of abuse. */
 export async function checkOperatorMail(db: Db): Promise<Check> {
   const name = 'operator mail'
   const counts = new Map<string, number>()
   for (const { address, count } of await countUnreadKept(db)) {
     const localPart = address.slice(0, address.lastIndexOf('@')).toLowerCase().replace(/\+.*/, '')
-    // They come daily, and nobody waits for an answer.
+    // TLS reports come daily, and their senders expect no answer.
     if (isTlsReports(localPart)) continue
     const reader = readerOf(localPart)
     counts.set(reader, (counts.get(reader) ?? 0) + count)
@@ -21,19 +21,19 @@ export async function checkOperatorMail(db: Db): Promise<Check> {
   return warning(name, describeUnread([...counts]), 'posthorn mail list')
 }
 
-/** Where the operator hears of organizations that ask for access. */
+/** The address that receives organizations' requests for access. */
 export function describeRequestMail({ operatorMail }: Settings): Check {
   const name = 'requests for access'
   if (operatorMail) return ok(name, `mailed to ${operatorMail}`)
   return skipped(name, 'not mailed to anyone, the desk shows them: POSTHORN_OPERATOR_MAIL is not set')
 }
 
-/** Return paths are of one name each: what could not be read of their mail is counted together. */
+/** Every return path has its own name. Their mail that the service could not interpret is counted together. */
 function readerOf(localPart: string): string {
   return /^bounces?-/.test(localPart) ? 'return paths' : `${localPart}@`
 }
 
-/** `3 mails to abuse@ and 1 to postmaster@ are unread` */
+/** Formats `3 mails to abuse@ and 1 to postmaster@ are unread`. */
 function describeUnread(counts: [name: string, count: number][]): string {
   const [first, ...others] = counts.toSorted(([, a], [, b]) => b - a)
   const [name, count] = first!

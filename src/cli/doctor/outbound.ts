@@ -1,4 +1,4 @@
-// What the doctor finds out of the way out: from which addresses mail leaves, whether it gets out, and what they are called.
+// The doctor's checks of outbound mail: its source addresses, whether it gets out, and the names of the addresses.
 import { connect } from 'node:net'
 import { listenerFault, tryListening } from '../../config/listener.ts'
 import type { Settings } from '../../config/settings.ts'
@@ -15,7 +15,7 @@ type Leaving = Pick<Settings, 'outbound' | 'mailHost'>
 const wayOutLimitMs = 3_000
 const wellKnownDomain = 'gmail.com'
 
-/** Whether mail can leave: by the smarthost, or to a well-known mail server, from each address that was chosen for it. */
+/** Whether mail can leave: by the smarthost, or to a well-known mail server from each chosen address. */
 export async function checkWayOut(settings: Settings, resolver: Dns): Promise<Check[]> {
   const { delivery, isDevelopment, mxPort, allowPrivateNetworks, outbound } = settings
   if (delivery === 'relay') return [await checkRelay(settings)]
@@ -42,7 +42,7 @@ async function checkPort25(host: string, source: string | null): Promise<Check> 
   return failed(name, `${host}:25${from}: ${reason}`, mend)
 }
 
-/** Connects to port 25 and says nothing; returns why it could not, or null where it could. */
+/** Connects to port 25 without sending anything. Returns null, or why it could not connect. */
 function tryConnecting(host: string, source: string | null): Promise<string | null> {
   return new Promise((resolve) => {
     const from = source === null ? {} : { localAddress: source, family: source.includes(':') ? 6 : 4 }
@@ -58,7 +58,7 @@ function tryConnecting(host: string, source: string | null): Promise<string | nu
   })
 }
 
-/** Whether this machine has the addresses that mail is to leave by; no check where none was chosen. */
+/** Whether this machine has the chosen outbound addresses. No check if none was chosen. */
 export async function checkOutbound({ outbound: { ipv4, ipv6 } }: Leaving): Promise<Check[]> {
   const name = 'outbound address'
   const checks: Check[] = []
@@ -77,8 +77,8 @@ function mendOf(listen: { host: string; port: number }, code: string): string {
 }
 
 /**
- * Whether the addresses that others see our mail come from have the mail host's name, and it has them: many receivers
- * refuse mail from an address without a name.
+ * Whether the public addresses of our mail have the mail host's name, and that name has the addresses. Many receivers refuse
+ * mail from an address without a name.
  */
 export async function checkNames({ outbound, mailHost }: Leaving, resolver: Dns): Promise<Check[]> {
   const [four, six] = await Promise.all([
@@ -93,19 +93,19 @@ export async function checkNames({ outbound, mailHost }: Leaving, resolver: Dns)
   ]
 }
 
-/** None too where DNS does not say: the check of the mail host's records tells that. */
+/** Returns nothing either if DNS gives no answer: the check of the mail host's records reports that. */
 async function publishedOf(resolver: Dns, type: 'A' | 'AAAA', host: string): Promise<string[]> {
   const answer = await resolver.resolve(type, host)
   return answer.status === 'ok' ? answer.records.map(({ address }) => address) : []
 }
 
-/** What others see of one family: behind a NAT no private address, but the mail host's. */
+/** The public addresses of one family. Behind a NAT: those of the mail host, not the private address. */
 function seenFrom(source: string | null, published: readonly string[]): readonly string[] {
   const isHidden = source !== null && !isPublicUnicast(source) && !published.includes(source)
   return source === null || (isHidden && published.length > 0) ? published : [source]
 }
 
-/** The records that customers publish name the mail host, and cover the addresses that it has. */
+/** The records that customers publish name the mail host, so they cover only its addresses. */
 function uncovered(source: string | null, published: readonly string[], mailHost: string): Check[] {
   if (source === null || !isPublicUnicast(source) || published.includes(source)) return []
   const type = source.includes(':') ? 'AAAA' : 'A'

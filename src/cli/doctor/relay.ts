@@ -1,4 +1,4 @@
-// What the doctor finds out of the smarthost: it goes as far as delivery does before the first message.
+// The doctor's check of the smarthost: connects as far as a delivery does before its first message.
 import type { Settings } from '../../config/settings.ts'
 import { HopFinder } from '../../dns/mx.ts'
 import { Resolver } from '../../dns/resolver.ts'
@@ -9,7 +9,7 @@ import { type Check, failed, ok } from './checks.ts'
 const name = 'relay'
 const stepMs = 5_000
 
-/** Whether the smarthost takes our connection, with the TLS and the password that are asked for. */
+/** Whether the smarthost accepts our connection with the configured TLS and password. */
 export async function checkRelay({ relay, mailHost, mxPort, outbound }: Settings): Promise<Check> {
   const hopFinder = new HopFinder({ resolver: new Resolver({ servers: [] }), isAllowed: () => false })
   const timeouts = { connectMs: stepMs, bannerMs: stepMs, ehloMs: stepMs }

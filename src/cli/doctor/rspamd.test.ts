@@ -1,4 +1,4 @@
-// What the doctor makes of Rspamd: absent, out of reach, locked, careless, and well set up.
+// The doctor's verdicts on Rspamd: absent, unreachable, locked, careless, and well configured.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { fakeRspamd, makeRspamd, respond, rspamdMissing } from '../../../tests/support/rspamd.ts'

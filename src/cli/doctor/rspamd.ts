@@ -1,4 +1,4 @@
-// What the doctor makes of Rspamd: whether it answers, and whether it refuses the mail that every spam filter refuses.
+// The doctor's check of Rspamd: whether it answers, and refuses the test mail that every spam filter refuses.
 import { silentLog } from '../../base/log.ts'
 import type { Settings } from '../../config/settings.ts'
 import { Rspamd } from '../../scan/rspamd.ts'

@@ -1,4 +1,4 @@
-// The doctor's check of the secret key: a change of it may have been broken off.
+// The doctor's check of the secret key: finds a key change that did not finish.
 import { readKeyFile } from '../../flow/secrets/key-file.ts'
 import { findSealing, isFormer } from '../../flow/secrets/secret-key.ts'
 import type { Foundation } from '../../foundation.ts'

@@ -1,4 +1,4 @@
-// Who is signed in: the session of each request under /app, where the request comes from, and what a role may do.
+// Admits requests under /app: their session, their origin, and the operations that a role allows.
 import type { FastifyRequest } from 'fastify'
 import { ServiceError } from '../../base/errors.ts'
 import { writtenAddress } from '../../base/ip-address.ts'
@@ -17,8 +17,9 @@ import { requirePrivate, sessionToken } from './cookies.ts'
 type Deps = Pick<AppDeps, 'db' | 'sessions' | 'publicUrl' | 'requestRate'>
 
 /**
- * The operations on an organization that is pending or suspended: its members read it and leave it. Every other operation
- * needs an active organization. Security: a stranger may ask for an organization, so nothing in it may send, invite or rename.
+ * Operations that a pending or suspended organization allows: its members may read it and leave it. Every other operation
+ * needs an active organization.
+ * Security: a stranger may apply for an organization, so nothing in a pending one may send, invite or rename.
  */
 const openWhileInactive: Record<string, (request: FastifyRequest) => boolean> = {
   listMembers: () => true,
@@ -29,7 +30,7 @@ const openWhileInactive: Record<string, (request: FastifyRequest) => boolean> = 
   removeMember: isOneself,
 }
 
-/** The caller of an operation that has a key under /v1, by the session: the same operation, judged in the same way. */
+/** The caller of an operation that also exists under /v1, built from the session. The operation's checks stay the same. */
 export function bySession(deps: Deps): Authenticate {
   return async (request) => {
     const { organization, caller } = await requireSignedIn(deps, request)
@@ -40,7 +41,7 @@ export function bySession(deps: Deps): Authenticate {
   }
 }
 
-/** Puts every route that is added after it behind what its `session` says; one that says nothing stops the start. */
+/** Requires of every later route what its `session` says. A route without `session` stops the start. */
 export function requireSessions(api: Api, deps: Deps): void {
   api.addHook('onRoute', (route) => {
     const { url, config, handler, schema } = route
@@ -65,7 +66,7 @@ function admitAnyone(deps: Deps, request: FastifyRequest): void {
   if (isChange(request)) requirePrivate(request)
 }
 
-/** Who is signed in; a change also needs to come from a page of ours, which shows its token beside the cookie. */
+/** Returns the signed-in person. A change must also come from one of our pages, which sends a token besides the cookie. */
 async function requireSignedIn(deps: Deps, request: FastifyRequest): Promise<SignedIn> {
   requireOwnChange(deps, request)
   const token = sessionToken(request)

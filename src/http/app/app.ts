@@ -1,4 +1,4 @@
-// The dashboard's side of the public listener: its pages, the API's operations behind a session, and the few of its own.
+// The dashboard on the public listener: its pages, the API's operations behind a session, and its own operations.
 import cookie from '@fastify/cookie'
 import { FairLimit } from '../../base/fair-limit.ts'
 import type { Api, AppDeps, HttpDeps } from '../api.ts'
@@ -39,7 +39,7 @@ const components = [
   ...suppressionComponents,
 ]
 
-/** `addRoutes` adds the operations of the API, with the callers that it is given. */
+/** `addRoutes` adds the operations of the API with the given authentication. */
 export function serveApp(
   api: Api,
   deps: AppDeps,

@@ -1,4 +1,4 @@
-// Who asks, and from where, as the flows of people take it.
+// Converts a request into the types that the flows of people take: the acting member and the client's address.
 import type { FastifyRequest } from 'fastify'
 import { ServiceError } from '../../base/errors.ts'
 import { writtenAddress } from '../../base/ip-address.ts'
@@ -11,13 +11,13 @@ export function addressOf({ ip }: FastifyRequest): string {
   return writtenAddress(ip)
 }
 
-/** The organization of the request; its operation asks for a member, so there is one. */
+/** Returns the organization of a request whose operation requires a member, so that there always is one. */
 export function organizationOf({ signedIn: { organization } }: FastifyRequest): MembershipRow {
   if (!organization) throw new ServiceError('organization_inactive', 'You are in no organization.')
   return organization
 }
 
-/** The member who asks. */
+/** Returns the acting member. */
 export function memberOf(request: FastifyRequest): MemberActing {
   const { id, name } = organizationOf(request)
   const { person, session } = request.signedIn
@@ -32,8 +32,9 @@ export function memberOf(request: FastifyRequest): MemberActing {
 }
 
 /**
- * Where links in mails lead. Security: what the request calls this host is not believed, for it would lead people elsewhere;
- * only a service that has no address of its own yet, on a port that it was given, has no other.
+ * Returns the base URL of links in mails.
+ * Security: never uses the host that the request names, because that could lead people elsewhere. The one exception is a
+ * service without a public URL, on a port that the system chose.
  */
 export function pagesOf(
   { publicUrl }: Pick<AppDeps, 'publicUrl'>,
@@ -42,7 +43,7 @@ export function pagesOf(
   return publicUrl || `${protocol}://${host}`
 }
 
-/** The page that asks, as passkeys are bound to it; its origin has been found to be ours. */
+/** The page that sent the request, because passkeys are bound to it. Its origin was already found to be ours. */
 export function siteOf({ headers }: FastifyRequest): Site {
   const { origin, hostname } = new URL(String(headers.origin))
   return { origin, host: hostname }

@@ -1,18 +1,18 @@
-// The cookie of a session, and which origin a change may come from.
+// The session cookie, and the origins that may change something.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import { ServiceError } from '../../base/errors.ts'
 
-/** RFC 6265bis 4.1.3.2: the prefix binds it to this host, to every path and to HTTPS; browsers take loopback for that. */
+/** RFC 6265bis 4.1.3.2: the prefix binds it to this host, to every path and to HTTPS. Browsers accept loopback as HTTPS. */
 const name = '__Host-posthorn'
 const lifetimeSeconds = 30 * 86_400
 
-/** The token that came with the request. */
+/** Returns the token of the request, or null. */
 export function sessionToken({ cookies }: FastifyRequest): string | null {
   return cookies[name] ?? null
 }
 
-/** Gives the browser its session. */
+/** Sets the session cookie. */
 export function giveSession(reply: FastifyReply, token: string): void {
   reply.setCookie(name, token, {
     path: '/',
@@ -23,12 +23,12 @@ export function giveSession(reply: FastifyReply, token: string): void {
   })
 }
 
-/** Has the browser forget it. */
+/** Removes the session cookie. */
 export function forgetSession(reply: FastifyReply): void {
   reply.setCookie(name, '', { path: '/', httpOnly: true, secure: true, sameSite: 'lax', maxAge: 0 })
 }
 
-/** Over plain HTTP people sign in on this machine alone: anywhere else what they say could be read on the way. */
+/** Over plain HTTP people may sign in only on this machine: anywhere else their credentials could be read on the way. */
 export function requirePrivate(request: FastifyRequest): void {
   if (isPrivate(request)) return
   throw new ServiceError('wrong_origin', 'Sign in over HTTPS: set POSTHORN_HTTPS, or put a proxy in front.')

@@ -1,4 +1,4 @@
-// Records that a spreadsheet shows and does not run.
+// A spreadsheet shows each value of a record as text and runs none as a formula.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { csvRecord } from './csv.ts'

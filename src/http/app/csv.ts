@@ -1,13 +1,13 @@
-// Comma-separated values (RFC 4180) that a spreadsheet takes for text.
+// Comma-separated values (RFC 4180) that a spreadsheet reads as text.
 
-/** A record with its line end. */
+/** Returns a record with its line end. */
 export function csvRecord(values: readonly string[]): string {
   return `${values.map(csvValue).join(',')}\r\n`
 }
 
 /**
- * Security: what begins like a formula is run by spreadsheets, and what stands here was written by others; an apostrophe before
- * it makes it text.
+ * Security: spreadsheets run a value that begins like a formula, and others wrote these values. A leading apostrophe makes
+ * them text.
  */
 function csvValue(text: string): string {
   const harmless = /^[\s]*[=+\-@\t\r]/.test(text) ? `'${text}` : text

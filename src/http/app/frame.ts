@@ -1,16 +1,16 @@
-// The empty document that the HTML of a mail is shown in: nothing in it runs, and nothing is loaded but what it is allowed.
+// The empty document that shows the HTML of a mail: it runs nothing, and loads only what its policy allows.
 import Type from 'typebox'
 import type { Api } from '../api.ts'
 
 const empty =
   '<!doctype html><html lang="und"><head><meta charset="utf-8"><title>Mail</title></head><body></body></html>'
 
-/** `?images=1`: a person has asked for the pictures that the mail names. */
+/** `?images=1`: a person asked for the pictures that the mail names. */
 const Query = Type.Object({ images: Type.Optional(Type.Literal('1')) }, { additionalProperties: false })
 
 /**
- * Sandboxed without scripts, by its own policy as well as by the element that shows it: what passes both sanitizers meets a
- * document in which no script, no form, no plug-in and no frame works.
+ * The document is sandboxed without scripts, by its own policy and by the element that shows it. Markup that passes both
+ * sanitizers still meets a document without scripts, forms, plug-ins and frames.
  */
 export function serveFrame(api: Api): void {
   api.get('/app/frame', { schema: { hide: true, querystring: Query } }, async ({ query }, reply) => {

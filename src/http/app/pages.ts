@@ -1,4 +1,4 @@
-// The built pages: their files by name, and index.html for every address that is a page of the dashboard.
+// Serves the built pages: their files by name, and index.html for every address that is a page of the dashboard.
 import type { FastifyRequest } from 'fastify'
 import { BuiltPages } from '../../web/built-pages.ts'
 import type { Api, AppDeps } from '../api.ts'
@@ -13,7 +13,7 @@ const notBuilt =
 /** Paths that are never a page. */
 const notPages = /^\/(?:v1|app|assets|docs|openapi\.json|\.well-known)(?:\/|$)/
 
-/** Serves files of the build, and the page to whoever asks for one by the address of a view. */
+/** Serves files of the build, and the page for every address of a view. */
 export function servePages(api: Api, { pagesFolder }: Pick<AppDeps, 'pagesFolder'>): void {
   const pages = new BuiltPages(pagesFolder)
   api.get('/assets/*', { schema: { hide: true } }, async (request, reply) => {
@@ -26,7 +26,7 @@ export function servePages(api: Api, { pagesFolder }: Pick<AppDeps, 'pagesFolder
   })
 }
 
-/** `/` is a page for every client that takes anything, as curl does; elsewhere only browsers ask for pages. */
+/** `/` is a page for every client that accepts anything, as curl does. Elsewhere only browsers ask for pages. */
 function isPage({ method, url, headers: { accept = '*/*' } }: FastifyRequest): boolean {
   const path = url.split('?', 1)[0]!
   const takesPages = accept.includes('text/html') || (path === '/' && accept.includes('*/*'))

@@ -1,4 +1,4 @@
-// What the browser keeps for us between two steps of one sign-in, sealed, and for minutes.
+// A sealed cookie that carries data between two steps of one sign-in, for minutes.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '../../base/clock.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
@@ -6,7 +6,7 @@ import type { SecretBox } from '../../base/secret-box.ts'
 const purpose = 'app cookie'
 const attributes = { path: '/', httpOnly: true, secure: true, sameSite: 'lax' } as const
 
-/** A cookie that only we can write and read; what is in one is bound to its name. */
+/** A cookie that only we can write and read. Its content is bound to its name. */
 export class SealedCookie<Content> {
   readonly #secretBox: SecretBox
   readonly #clock: Clock
@@ -29,7 +29,7 @@ export class SealedCookie<Content> {
     reply.setCookie(this.#name, sealed, { ...attributes, maxAge: this.#lifetimeMs / 1000 })
   }
 
-  /** What was set, which the browser is to forget; null where that is nothing of ours, or too long ago. */
+  /** Returns the content and deletes the cookie. Null if it is not ours, or too old. */
   take(request: FastifyRequest, reply: FastifyReply): Content | null {
     const given = request.cookies[this.#name]
     if (given === undefined) return null
@@ -43,7 +43,7 @@ export class SealedCookie<Content> {
       const { content, untilMs } = JSON.parse(opened.toString()) as { content: Content; untilMs: number }
       return untilMs > this.#clock.nowMs() ? content : null
     } catch {
-      return null // made by somebody else, or cut
+      return null // forged or cut
     }
   }
 }

@@ -1,4 +1,4 @@
-// What every way of signing in ends with: a new session, its cookie, and who is signed in now.
+// Completes every way of signing in: a new session, its cookie, and the body that shows the session.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import { ServiceError } from '../../base/errors.ts'
@@ -12,8 +12,8 @@ import type { SessionView } from './schemas/session.ts'
 export type SessionBody = Static<typeof SessionView.definition>
 
 /**
- * Opens a session under a new token. The one that the browser had before ends: one that was planted there stands for nobody,
- * and one that was left there for nobody any more.
+ * Opens a session under a new token and ends the browser's previous session. That one could have been planted there, or left
+ * there by another person.
  */
 export async function signIn(
   deps: Pick<AppDeps, 'db' | 'clock' | 'guard' | 'sessions' | 'isDevelopment' | 'showsCaptured'>,
@@ -31,7 +31,7 @@ export async function signIn(
   return presentSession(deps, signedIn, token)
 }
 
-/** The session of the request, as it stands now; null where nobody is signed in. */
+/** The current session of the request, or null if nobody is signed in. */
 export async function findSession(
   deps: Pick<AppDeps, 'sessions' | 'isDevelopment' | 'showsCaptured'>,
   request: FastifyRequest,
@@ -41,7 +41,7 @@ export async function findSession(
   return token !== null && signedIn ? presentSession(deps, signedIn, token) : null
 }
 
-/** The session of the request, which has one. */
+/** The session of a request that must have one; otherwise throws `session_required`. */
 export async function showSession(
   deps: Pick<AppDeps, 'sessions' | 'isDevelopment' | 'showsCaptured'>,
   request: FastifyRequest,

@@ -1,6 +1,6 @@
-// Bytes out of base64.
+// Decodes base64.
 
-/** The bytes; null where it is not canonical base64. */
+/** Returns the bytes, or null if the text is not canonical base64. */
 export function decodeBase64(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64')
   // RFC 4648 3.5: foreign characters, missing padding and stray bits are refused; the decoder skips them.

@@ -1,9 +1,9 @@
-// How many bytes of requests and answers are held at once: within a budget for all, and a share of it for each organization.
+// Bounds the bytes of requests and answers in memory: one budget for all, and a share of it for each organization.
 import type { ServerResponse } from 'node:http'
 import { ServiceError } from '../../base/errors.ts'
 
 export class ByteBudget {
-  /** What one organization holds at most, while nobody else holds anything. */
+  /** The most that one organization may hold while no other holds anything. */
   readonly shareBytes: number
   readonly #totalBytes: number
   readonly #held = new Map<string, number>()
@@ -15,9 +15,9 @@ export class ByteBudget {
   }
 
   /**
-   * Takes so many bytes more for the organization; null where they are taken. Otherwise they are past its own share, or
-   * those that others hold leave too little. Nobody holds more than a third of what is free: however many hold all they
-   * can, whoever comes next finds room.
+   * Takes bytes for the organization and returns null, or refuses: `share` if its own share is used up, `full` if others
+   * leave too little. An organization may hold up to a third of the free bytes. So however many hold all they can, the next
+   * one still finds room.
    */
   take(organizationId: string, bytes: number): 'share' | 'full' | null {
     const held = (this.#held.get(organizationId) ?? 0) + bytes
@@ -36,10 +36,10 @@ export class ByteBudget {
   }
 }
 
-/** Who waits this long finds that others have been answered. */
+/** By then, other requests have been answered. */
 const retrySeconds = 2
 
-/** What one request holds of its organization's share, until its answer is over or it lets go itself. */
+/** One request's part of its organization's share, held until its answer is over or `release` is called. */
 export class Holding {
   readonly #budget: ByteBudget
   readonly #organizationId: string
@@ -52,7 +52,7 @@ export class Holding {
     this.#response = response.once('close', () => this.release())
   }
 
-  /** Takes so many bytes more; the refusal where there is no room for them: by its own fault, or by others'. */
+  /** Takes bytes and returns null, or returns the refusal: used up by the organization itself, or by others. */
   take(bytes: number): ServiceError | null {
     if (this.#response.destroyed) return null
     const lack = this.#budget.take(this.#organizationId, bytes)
@@ -67,12 +67,12 @@ export class Holding {
     return null
   }
 
-  /** Whether the answer is over, or the client has gone. */
+  /** Whether the answer is over, or the client has left. */
   get isOver(): boolean {
     return this.#response.destroyed
   }
 
-  /** Runs once the answer is over, or the client has gone. */
+  /** Runs `drop` once the answer is over, or the client has left. */
   onOver(drop: () => void): void {
     this.#response.once('close', drop)
   }

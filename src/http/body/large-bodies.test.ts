@@ -1,11 +1,11 @@
-// Bodies read beside the main thread: what is made of them is what would be made in it.
+// Bodies read in the worker thread give the same result as bodies read in the main thread.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { requestHash } from '../../flow/idempotency.ts'
 import { LargeBodies } from './large-bodies.ts'
 import { RequestFault } from './request-fault.ts'
 
-/** Bytes in memory of their own, with room behind them, as a body that grew has. */
+/** Bytes that own their memory, with spare room after them, like a body whose buffer grew. */
 function bytesOf(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(2 * Buffer.byteLength(text))
   return bytes.subarray(0, bytes.write(text))

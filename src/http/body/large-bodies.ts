@@ -1,17 +1,17 @@
-// Reads large bodies beside the main thread, which everyone else's requests and mail wait for.
+// Reads large bodies in a worker thread, so that other requests and mail do not wait for them.
 import { ServiceError } from '../../base/errors.ts'
 import { ThreadPool } from '../../base/thread-pool.ts'
 import { RequestFault } from './request-fault.ts'
 import type { BodyAnswer, BodyRequest } from './worker.ts'
 
-/** What was made of a large body, so that nothing that takes long is left to do. */
+/** The results for a large body, so that no slow work is left. */
 export interface LargeBody {
   requestHash: Buffer
-  /** The bytes of the large ones among its attachments, by their place; null where they are not canonical base64. */
+  /** The decoded bytes of its large attachments, by index; null if they are not canonical base64. */
   files: Map<number, Buffer | null>
 }
 
-/** Ten times what 64 MiB take; 16 MiB take 0.1 to 0.4 s. */
+/** Ten times as long as 64 MiB take. 16 MiB take 0.1 to 0.4 s. */
 const timeoutMs = 10_000
 
 export class LargeBodies {
@@ -19,14 +19,14 @@ export class LargeBodies {
     script: new URL('./worker.ts', import.meta.url),
     what: 'read bodies',
     threads: 1,
-    // What is made of 64 MiB, as much as one organization holds by default, has several copies for a moment.
+    // 64 MiB is the default share of one organization, and reading it makes several copies for a moment.
     heapMb: 1024,
-    // It holds 80 MB after the largest.
+    // The thread holds 80 MB after the largest body.
     idleMs: 5_000,
     pack: (request) => ({ message: request, transfer: [request.bytes.buffer as ArrayBuffer] }),
   })
 
-  /** `bytes` must be alone in their memory, which goes to the thread. Faults are those of `parseJson`, and `unavailable`. */
+  /** `bytes` must own their memory, which moves to the thread. Throws the faults of `parseJson`, and `unavailable`. */
   async read(bytes: Buffer, params: object): Promise<{ value: unknown; large: LargeBody }> {
     const outcome = await this.#pool.run({ bytes, params }, { timeoutMs, isWanted: () => true })
     if (outcome === 'late') throw new ServiceError('unavailable', 'Reading the body took too long.')

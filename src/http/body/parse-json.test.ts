@@ -1,4 +1,4 @@
-// JSON bodies, honest and hostile.
+// Parses JSON bodies, honest and hostile.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseJson } from './parse-json.ts'

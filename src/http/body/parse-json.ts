@@ -1,28 +1,28 @@
-// JSON out of the bytes of a body: UTF-8, of a bounded number of values, and nothing in it that hides or changes.
+// Parses a body as JSON: valid UTF-8, a bounded number of values, and no hidden or repeated members.
 import { isUtf8 } from 'node:buffer'
 import { findRepeatedMember } from './repeated-member.ts'
 import { RequestFault } from './request-fault.ts'
 
-/** The value that the bytes are JSON for; faults are `invalid_json` and `invalid_request`. */
+/** Returns the parsed value. Throws `invalid_json` or `invalid_request`. */
 export function parseJson(bytes: Buffer): unknown {
   // RFC 8259 8.1: JSON is UTF-8; a byte order mark is not JSON, and JSON.parse refuses it.
   if (!isUtf8(bytes)) throw new RequestFault('invalid_json', 'The body must be UTF-8.')
   const text = bytes.toString()
   if (bytes.length > uncountedBytes && hasManyMarks(text)) refuseTooMany(bytes)
   const value = parse(text)
-  // Raw NUL and surrogates cannot be here any more: only an escape hides them, or a prototype's name.
+  // Raw NUL and surrogates are excluded by now. Only an escape can hide them, and it can also hide `__proto__`.
   if (text.includes('\\u') || text.includes('__proto__')) refuseHidden(value, '', 0)
   refuseRepeated(value, text)
   return value
 }
 
-// A send to 3,000 people with 100 files has 10,000.
+// A send to 3,000 people with 100 files has 10,000 values.
 const maxValues = 20_000
-/** A body of no more bytes has no more values. */
+/** A body of up to this size cannot have more values. */
 const uncountedBytes = 16 * 1024
 const [quote, backslash, comma, bracket, brace] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b]
 
-/** Whether there might be too many values, whatever stands within texts: measured on 100 KB of HTML, 10 µs instead of 170. */
+/** Whether there may be too many values. Counts marks inside texts too. Measured on 100 KB of HTML: 10 µs instead of 170. */
 function hasManyMarks(text: string): boolean {
   let marks = 0
   for (const mark of ',[{')
@@ -33,7 +33,7 @@ function hasManyMarks(text: string): boolean {
 
 /**
  * Values cost far more than their bytes. Measured on 16 MiB: 3.7 s for `{},{},…` and 7.3 s for brackets alone, 0.03 to 0.2 s
- * for one text; this takes 0.05 to 0.1 s.
+ * for one text. This check takes 0.05 to 0.1 s.
  */
 function refuseTooMany(bytes: Buffer): void {
   let values = 1
@@ -53,13 +53,13 @@ function parse(text: string): unknown {
     return JSON.parse(text)
   } catch (error) {
     if (text === '') throw new RequestFault('invalid_json', 'The body is empty: it must be JSON.')
-    // The parser's words quote the body; only the place is taken from them, where they end with one.
+    // The parser's message quotes the body. Only the position at its end is used, if there is one.
     const position = / \((line \d+ column \d+)\)$/.exec((error as Error).message)?.[1]
     throw new RequestFault('invalid_json', `The body is not valid JSON${position ? ` at ${position}` : ''}.`)
   }
 }
 
-// Deeper than any schema; past it nothing would be taken anyway.
+// Deeper than any schema, so a deeper body would be refused anyway.
 const maxDepth = 32
 
 function refuseHidden(value: unknown, pointer: string, depth: number): void {
@@ -69,7 +69,7 @@ function refuseHidden(value: unknown, pointer: string, depth: number): void {
     throw new RequestFault('invalid_json', `The body is nested more than ${maxDepth} deep.`)
   for (const [name, member] of Object.entries(value)) {
     refuseText(name, pointer)
-    // Prototype pollution: whoever copies such an object property by property changes the copy's prototype.
+    // Prototype pollution: copying such an object property by property changes the copy's prototype.
     if (name === '__proto__')
       throw new RequestFault('invalid_request', `${pointer}/__proto__ is not known here`)
     refuseHidden(member, depth < 4 ? `${pointer}/${name.slice(0, 50)}` : pointer, depth + 1)
@@ -83,7 +83,7 @@ function refuseText(text: string, pointer: string): void {
     throw new RequestFault('invalid_request', `${pointer || 'a name'} must not contain lone surrogates`)
 }
 
-/** What reads the first of two members, a proxy perhaps, would see another request than we do. */
+/** A parser that takes the first of two members, such as a proxy's, would read another request than we do. */
 function refuseRepeated(value: unknown, text: string): void {
   const pointer = findRepeatedMember(value, text)
   if (pointer !== null) throw new RequestFault('invalid_json', `${pointer} is given twice in the body.`)

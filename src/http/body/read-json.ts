@@ -1,4 +1,4 @@
-// Reads a request's body: within what its operation takes and what its organization may hold, and not for ever.
+// Reads a request's body within the limits of its operation, of its organization's memory, and of time.
 
 import type { IncomingMessage } from 'node:http'
 import { setImmediate as nextTick } from 'node:timers/promises'
@@ -12,11 +12,11 @@ import { parseJson } from './parse-json.ts'
 import { RequestFault } from './request-fault.ts'
 
 const mebibyte = 1 << 20
-/** Enough for every operation that does not say otherwise. */
+/** Enough for every operation that sets no other limit. */
 const smallBytes = 64 * 1024
-/** Larger bodies are read beside the main thread, which reading one of this size stops for 3 to 8 ms. */
+/** Larger bodies are read in a worker thread. Reading one of this size blocks the main thread for 3 to 8 ms. */
 const maxAtOnce = 256 * 1024
-/** How long a body may stall; and how much of it must have come, for each millisecond after the first of these. */
+/** How long a body may stall. For each millisecond after this time, it must have brought `slowestBytesPerMs`. */
 const timeLimitMs = 10_000
 const slowestBytesPerMs = 16
 const checkMs = 1_000
@@ -29,8 +29,8 @@ export function bodyLimitBytes(messageContentBytes: number): number {
 type Done = (fault: Error | null, body?: unknown) => void
 
 /**
- * Takes the JSON body of each operation that has one, from callers who are known by then. Faults are `invalid_json`,
- * `invalid_request`, `payload_too_large`, and those of what is held in `budget`.
+ * Reads the JSON body of each operation that has one, once the caller is known. Throws `invalid_json`, `invalid_request`,
+ * `payload_too_large`, and the refusals of `budget`.
  */
 export function takeJson(api: Api, budget: ByteBudget): void {
   const unfinished = new Unfinished()
@@ -65,7 +65,7 @@ export function takeJson(api: Api, budget: ByteBudget): void {
   api.addContentTypeParser('*', refuseOtherTypes)
 }
 
-/** Whose share a body is held of: the organization's, of who signs in the person's, of who has not yet their address's. */
+/** The holder of a body's memory: the organization, else the signed-in person, else the client's address. */
 function holderOf({ caller, signedIn, ip }: FastifyRequest): string {
   return caller?.organizationId ?? signedIn?.person.id ?? ip
 }
@@ -81,7 +81,7 @@ function parseInto(done: Done, bytes: Buffer): void {
   done(null, value)
 }
 
-/** Reads the larger bodies in turns by organization: in the main thread, the largest beside it. */
+/** Reads bodies one at a time, round robin by organization. The largest are read in a worker thread. */
 class BodyReader {
   readonly #here = new FairLimit(1)
   readonly #largeBodies = new FairLimit(1)
@@ -96,7 +96,7 @@ class BodyReader {
       kept = null
       return taken
     }
-    // What waits for its turn is not counted any more once its client has gone.
+    // A waiting body is no longer counted once its client has left.
     holding.onOver(take)
     const work = () => {
       const waited = holding.isOver ? null : take()
@@ -105,11 +105,11 @@ class BodyReader {
       else parseInto(done, waited)
     }
     const limit = isLarge ? this.#largeBodies : this.#here
-    // In a turn of the event loop of its own, for several bodies can end in the same.
+    // In a new turn of the event loop, because several bodies can end in the same one.
     void limit.run(caller.organizationId, () => nextTick().then(work))
   }
 
-  /** A body of this size has come in several chunks, so that its memory is its own. */
+  /** A body of this size came in several chunks, so it owns its memory. */
   #readLarge(request: FastifyRequest, bytes: Buffer, done: Done): Promise<void> {
     const reading = this.#large.read(bytes, request.params as object)
     return reading.then(({ value, large }) => {
@@ -127,7 +127,7 @@ function endedEarly(): RequestFault {
   return new RequestFault('invalid_json', 'The body ended too early.')
 }
 
-/** A body that is not JSON: refused where one is expected, left alone elsewhere. */
+/** Refuses a body that is not JSON if JSON is expected. Otherwise ignores it. */
 async function refuseOtherTypes(request: FastifyRequest): Promise<undefined> {
   if (takesBody(request)) throw new RequestFault('invalid_json', 'Send content-type: application/json.')
 }
@@ -142,19 +142,19 @@ function largestBody({ routeOptions, caller }: FastifyRequest): number {
 }
 
 /**
- * A body on its way in. One that is refused is read to its end, but not kept, as long again as the limit: an answer sent
- * before would be lost to most clients, who read only once they have written.
+ * A body that is still arriving. A refused body is read on, but not kept, for up to the limit again. An answer sent earlier
+ * would be lost to most clients, which read only after they have written.
  */
 class IncomingBody {
   readonly #limitBytes: number
-  /** The limit, or what was announced where that is less. */
+  /** The limit, or the announced length if that is smaller. */
   #maxBytes: number
   readonly #holding: Holding
   readonly #finish: (fault: Error | null, bytes: Buffer) => void
   readonly #startedMs = performance.now()
   #latestMs = this.#startedMs
   #sizeBytes = 0
-  /** What has come, in a buffer that doubles: a chunk of one byte would cost a hundred by itself. */
+  /** The bytes so far, in a buffer that doubles: a chunk of one byte would cost a hundred bytes if kept alone. */
   #bytes: Buffer = nothing
   #fault: Error | null = null
   #isDone = false
@@ -175,11 +175,11 @@ class IncomingBody {
     this.#maxBytes = Math.min(announcedBytes, this.#limitBytes)
     payload.on('data', (chunk: Buffer) => this.#take(chunk))
     payload.on('end', () => this.#end(this.#fault))
-    // The caller went away; nobody reads this answer.
+    // The caller left, so this answer is never read.
     payload.on('error', () => this.#end(endedEarly()))
   }
 
-  /** Ends it where it has stalled, or comes so slowly that its sender holds its memory for nothing. */
+  /** Ends the body if it stalled, or comes so slowly that its sender wastes the memory. */
   endSlow(nowMs: number): void {
     const expectedBytes = (nowMs - this.#startedMs - timeLimitMs) * slowestBytesPerMs
     if (nowMs - this.#latestMs < timeLimitMs && this.#sizeBytes >= expectedBytes) return
@@ -200,7 +200,7 @@ class IncomingBody {
     else if (this.#bytes !== chunk) chunk.copy(this.#bytes, this.#sizeBytes - chunk.length)
   }
 
-  /** Room for the chunk, where the organization may hold so much: what counts is the buffer, not what is in it yet. */
+  /** Makes room for the chunk if the organization may hold it. The whole buffer counts, not only its filled part. */
   #grow(chunk: Buffer): Error | null {
     const isFirst = this.#sizeBytes === chunk.length
     const roomBytes = isFirst ? chunk.length : Math.min(2 * this.#sizeBytes, this.#maxBytes)
@@ -233,7 +233,7 @@ class IncomingBody {
 
 const nothing = Buffer.alloc(0)
 
-/** The bodies that have not ended, looked at together: most end before any timer of their own would have been set. */
+/** The bodies that have not ended, checked together. Most end before a timer for each would even be set. */
 class Unfinished {
   readonly #bodies = new Set<IncomingBody>()
   #timer: NodeJS.Timeout | null = null
@@ -256,10 +256,10 @@ class Unfinished {
   }
 }
 
-/** An answer up to this size is not counted: there are only so many connections. */
+/** Answers up to this size are not counted, because the number of connections is bounded. */
 const uncountedAnswer = 64 * 1024
 
-/** Counts large answers as well: they are held for as long as their reader takes. */
+/** Counts large answers too, because they are held until their reader has taken them. */
 export function countAnswers(api: Api, budget: ByteBudget): void {
   api.addHook('onSend', ({ caller }, reply, answer: string | Partial<JsonStream> | undefined, done) => {
     const bytes = (typeof answer === 'string' ? answer.length : answer?.heldBytes) ?? 0

@@ -1,14 +1,14 @@
-// Finds a member that stands twice in one object of a JSON text. RFC 8259 4: parsers differ in which one they take.
+// Finds a member that occurs twice in one object of a JSON text. RFC 8259 4: parsers differ in which one they take.
 
 /**
- * The JSON pointer of the first repeated member, four names long at most; null if there is none. `text` must be the valid
- * JSON of `value`. Linear: a text without one costs a search for its quotes and a walk through its values.
+ * Returns the JSON pointer of the first repeated member, up to four names long, or null. `text` must be the valid JSON of
+ * `value`. Linear: without a repeated member it costs one search for quotes and one walk through the values.
  */
 export function findRepeatedMember(value: unknown, text: string): string | null {
   return countNames(text) === countMembers(value) ? null : locateRepeated(text)
 }
 
-/** Names of members in the text. */
+/** Counts the member names in the text. */
 function countNames(text: string): number {
   let names = 0
   for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at)) {
@@ -18,7 +18,7 @@ function countNames(text: string): number {
   return names
 }
 
-/** Members of all objects in the value. Without recursion: it may be nested 20,000 deep. */
+/** Counts the members of all objects in the value. Not recursive, because the value may be nested 20,000 deep. */
 function countMembers(value: unknown): number {
   const waiting = [value]
   let members = 0
@@ -32,7 +32,7 @@ function countMembers(value: unknown): number {
   return members
 }
 
-/** An object or a list that is open, with the name or place of the value that is read in it. */
+/** An open object or list, with the name or index of the value that is being read in it. */
 interface Open {
   names: Set<string> | null
   at: string | number
@@ -72,7 +72,7 @@ function pointerTo(open: readonly Open[]): string {
 
 const [backslash, space, colon] = [0x5c, 0x20, 0x3a]
 
-/** The place behind the text that begins at this quote. */
+/** Returns the index after the text that begins at this quote. */
 function endOfText(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); ; at = text.indexOf('"', at + 1)) {
     let escapes = 0

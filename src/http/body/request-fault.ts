@@ -1,9 +1,9 @@
-// A request that HTTP itself refuses.
+// Errors of requests that HTTP itself refuses.
 
-/** Codes that only HTTP knows, beside those of the service. */
+/** Codes that only HTTP uses, in addition to those of the service. */
 export type RequestCode = 'invalid_json' | 'invalid_idempotency_key' | 'payload_too_large' | 'route_not_found'
 
-/** Nothing of the service was asked. `detail` replaces the code's own words. */
+/** Thrown before the service is called. `detail` replaces the code's default message. */
 export class RequestFault extends Error {
   readonly code: RequestCode | 'invalid_request'
 

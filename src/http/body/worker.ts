@@ -1,4 +1,4 @@
-// The thread in which large bodies are read: JSON, its digest, and files out of their base64.
+// The worker thread that reads large bodies: JSON, its digest, and files from base64.
 import { parentPort } from 'node:worker_threads'
 import type { Fault } from '../../base/thread-pool.ts'
 import { requestHash } from '../../flow/idempotency.ts'
@@ -8,12 +8,12 @@ import { RequestFault } from './request-fault.ts'
 
 export interface BodyRequest {
   bytes: Uint8Array
-  /** Those of the path, which the digest is over as well. */
+  /** The path parameters, which the digest covers as well. */
   params: object
 }
 
 interface ReadBody {
-  /** The text of each file that is in `files` is empty here. */
+  /** The body. Texts of files that are in `files` are empty here. */
   value: unknown
   requestHash: Uint8Array
   files: Map<number, Uint8Array<ArrayBuffer> | null>
@@ -21,7 +21,7 @@ interface ReadBody {
 
 export type BodyAnswer = { body: ReadBody } | { refusal: { code: RequestFault['code']; message: string } }
 
-/** Shorter ones are decoded where their operation is: a hundred of them take a millisecond or two. */
+/** Shorter files are decoded by their operation: a hundred of them take a millisecond or two. */
 const shortBase64 = 16 * 1024
 
 const port = parentPort
@@ -47,7 +47,7 @@ function read({ bytes, params }: BodyRequest): ReadBody {
   return { value, requestHash: digest, files: takeFiles(value) }
 }
 
-/** Takes the large files out of the body, which may have any form yet. */
+/** Removes the large files from the body, whose form is not yet checked. */
 function takeFiles(value: unknown): ReadBody['files'] {
   const files: ReadBody['files'] = new Map()
   const attachments = (value as { attachments?: unknown } | null)?.attachments
@@ -62,7 +62,7 @@ function takeFiles(value: unknown): ReadBody['files'] {
   return files
 }
 
-/** In memory of their own, which can be handed over. */
+/** Returns the bytes in a buffer of their own, which can be transferred. */
 function ownBytes({ buffer, byteOffset, byteLength }: Buffer): Uint8Array<ArrayBuffer> {
   const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
   return isOwn ? new Uint8Array(buffer) : new Uint8Array(new Uint8Array(buffer, byteOffset, byteLength))

@@ -1,4 +1,4 @@
-// The page at /docs: the OpenAPI document to read and to try, made here and loading nothing from anywhere else.
+// Serves the page at /docs, which shows the OpenAPI document, tries its operations, and loads nothing from other hosts.
 import { createHash } from 'node:crypto'
 import Fastify from 'fastify'
 import { type Asset, forGood, makeAsset, sendAsset, untilChanged } from '../../web/asset.ts'
@@ -11,8 +11,8 @@ export interface DocsPage {
 }
 
 /**
- * Serves the page to anyone. Its 4 MB of script cost 40 MB of memory to load, so nothing is loaded until someone asks; what
- * could not be rendered is tried again for the next who asks.
+ * Serves the page to anyone. Its 4 MB of script cost 40 MB of memory, so they are loaded at the first request. After a
+ * failure the next request tries again.
  */
 export function serveDocs(api: Api, render: () => Promise<DocsPage> = renderDocs): void {
   let rendered: Promise<DocsPage> | undefined
@@ -36,7 +36,7 @@ export function serveDocs(api: Api, render: () => Promise<DocsPage> = renderDocs
   })
 }
 
-/** Has the plugin render its page once, in an instance of its own that never listens. */
+/** Renders the plugin's page once, in a separate instance that never listens. */
 async function renderDocs(): Promise<DocsPage> {
   const { default: reference } = await import('@scalar/fastify-api-reference')
   const renderer = Fastify()
@@ -60,14 +60,14 @@ async function renderDocs(): Promise<DocsPage> {
   await renderer.close()
   const script = await makeAsset('text/javascript; charset=utf-8', rawPayload)
   const html = body
-    // Without an icon of its own a browser asks for /favicon.ico, which is not there.
+    // Without an icon, browsers request /favicon.ico, which does not exist.
     .replace('</title>', '</title>\n    <link rel="icon" href="data:," />')
     .replace('"/docs/script.js"', `"/docs/script.js?v=${script.digest}"`)
   const page = await makeAsset('text/html; charset=utf-8', html)
   return { page, script, contentSecurityPolicy: policyFor(html) }
 }
 
-/** Lets the page run its own scripts and speak to this origin, and nothing else. */
+/** Lets the page run its own scripts and connect to this origin, and nothing else. */
 function policyFor(html: string): string {
   const scripts = [...html.matchAll(/<script[^>]*>([\s\S]*?)<\/script>/g)].map(([, script]) => script!)
   const inline = scripts.filter(Boolean).map((script) => {

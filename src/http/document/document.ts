@@ -1,19 +1,19 @@
-// Finishes the OpenAPI document with what the schemas of routes cannot say: errors by code, headers, examples.
+// Completes the OpenAPI document with the parts that route schemas cannot express: errors by code, headers, examples.
 import type { ErrorCode } from '../errors.ts'
 import { webhooks } from '../schemas/announcement.ts'
 import { commonHeaders, describeHeaders, headersOf } from './headers.ts'
 import { type RefusalResponse, Refusals } from './refusals.ts'
 
-/** Examples by the name that a reader chooses them by. */
+/** Examples by the name under which a reader selects them. */
 export type Examples = Readonly<Record<string, unknown>>
 
-/** What the document says of an operation beyond its schemas. */
+/** Documentation of an operation beyond its schemas. */
 export interface OperationNotes {
   /** Every code that it can answer with. */
   codes: ErrorCode[]
-  /** Of its request and of its success, in place of those of their schemas. */
+  /** Examples of its request and of its success, which replace those of their schemas. */
   examples: { request?: Examples; response?: Examples }
-  /** The headers of its success that are its own, each with what it holds. */
+  /** The headers that only its success has, each with its description. */
   headers: Readonly<Record<string, string>>
   /** Calls that the service makes because of it. */
   callbacks?: object | undefined
@@ -58,8 +58,8 @@ export interface OpenApiDocument {
 type Methods = Record<string, Record<string, Operation>>
 
 /**
- * Adds to every operation its errors, headers and examples; `notes` are found by operation id, `usual` are the codes that
- * nearly all of them have.
+ * Adds errors, headers and examples to every operation. `notes` are keyed by operation id. `usual` are the codes of nearly
+ * all operations.
  */
 export function finishDocument(
   document: OpenApiDocument,
@@ -81,7 +81,7 @@ export function finishDocument(
   return document
 }
 
-/** A page would repeat what a body of several forms says of itself with each of them: the body says it for all. */
+/** Moves the description of a body with several forms to the body itself, because a page would repeat it for each form. */
 function sayOnce(operations: readonly Operation[], schemas: Shared['schemas']): void {
   const said = new Set<Schema>()
   for (const { requestBody } of operations) {
@@ -94,7 +94,7 @@ function sayOnce(operations: readonly Operation[], schemas: Shared['schemas']): 
   for (const schema of said) delete schema.description
 }
 
-/** For programs that only take types from it: without calls of endpoints, and without examples but those of requests. */
+/** For programs that only need types: drops calls of endpoints, and all examples but those of requests. */
 export function abridge(document: OpenApiDocument): OpenApiDocument {
   delete document.webhooks
   dropExamples(document.components)
@@ -146,7 +146,7 @@ function giveAllExamples(
     for (const media of Object.values(content)) giveExamples(media, response, schemas)
 }
 
-/** A media type's examples: its own, else those of the schema that it refers to. */
+/** Sets a media type's examples: its own, else those of the schema that it refers to. */
 function giveExamples(media: Media, own: Examples | undefined, schemas: Shared['schemas']): void {
   const [ofSchema] = schemas[nameOf(media)]?.examples ?? []
   const named = own ?? (ofSchema === undefined ? {} : { example: ofSchema })
@@ -154,7 +154,7 @@ function giveExamples(media: Media, own: Examples | undefined, schemas: Shared['
   media.examples = Object.fromEntries(Object.entries(named).map(([name, value]) => [name, { value }]))
 }
 
-/** Of the schema that it refers to; empty where that stands in its place. */
+/** The name of the referenced schema; empty if the schema is inline. */
 function nameOf({ schema }: Media): string {
   return schema.$ref?.split('/').at(-1) ?? ''
 }

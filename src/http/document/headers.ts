@@ -25,20 +25,20 @@ export const commonHeaders: Readonly<Record<string, object>> = {
   'retry-after': header('In how many seconds to try again.', { type: 'integer', minimum: 1 }, 2),
 }
 
-/** References to those that an answer of this status has. `isCounted`: its requests count against the caller's rate. */
+/** References to the headers of an answer with this status. `isCounted`: its requests count against the caller's rate. */
 export function headersOf(
   status: number,
   { codes = [], isCounted = true }: { codes?: readonly ErrorCode[]; isCounted?: boolean } = {},
 ): Record<string, object> {
   const names = ['x-request-id']
-  // Who is not known has no rate; and a database that is away does not say.
+  // An unknown caller has no rate, and an unavailable database does not know it.
   if (isCounted && status !== 401 && status !== 503) names.push('RateLimit-Policy', 'RateLimit')
   if ([423, 429, 503].includes(status)) names.push('retry-after')
   if (codes.includes('send_limit_exceeded')) names.push('send-limit')
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
-/** Those of an operation's own, each with what it holds. */
+/** Describes the headers that only one operation has. */
 export function describeHeaders(headers: Readonly<Record<string, string>>): Record<string, object> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, description]) => [name, { description, schema: text }]),

@@ -1,4 +1,4 @@
-// The words of the OpenAPI document that belong to no single operation.
+// The texts of the OpenAPI document that belong to no single operation.
 
 export const introduction = `Inboxes that send and receive mail over SMTP, for programs and agents.
 

@@ -1,4 +1,4 @@
-// The OpenAPI document, out of the same schemas that validate and serialize; at /openapi.json.
+// Builds the OpenAPI document at /openapi.json from the schemas that validate and serialize.
 import swagger from '@fastify/swagger'
 import type { FastifyContextConfig, FastifySchema } from 'fastify'
 import packageJson from '../../../package.json' with { type: 'json' }
@@ -23,7 +23,7 @@ const commonCodes: ErrorCode[] = [
   ...(['internal_error', 'unavailable'] as const),
 ]
 const bodyCodes: ErrorCode[] = ['invalid_json', 'payload_too_large']
-// Of what a session is needed for: without one there is no rate to count against.
+// For operations that need a session: without one there is no rate to count against.
 const sessionCodes: ErrorCode[] = [
   'session_required',
   'organization_inactive',
@@ -35,7 +35,7 @@ const appCodes: ErrorCode[] = [
   ...(['session_required', 'wrong_origin'] as const),
 ]
 
-/** Collects the document of the API, with the schemas of these names, from the routes that are added after it. */
+/** Collects the API's document from the routes that are added later, with the schemas of these names. */
 export function addOpenApi(api: Api, publicUrl: string, schemaNames: readonly string[]): void {
   const key = { type: 'apiKey', in: 'header', name: 'x-api-key', description: keyDescription } as const
   collect(api, {
@@ -43,7 +43,7 @@ export function addOpenApi(api: Api, publicUrl: string, schemaNames: readonly st
     about: { title: 'Posthorn', description: introduction, publicUrl },
     security: { apiKey: key },
     finish: (document) => document,
-    // What the dashboard adds has a document of its own.
+    // The dashboard's own operations have a separate document.
     isPublished: (url) => !url.startsWith('/app/'),
     isSchema: (name) => schemaNames.includes(name),
     headOf: ({ scope = null }) => writeScopes(scopesOf(scope)),
@@ -53,7 +53,7 @@ export function addOpenApi(api: Api, publicUrl: string, schemaNames: readonly st
   })
 }
 
-/** Collects the document of what the pages call: the same operations behind a session, and those of the dashboard's own. */
+/** Collects the document of the operations that the pages call: the API's behind a session, and the dashboard's own. */
 export function addAppDocument(api: Api, publicUrl: string): void {
   const session = {
     type: 'apiKey',
@@ -78,15 +78,15 @@ interface Collected {
   decorator: 'swagger'
   about: { title: string; description: string; publicUrl: string }
   security: Record<string, { type: 'apiKey'; in: 'header' | 'cookie'; name: string; description: string }>
-  /** What is left of it for its readers. */
+  /** Returns the document as its readers get it. */
   finish(document: OpenApiDocument): OpenApiDocument
   isPublished(url: string): boolean
   isSchema(name: string): boolean
-  /** What the description of an operation begins with. */
+  /** The beginning of an operation's description. */
   headOf(config: FastifyContextConfig): string
-  /** What nearly every operation can answer with. */
+  /** Codes that nearly every operation can answer with. */
   usualCodes: readonly ErrorCode[]
-  /** What every operation of this kind can answer with. */
+  /** Codes that every operation of this kind can answer with. */
   codesOf(config: FastifyContextConfig): ErrorCode[]
 }
 
@@ -121,7 +121,7 @@ function collect(api: Api, collected: Collected): void {
       const schemas = Object.entries(document.components.schemas ?? {})
       document.components.schemas = Object.fromEntries(schemas.filter(([name]) => isSchema(name)))
       const whole = finishDocument(document, notes, usualCodes)
-      // They are told by their examples too, which the dashboard's document has no more once it is abridged.
+      // Before abridging: schemas are recognized by their examples too, which the dashboard's document then loses.
       shareSchemas(whole)
       return shareParameters(collected.finish(whole)) as object
     },
@@ -151,7 +151,7 @@ function describeOperation(
   const { scope, otherResponses = {} } = config
   const [scheme] = Object.keys(schemes)
   const response = { ...(schema.response as object), ...describeOthers(otherResponses) }
-  // OpenAPI 3.1 names the scope beside the key.
+  // OpenAPI 3.1 names the scope together with the key.
   const scopes = scopesOf(scope ?? null)
   const description = [headOf(config), schema.description].filter(Boolean).join('\n\n')
   const described = { ...schema, ...(description !== '' && { description }) }
@@ -160,7 +160,7 @@ function describeOperation(
   return { ...described, response, security } as FastifySchema
 }
 
-/** What an operation asks of a key, in words: who reads the page looks for it there, not beside the key. */
+/** Describes the scopes in words, because readers expect them in the description, not at the key. */
 function writeScopes(scopes: readonly Scope[]): string {
   if (scopes.length === 0) return 'Scope: none, any key will do.'
   return `Scope: ${scopes.map((scope) => `\`${scope}\``).join(' or ')}.`
@@ -182,7 +182,7 @@ export function serveOpenApi(api: Api): void {
   serve(api, '/openapi.json', () => api.swagger())
 }
 
-/** Serves the document of what the pages call, under the prefix that they have. */
+/** Serves the document of the operations that the pages call, under their prefix. */
 export function serveAppDocument(api: Api): void {
   serve(api, '/openapi.json', () => (api as unknown as { appDocument(): object }).appDocument())
 }

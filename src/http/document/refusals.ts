@@ -1,4 +1,4 @@
-// The errors of operations in the OpenAPI document: one answer for each status and set of codes, which operations share.
+// Errors in the OpenAPI document: one shared answer for each status and set of codes.
 import { STATUS_CODES } from 'node:http'
 import { type ErrorCode, errorTable } from '../errors.ts'
 import { Refusal } from '../schemas/refusal.ts'
@@ -12,18 +12,18 @@ export interface RefusalResponse {
 
 const mostNamed = 3
 
-/** Gathers what operations are refused with, and names it by status and codes: `ForbiddenOrInboxNotAllowed`, `InboxDeleted`. */
+/** Collects the refusals of operations and names them by status and codes: `ForbiddenOrInboxNotAllowed`, `InboxDeleted`. */
 export class Refusals {
   readonly responses: Record<string, RefusalResponse> = {}
   readonly #usual: ReadonlySet<ErrorCode>
   readonly #names = new Map<string, string>()
 
-  /** `usual` are the codes that nearly every operation has: names tell what differs from them. */
+  /** `usual` are the codes of nearly every operation: names contain only the other codes. */
   constructor(usual: readonly ErrorCode[]) {
     this.#usual = new Set(usual)
   }
 
-  /** A reference for each status that one of the codes has. */
+  /** Returns a reference for each status that one of the codes has. */
   refer(operationId: string, codes: readonly ErrorCode[]): Record<string, { $ref: string }> {
     const byStatus = Map.groupBy(codes, (code) => errorTable[code][0])
     return Object.fromEntries(

@@ -1,4 +1,4 @@
-// What the OpenAPI document says in many places it says once: small schemas and parameters stand under a name.
+// Makes the OpenAPI document smaller: repeated small schemas and parameters get a name and become references.
 import {
   AttachmentIdText,
   Email,
@@ -16,7 +16,7 @@ import {
 import { EventTypeName } from '../schemas/webhook.ts'
 import { type OpenApiDocument, operationsOf } from './document.ts'
 
-/** Schemas by the names that they get where they stand as they are. */
+/** Schemas and the names that replace them. */
 const named: Readonly<Record<string, object>> = {
   Timestamp: Time,
   TimestampOrNull: nullable(Time),
@@ -34,7 +34,7 @@ const named: Readonly<Record<string, object>> = {
 }
 const names = new Map(Object.entries(named).map(([name, schema]) => [JSON.stringify(schema), name]))
 
-/** Puts references in the place of small schemas that are alike. Only what is referred to gets its name. */
+/** Replaces equal small schemas by references. Only schemas that are referred to get their name. */
 export function shareSchemas(document: OpenApiDocument): void {
   const schemas = document.components.schemas ?? {}
   const used = new Set<string>()
@@ -55,12 +55,12 @@ export function shareSchemas(document: OpenApiDocument): void {
   document.components.schemas = { ...shared, ...Object.fromEntries(added) }
 }
 
-/** Holds a value, and no schema. */
+/** Whether the key holds a value, not a schema. */
 function isValue(key: string): boolean {
   return key === 'example' || key === 'examples' || key === 'enum' || key === 'default'
 }
 
-/** Names every parameter that two operations have alike, by its own name. */
+/** Turns parameters that several operations share into components, named after the parameter. */
 export function shareParameters(document: OpenApiDocument): OpenApiDocument {
   const operations = operationsOf(document.paths, document.webhooks ?? {})
   const all = operations.flatMap(({ parameters = [] }) => parameters)
@@ -69,7 +69,7 @@ export function shareParameters(document: OpenApiDocument): OpenApiDocument {
   const references = new Map<string, { $ref: string }>()
   for (const [written, [parameter, ...others]] of alike) {
     const name = componentName(parameter!.name)
-    // Another one of this name stands where it is.
+    // A different parameter with the same name stays inline.
     if (others.length === 0 || components.has(name)) continue
     components.set(name, parameter!)
     references.set(written, { $ref: `#/components/parameters/${name}` })
@@ -83,7 +83,7 @@ export function shareParameters(document: OpenApiDocument): OpenApiDocument {
   return document
 }
 
-/** `idempotency-key` is `IdempotencyKey`, as a name of a type. */
+/** Converts `idempotency-key` to `IdempotencyKey`, like the name of a type. */
 function componentName(name: string): string {
   return name.replace(/(?:^|-)([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }

@@ -1,4 +1,4 @@
-// GET /v1/me: what the key may do.
+// GET /v1/me: the permissions of the key.
 import { findOrganization } from '../../store/accounts/organizations.ts'
 import type { Api } from '../api.ts'
 import { presentProfile } from '../present.ts'

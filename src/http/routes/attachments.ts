@@ -1,4 +1,4 @@
-// Attachments: the bytes of one that was found clean.
+// Attachments: the bytes of an attachment that was found clean.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { findUnscanned, readAttachment } from '../../flow/reading/read-attachment.ts'
@@ -60,7 +60,7 @@ export function attachmentRoutes(api: Api, deps: HttpDeps): void {
       if (request.query.wait) await untilScanned(deps, request, reply)
       const reading = { db: request.db, blobs, maxDownloadBytes: settings.maxDownloadBytes }
       const { filename, sizeBytes, stream } = await readAttachment(reading, request.caller, request.params)
-      // A stranger's file must never run as a page of this origin, whatever a browser takes it for.
+      // A stranger's file must never run as a page of this origin, whatever type a browser guesses.
       reply.headers({
         'content-type': 'application/octet-stream',
         'content-length': sizeBytes,
@@ -78,7 +78,7 @@ type DownloadRequest = FastifyRequest<{
   Querystring: Static<typeof DownloadQuery>
 }>
 
-/** Returns once the attachment has a verdict, or the time is over. */
+/** Resolves once the attachment has a verdict, or the time is over. */
 async function untilScanned(
   deps: Pick<HttpDeps, 'clock' | 'authenticate' | 'messageWaits'>,
   request: DownloadRequest,

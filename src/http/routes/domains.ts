@@ -1,4 +1,4 @@
-// Domains: register, list, show, verify, rotate their keys, print their zone, delete.
+// Domains: register, list, show and verify them, rotate their keys, print their zone, delete them.
 import Type from 'typebox'
 import { deleteDomain } from '../../flow/domains/delete-domain.ts'
 import { readDomain, readDomainPage, readZone } from '../../flow/domains/read-domains.ts'
@@ -34,13 +34,13 @@ function addRegister(api: Api, { db, clock, secretBox, mtaStsMode, settings }: H
   api.post(
     '/v1/domains',
     {
-      // The length that counts is that of the name, not of what stands around it.
+      // The length limit applies to the name, not to the characters around it.
       preValidation: async ({ body }) => {
         const asked = body as { domain?: unknown } | null | undefined
         if (typeof asked?.domain !== 'string') return
         const trimmed = trimDomain(asked.domain)
         asked.domain = trimmed
-        // What is wrong with a name has better words than the pattern.
+        // The domain check explains a wrong name better than the pattern does.
         const name = normalizeDomain(trimmed)
         if (name.status === 'refused') throw new RequestFault('invalid_request', `/domain ${name.expected}`)
       },

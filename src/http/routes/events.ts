@@ -54,7 +54,7 @@ export function eventRoutes(api: Api, { eventStreams }: HttpDeps): void {
         raw.writeHead(200, {
           ...(reply.getHeaders() as Record<string, string>),
           'content-type': streamType,
-          // Proxies that gather answers would hold events back.
+          // Proxies that buffer answers would delay events.
           'x-accel-buffering': 'no',
         })
         raw.write(first ?? ':\n\n')

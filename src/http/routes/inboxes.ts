@@ -25,7 +25,7 @@ function addOpen(api: Api, { db, clock, settings: { managedDomain } }: HttpDeps)
   api.post(
     '/v1/inboxes',
     {
-      // The local part is matched in lower case; only ASCII folds, so that nothing else turns into a letter of it.
+      // The local part is matched in lower case. Only ASCII is folded, so that no other character becomes an ASCII letter.
       preValidation: async ({ body }) => {
         const asked = body as { localPart?: unknown } | null | undefined
         if (typeof asked?.localPart !== 'string') return

@@ -1,4 +1,4 @@
-// The messages of an inbox: listed, searched, and waited for.
+// The messages of an inbox: list, search, and wait for them.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { ServiceError } from '../../base/errors.ts'
@@ -110,7 +110,7 @@ export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void
 
 const otherFilters = ['from', 'since', 'until', 'q'] as const
 
-/** What follows a message is told by its place alone. */
+/** The position alone determines the messages after it. */
 function requireAgreeing(query: ListQuery): void {
   if (query.after === undefined) {
     if (query.wait !== undefined) throw new ServiceError('invalid_request', '/wait needs /after')
@@ -135,7 +135,7 @@ function filterOf(inboxId: InboxId, query: ListQuery, words: string | null) {
 type WaitDeps = Pick<HttpDeps, 'clock' | 'authenticate' | 'messageWaits'>
 type ListRequest = FastifyRequest<{ Params: Static<typeof InboxParams>; Querystring: ListQuery }>
 
-/** The next page behind `after` or, where there is one, behind the cursor; once there is any, or the time is over. */
+/** The next page after the cursor, else after `after`. Waits until the page has messages or the time is over. */
 async function readAfter(
   deps: WaitDeps,
   request: ListRequest,

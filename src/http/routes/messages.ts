@@ -107,7 +107,7 @@ function addSource(api: Api, { blobs }: HttpDeps): void {
     },
     async ({ caller, params, db }, reply) => {
       const { sizeBytes, stream } = await readSource({ db, blobs }, caller, params.messageId)
-      // Stored mail must never run as a page of this origin, whatever a browser takes it for.
+      // Stored mail must never run as a page of this origin, whatever type a browser guesses.
       reply.headers({
         'content-type': 'message/rfc822',
         'content-length': sizeBytes,

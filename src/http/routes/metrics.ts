@@ -1,4 +1,4 @@
-// Metrics: how delivery goes for the organization, and the traffic of one of its domains.
+// Metrics: the organization's delivery results, and the traffic of one of its domains.
 import type { FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { ServiceError } from '../../base/errors.ts'
@@ -29,7 +29,7 @@ const MetricsQuery = Type.Object(
   { additionalProperties: false },
 )
 
-/** Reads `hours` as the number it is written as; anything but plain digits stays text, which its schema refuses. */
+/** Converts `hours` to a number if it is plain digits. Other values stay text, which the schema refuses. */
 async function readHours(request: FastifyRequest): Promise<void> {
   const query = request.query as { hours?: unknown }
   if (typeof query.hours === 'string' && /^(?:0|[1-9]\d{0,8})$/.test(query.hours))
@@ -76,7 +76,7 @@ function addTraffic(api: Api, { clock }: HttpDeps): void {
       },
     },
     async ({ caller, params, db }) => {
-      // Order of checks: the resource, then what the key is restricted to.
+      // Check the resource first, then the restrictions of the key.
       const domain = await findDomain(db, caller.organizationId, params.domainId)
       if (!domain) throw new ServiceError('not_found', 'There is no such domain.')
       requireWholeOrganization(caller)
@@ -113,7 +113,7 @@ function presentMetrics(metrics: Metrics): Static<(typeof DeliveryMetrics)['defi
   }
 }
 
-/** Cancelled recipients have failed, as their state says. */
+/** Cancelled recipients count as failed, as their state says. */
 function presentOutcomes({
   accepted,
   delivered,

@@ -6,10 +6,10 @@ import { Nothing } from '../schemas/scalars.ts'
 import { NewSend, SendAcceptance } from '../schemas/send.ts'
 import { idempotencyOf, sendRefusals } from './sending.ts'
 
-/** There is no resource in the path, and no result that could be deleted. */
+/** The path names no resource, and no result can be deleted. */
 const refusals = sendRefusals.filter((code) => code !== 'not_found' && code !== 'idempotency_result_expired')
 
-/** Sending from an inbox, which may be on the same domain, has more fields. */
+/** Fields that only a send from an inbox has, which may be on the same domain. */
 const elsewhere = { names: ['attachments', 'cc', 'bcc'], operation: 'POST /v1/inboxes/{inboxId}/messages' }
 
 export function sendRoutes(api: Api, { acceptance }: HttpDeps): void {

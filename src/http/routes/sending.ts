@@ -1,4 +1,4 @@
-// What the operations that send have in common: their refusals, and attachments out of base64.
+// Shared by the operations that send: their refusals, and attachments decoded from base64.
 import type { FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import { type Idempotency, requestHash } from '../../flow/idempotency.ts'
@@ -8,7 +8,7 @@ import { RequestFault } from '../body/request-fault.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { NewMessage } from '../schemas/send.ts'
 
-/** The codes that an operation can refuse a send with. */
+/** The codes with which an operation can refuse a send. */
 export const sendRefusals: ErrorCode[] = [
   ...([
     'invalid_idempotency_key',
@@ -37,7 +37,7 @@ type Request<Body> = Pick<FastifyRequest, 'large' | 'params'> & {
   headers: { 'idempotency-key': string }
 }
 
-/** The request's key, and what makes another request the same. */
+/** The idempotency key of the request, and the hash that recognizes an equal request. */
 export function idempotencyOf({ headers, params, body, large }: Request<unknown>): Idempotency {
   return {
     key: headers['idempotency-key'],
@@ -45,7 +45,7 @@ export function idempotencyOf({ headers, params, body, large }: Request<unknown>
   }
 }
 
-/** Decodes the attachments that were not yet; throws `invalid_request` where one is not canonical base64. */
+/** Decodes the attachments that were not decoded yet. Throws `invalid_request` if one is not canonical base64. */
 export function readAttachments({
   body,
   large,

@@ -69,7 +69,7 @@ function addList(api: Api, cursors: Cursors): void {
   )
 }
 
-/** The inboxes that a list is confined to: the one asked for, else those of the key, else all (null). */
+/** The inboxes that a list is limited to: the requested one, else those of the key, else all (null). */
 function inboxesOf(caller: Caller, inboxId: string | undefined): InboxId[] | null {
   if (inboxId === undefined) return caller.inboxIds
   requireInbox(caller, inboxId as InboxId)
@@ -96,7 +96,7 @@ function addShow(api: Api): void {
   )
 }
 
-/** A submission that the caller may see. */
+/** Returns a submission that the caller may see. */
 export async function readSubmission(db: Queryable, caller: Caller, id: string): Promise<SubmissionRow> {
   const submission = await findSubmission(db, caller.organizationId, id)
   if (!submission) throw new ServiceError('not_found', 'There is no such submission.')

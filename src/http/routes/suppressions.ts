@@ -56,7 +56,7 @@ function addList(api: Api, cursors: Cursors): void {
   )
 }
 
-/** Up to `limit` suppressions after `before`, newest first; with `email` that of the address alone. */
+/** Returns up to `limit` suppressions after `before`, newest first. With `email`, only that of this address. */
 export async function readSuppressions(
   db: Queryable,
   organizationId: OrganizationId,

@@ -1,4 +1,4 @@
-// Webhooks: make, list, show, change, rotate, test, delete; their deliveries, and replaying one.
+// Webhooks: make, list, show, change, rotate, test and delete them; list their deliveries and replay one.
 import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { requireWholeOrganization } from '../../flow/caller.ts'
@@ -47,7 +47,7 @@ export function webhookRoutes(api: Api, deps: HttpDeps, cursors: Cursors): void 
   addReplay(api, deps)
 }
 
-/** What is wrong with a URL has better words than the pattern. */
+/** The guard explains a wrong URL better than the pattern does. */
 function refuseUrl(guard: HttpDeps['addressGuard']) {
   return async ({ body }: FastifyRequest): Promise<void> => {
     const url = (body as { url?: unknown } | null | undefined)?.url

@@ -1,4 +1,4 @@
-// What webhooks and the live stream tell: a body for each type of event, the document's `webhooks`.
+// Schemas of webhook calls and of the live stream: a body for each type of event, and the document's `webhooks`.
 import Type, { type TSchema } from 'typebox'
 import type { EventType } from '../../store/events/outbox.ts'
 import { Domain } from './domain.ts'
@@ -29,7 +29,7 @@ const Delivery = component(
     { ...news, examples: [{ message: null, submission: submissionExample, event: eventExample }] },
   ),
 )
-/** Of a submission; a send without an inbox has no message. */
+/** For events of a submission. A send without an inbox has no message. */
 const delivery = { about: Delivery.ref, example: firstExample(Delivery) }
 const domain = {
   about: Type.Object({ domain: Domain.ref }, news),
@@ -129,7 +129,7 @@ const Reset = component(
 
 const shortest = firstExample(bodies.find(({ type }) => type === 'suppression.created')!.body)
 
-/** One of several bodies, which its `type` tells apart. */
+/** A choice of several bodies, selected by their `type`. */
 function unionOf(name: string, members: { type: string; body: Component<TSchema> }[], description: string) {
   const referenceTo = ({ definition }: Component<TSchema>) => `#/components/schemas/${definition.$id}`
   return component(
@@ -180,13 +180,13 @@ const callHeaders = [
 ]
 
 export const streamEventId = '0199a1b2-6f70-7192-a3b4-4f5a6b7c8d9e.1234-1-0'
-/** An event on the wire. */
+/** An event as it is sent. */
 export const streamExample = `id: ${streamEventId}
 event: suppression.created
 data: ${JSON.stringify(shortest)}
 `
 
-/** A call, as the document has it; `name` is the schema of its body. */
+/** A call as the document shows it. `name` is the schema of its body. */
 const call = (operationId: string, summary: string, name: string) => ({
   operationId,
   tags: ['Webhooks'],
@@ -203,7 +203,7 @@ const call = (operationId: string, summary: string, name: string) => ({
   security: [],
 })
 
-/** The document's `webhooks`: the calls that an endpoint gets. */
+/** The document's `webhooks`: the calls that an endpoint receives. */
 export const webhooks = Object.fromEntries(
   bodies.map(({ type, name, summary, body }) => [
     type,
@@ -211,7 +211,7 @@ export const webhooks = Object.fromEntries(
   ]),
 )
 
-/** The calls that follow from an endpoint: all of them, in one. */
+/** The document's `callbacks` of an endpoint: all calls in one. */
 export const endpointCalls = {
   event: {
     '{$request.body#/url}': { post: call('onEvent', 'Something happened', WebhookEvent.definition.$id) },

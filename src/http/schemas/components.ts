@@ -1,4 +1,4 @@
-// The schemas that the document names, each once: requests and answers refer to them.
+// The named schemas of the document, to which requests and answers refer.
 import { announcementComponents } from './announcement.ts'
 import { domainComponents } from './domain.ts'
 import { inboxComponents } from './inbox.ts'

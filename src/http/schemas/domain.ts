@@ -1,4 +1,4 @@
-// Domains: as they are shown, as they are registered, and what a check answers.
+// Schemas of domains: as answers show them, as requests register them, and the result of a check.
 import Type from 'typebox'
 import { component, NextCursor, nullable, oneOf, patterned, Time, Uuid } from './scalars.ts'
 

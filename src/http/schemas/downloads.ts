@@ -1,4 +1,4 @@
-// What the headers of a download hold, for its documentation.
+// Descriptions of the headers of a download, for the documentation.
 
 export const downloadHeaders = {
   'Cache-Control': '`private, no-store`',

@@ -1,4 +1,4 @@
-// Inboxes: as they are shown, as they are asked for, and a page of an export.
+// Schemas of inboxes: as answers show them, as requests give them, and a page of an export.
 import Type from 'typebox'
 import { Message, messageExample } from './message.ts'
 import { component, InboxIdText, NextCursor, nullable, oneOf, patterned, Time, Uuid } from './scalars.ts'

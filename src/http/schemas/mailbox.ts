@@ -1,10 +1,10 @@
-// An address with the name beside it, as messages show it and as senders give it.
+// Schemas of an address with a display name, as messages show it and as senders give it.
 import Type from 'typebox'
 import { component, Email, patterned } from './scalars.ts'
 
 const example = { email: 'ada@example.com', name: 'Ada Lovelace' }
 
-/** An address as it is shown; received mail may carry what no sender would be let write. */
+/** An address as answers show it. Received mail may contain addresses that no sender could give. */
 export const Mailbox = component(
   'Mailbox',
   Type.Object(
@@ -16,7 +16,7 @@ export const Mailbox = component(
   ),
 )
 
-/** An address as a request gives it. */
+/** An address as requests give it. */
 export const GivenMailbox = component(
   'GivenMailbox',
   Type.Object(

@@ -1,4 +1,4 @@
-// Messages as they are shown: what was sent, what was received, and what is known about the latter.
+// Schemas of messages: sent mail, received mail, and the details that only received mail has.
 
 import Type from 'typebox'
 import { authResults } from '../../base/auth-result.ts'

@@ -1,4 +1,4 @@
-// Delivery metrics of an organization, and the traffic of a domain.
+// Schemas of an organization's delivery metrics, and of a domain's traffic.
 import Type from 'typebox'
 import { Count, component, nullable, oneOf, Time, Uuid } from './scalars.ts'
 

@@ -1,4 +1,4 @@
-// What stands in paths and headers.
+// Schemas of path parameters and headers.
 import Type from 'typebox'
 import { AttachmentIdText, InboxIdText, MessageIdText, patterned, ThreadIdText, Uuid } from './scalars.ts'
 
@@ -13,7 +13,7 @@ const idempotencyKey = patterned('idempotencyKey', {
   maxLength: 200,
   description:
     'One for each logical action, the same for every retry of it, such as a UUID or `booking-4711:confirmation`.',
-  // A page fills it in: what it is to be is said to who leaves it there.
+  // The documentation page fills it in. Its text reminds readers to replace it.
   examples: ['a-new-one-for-each-action'],
 })
 

@@ -1,23 +1,23 @@
-// The patterns of values, each with words for who breaks it, in what every engine of expressions reads alike, flags or none.
+// The patterns of values, each with an error text, which every regular expression engine reads alike, with flags or without.
 
-// What this file keeps to: classes of characters as they stand or as \xHH, groups that capture nothing, counts. No classes of
-// Unicode, whose names differ; no looking around, but for one pattern that is published so.
+// Patterns here use only literal or \xHH character classes, non-capturing groups and counts. No Unicode classes, whose names
+// differ between engines. No lookaround, except in one pattern that is published in that form.
 const control = '\\x00-\\x1f\\x7f-\\x9f'
-/** Spaces and what cannot be seen (Z and Cf of the Basic Multilingual Plane), as they stand: not every engine reads \u. */
+/** Spaces and invisible characters (Z and Cf of the Basic Multilingual Plane), literal: not every engine reads \u. */
 const invisible = [
   ' \u00a0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u1680\u180e\u2000-\u200f',
   '\u2028-\u202f\u205f-\u206f\u3000\ufeff\ufff9-\ufffb',
 ].join('')
-/** What is neither letter nor digit, up to U+00A9; beyond it is much of both, and telling them apart takes Unicode's tables. */
+/** Neither letters nor digits, up to U+00A9. Beyond it, only Unicode's tables separate letters from other characters. */
 const betweenWords = ' -/:-@\\[-`{-~\\xa0-\\xa9'
 
 const alnum = '[0-9A-Za-z]'
 const alnumHyphen = '[0-9A-Za-z-]'
 const hexQuad = '[0-9A-Fa-f]{1,4}'
 
-/** A label of a host name; `first` is what it may begin with. */
+/** A label of a host name. `first` matches its first character. */
 const hostLabel = (first: string) => `${first}(?:${alnumHyphen}{0,61}${alnum})?`
-// RFC 3696 2: a name ends in a label with a letter in it; what ends in a number is read as an IPv4 address.
+// RFC 3696 2: the last label of a name contains a letter; a name that ends in a number is read as an IPv4 address.
 const hostName = `(?:${hostLabel(alnum)}\\.)*${hostLabel('[A-Za-z]')}`
 const octet = '(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])'
 const ipv4 = `${octet}(?:\\.${octet}){3}`
@@ -30,21 +30,21 @@ const ipv6 = [
   '::',
 ].join('|')
 const port = '(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])'
-// RFC 3986 3.3: what a path holds as it stands; all else is percent-encoded.
+// RFC 3986 3.3: characters that a path holds literally; all others are percent-encoded.
 const inPath = "(?:[0-9A-Za-z._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*"
 const inQuery = "(?:[0-9A-Za-z._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*"
 const url = `^https?://(?:${hostName}|${ipv4}|\\[(?:${ipv6})\\])(?::${port})?(?:/${inPath})?(?:\\?${inQuery})?$`
 
-// RFC 5891 4.2.3.1: hyphens in the third and fourth place are kept for encodings, of which xn-- is the only one.
+// RFC 5891 4.2.3.1: hyphens at the third and fourth character are reserved for encodings, of which xn-- is the only one.
 const domainLabel = (first: string) =>
   `${first}(?:${alnumHyphen}{0,2}${alnum}|${alnumHyphen}(?:${alnum}${alnumHyphen}|-${alnum})${alnumHyphen}{0,58}${alnum})?`
 const aLabel = `[Xx][Nn]--${alnumHyphen}{0,58}${alnum}`
 const space = '\\t-\\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff'
 const notInNames = `\\x00-,./:-@\\[-\`{-\\x7f${space}`
-// Which characters beyond ASCII a label may hold is more than an expression can say (IDNA 2008).
+// An expression cannot say which characters beyond ASCII a label may hold (IDNA 2008).
 const uLabel = `${alnumHyphen}*[^\\x00-\\x7f${space}][^${notInNames}]*`
 const anyLabel = (first: string) => `(?:${domainLabel(first)}|${aLabel}|${uLabel})`
-// Dots as well, in names beyond ASCII.
+// Other characters that IDNA reads as dots, in names beyond ASCII.
 const otherDots = '\u3002\uff0e\uff61'
 const domain = [
   `^[${space}]*(?:(?:${anyLabel(alnum)}\\.)+${anyLabel('[A-Za-z]')}`,
@@ -66,20 +66,20 @@ export const patterns = {
   ],
   webhookId: ['^whk_[a-f0-9]{24}$', 'must be a webhook id: whk_ and 24 lowercase hexadecimal digits'],
   uuid: ['^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$', 'must be a UUID'],
-  // As it is published, looking ahead included.
+  // As published, including the lookahead.
   localPart: [
     '^(?!.*\\.\\.)[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$',
     'must be 1 to 64 of a-z, 0-9, dot, hyphen and underscore, with a letter or digit at both ends and no two dots in a row',
   ],
-  // Line breaks would begin a header field of the sender's choice.
+  // A line break would begin a header field of the sender's choice.
   oneLine: [`^[^${control}]*$`, 'must be one line without control characters'],
-  // The first letter or digit is found without looking back.
+  // Finds the first letter or digit without backtracking.
   query: [
     `^[${betweenWords}]*[^${betweenWords}${control}][^${control}]*$`,
     'must be one line with a word to look for',
   ],
   headerValue: ['^[^\\r\\n]*$', 'must be one line'],
-  // What is invisible and what must be visible are disjoint, so that the match is linear in the text.
+  // The invisible and the visible class are disjoint, so that the match is linear in the text.
   subject: [
     `^[${invisible}]*[^${invisible}${control}][^${control}]*$`,
     'must be one line without control characters and with at least one visible character',
@@ -91,7 +91,7 @@ export const patterns = {
   ],
   contentId: ['^[!-;=?-~]+$', 'must be a content id without angle brackets and spaces'],
   metadataKey: ['^[A-Za-z0-9_.:-]{1,40}$', 'must have a name of 1 to 40 characters A-Z, a-z, 0-9, _ . : -'],
-  // Without the second 60 and the spellings that RFC 3339 allows and Date does not know.
+  // Excludes second 60, and the spellings that RFC 3339 allows but Date cannot read.
   time: [
     '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9](?:\\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2})$',
     'must be a time with its zone, such as 2026-11-21T09:00:00Z',
@@ -113,7 +113,7 @@ const expectations = new Map<string, string>(
   Object.values(patterns).map(([pattern, words]) => [pattern, words]),
 )
 
-/** What a value that breaks this pattern should have been, in words. */
+/** Describes the expected form of a value that breaks this pattern. */
 export function describePattern(pattern: string): string {
   return expectations.get(pattern) ?? `must match ${pattern}`
 }

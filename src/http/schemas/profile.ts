@@ -1,4 +1,4 @@
-// What a key may do: the answer of GET /v1/me.
+// Schema of the answer of GET /v1/me: the permissions of a key.
 import Type from 'typebox'
 import { Count, component, InboxIdText, nullable, oneOf, Time, Uuid } from './scalars.ts'
 

@@ -1,4 +1,4 @@
-// The one body that every error has.
+// Schema of the one body that every error has.
 import Type from 'typebox'
 import { component } from './scalars.ts'
 

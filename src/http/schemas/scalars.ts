@@ -1,14 +1,14 @@
-// The small values that every schema is made of: ids, times, texts, addresses and what may be null.
+// Small values that every schema uses: ids, times, texts, addresses and nullable values.
 import Type, { type Static, type TSchema, type TUnsafe } from 'typebox'
 import { patterns } from './patterns.ts'
 
-/** A schema of its own name in the OpenAPI document: its definition is registered once, `ref` stands wherever it is used. */
+/** A named schema in the OpenAPI document. `definition` is registered once. Every use refers to it by `ref`. */
 export interface Component<Schema extends TSchema> {
   definition: Schema & { $id: string }
   ref: TUnsafe<Static<Schema>>
 }
 
-/** Names a schema; the name is its place under `components/schemas`. */
+/** Names a schema. The name is its key under `components/schemas`. */
 export function component<Schema extends TSchema>(name: string, schema: Schema): Component<Schema> {
   return {
     definition: Object.assign(schema, { $id: name }),
@@ -16,22 +16,22 @@ export function component<Schema extends TSchema>(name: string, schema: Schema):
   }
 }
 
-/** A value, or null. One type of two names: `anyOf` would cost the serializer a validation for each value. */
+/** A value or null, as one type with two names: `anyOf` would cost the serializer a validation for each value. */
 export function nullable<Schema extends TSchema & { type: string }>(schema: Schema) {
   return Type.Unsafe<Static<Schema> | null>({ ...schema, type: [schema.type, 'null'] })
 }
 
-/** One of the words. */
+/** A string that is one of the words. */
 export function oneOf<const Words extends string[]>(words: Words, description: string) {
   return Type.Unsafe<Words[number]>({ type: 'string', enum: words, description })
 }
 
-/** One of the words, or null. The service says which; a type of the words themselves is for who reads the document. */
+/** One of the words, or null. Its TypeScript type is any string: `enum` only informs readers of the document. */
 export function oneOfOrNull(words: readonly string[], description: string) {
   return Type.Unsafe<string | null>({ type: ['string', 'null'], enum: [...words, null], description })
 }
 
-/** A string by one of the patterns. */
+/** A string that matches one of the patterns. */
 export function patterned(name: keyof typeof patterns, options: Record<string, unknown> = {}) {
   return Type.String({ pattern: patterns[name][0], ...options })
 }
@@ -73,7 +73,7 @@ export const Time = patterned('writtenTime', {
   examples: ['2026-11-21T09:00:00.000Z'],
 })
 export const GivenTime = patterned('time', { format: 'date-time', examples: ['2026-11-21T09:00:00Z'] })
-/** Where a list goes on. */
+/** The cursor of the next page. */
 export const NextCursor = nullable(
   Type.String({
     minLength: 1,
@@ -94,14 +94,14 @@ export const failureCode = Type.Unsafe<string | null>({
 const metadataValue = { type: ['string', 'number', 'boolean', 'null'] }
 export type Metadata = Record<string, string | number | boolean | null>
 
-/** Metadata as it is shown. */
+/** Metadata as answers show it. */
 export const MetadataView = Type.Unsafe<Metadata>({
   type: 'object',
   additionalProperties: metadataValue,
   description: 'What was given with the send; empty where nothing was, and on received mail.',
 })
 
-/** Metadata as it may be given. */
+/** Metadata as requests may give it. */
 export const MetadataGiven = Type.Unsafe<Metadata>({
   type: 'object',
   maxProperties: 50,
@@ -109,7 +109,7 @@ export const MetadataGiven = Type.Unsafe<Metadata>({
   additionalProperties: {
     ...metadataValue,
     maxLength: 500,
-    // RFC 8259 6: past these, what is stored would be another number.
+    // RFC 8259 6: beyond these bounds the stored number could differ from the given one.
     minimum: Number.MIN_SAFE_INTEGER,
     maximum: Number.MAX_SAFE_INTEGER,
   },

@@ -1,4 +1,4 @@
-// What a program says to send or to answer, and what it is told once that is on disk.
+// Schemas of sends and replies, and of the answer that confirms that they are stored on disk.
 import Type from 'typebox'
 import { GivenMailbox } from './mailbox.ts'
 import { Message, messageExample } from './message.ts'
@@ -52,8 +52,8 @@ const bodies = {
   ),
 }
 /**
- * At least one, as a choice of exactly one: types that are generated from `oneOf` are the object and what it requires, from
- * `anyOf` either of them; and pages that show it show all fields.
+ * At least one of the two, as a choice of exactly one. Types generated from `oneOf` are the object with its required fields;
+ * types from `anyOf` are either of them. Pages that show the schema show all fields.
  */
 const textOrHtml = {
   oneOf: [

@@ -1,4 +1,4 @@
-// Submissions, what became of their recipients, and the events on the way.
+// Schemas of submissions, the states of their recipients, and their events.
 import Type from 'typebox'
 import { submissionStatuses } from '../../store/status.ts'
 import { Mailbox } from './mailbox.ts'
@@ -38,7 +38,7 @@ export const submissionExample = {
   purpose: 'transactional',
 }
 
-/** What is left of it once it was cancelled. */
+/** A submission after its cancellation. */
 export const cancelledExample = {
   ...submissionExample,
   recipients: submissionExample.recipients.map((recipient) => ({

@@ -1,4 +1,4 @@
-// Suppressions and complaints.
+// Schemas of suppressions and complaints.
 import Type from 'typebox'
 import { component, Email, MessageIdText, NextCursor, nullable, oneOf, Time, Uuid } from './scalars.ts'
 
@@ -35,7 +35,7 @@ export const SuppressionList = component(
   ),
 )
 
-/** The body of adding and of removing one. */
+/** The body of the operations that add and remove a suppression. */
 export const SuppressedAddress = component(
   'SuppressedAddress',
   Type.Object(

@@ -1,4 +1,4 @@
-// Threads: alone with a page of their messages, or many without.
+// Schemas of threads: one with a page of its messages, or a list without messages.
 import Type from 'typebox'
 import { Message, messageExample } from './message.ts'
 import { Count, component, InboxIdText, NextCursor, ThreadIdText, Time } from './scalars.ts'

@@ -1,4 +1,4 @@
-// Addresses to judge, and what was found of them.
+// Schemas of addresses to validate, and of the results.
 import Type from 'typebox'
 import { reasons } from '../../flow/validation/validate.ts'
 import { component, nullable, oneOf } from './scalars.ts'

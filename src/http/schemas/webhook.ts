@@ -1,9 +1,9 @@
-// Webhook endpoints, and the calls that were made of them.
+// Schemas of webhook endpoints, and of the calls made to them.
 import Type from 'typebox'
 import { eventTypes } from '../../store/events/outbox.ts'
 import { component, NextCursor, nullable, oneOf, patterned, Time, Uuid, WebhookIdText } from './scalars.ts'
 
-/** A type of what webhooks and the stream tell. */
+/** A type of event of webhooks and of the stream. */
 export const EventTypeName = {
   type: 'string',
   enum: [...eventTypes],

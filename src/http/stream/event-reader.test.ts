@@ -1,4 +1,4 @@
-// Ids of events as clients give them back.
+// Event ids as clients send them back.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { formatEventId, parseEventId } from './event-reader.ts'

@@ -1,34 +1,36 @@
-// One reader of the live stream: its cursor, and its connection, which takes no more than it can carry off.
+// One reader of the live stream: its cursor, and its connection, which gets only as much as it can carry.
 import type { ServerResponse } from 'node:http'
 import type { InboxId, KeyId, OrganizationId, SessionId } from '../../base/ids.ts'
 import { type Caller, hasScope } from '../../flow/caller.ts'
 import type { EventCursor, EventType } from '../../store/events/outbox.ts'
 
-/** An event as it goes over the wire; null where what it is about has been deleted. */
+/** An event as it is sent; `bytes` is null if its subject has been deleted. */
 export interface WrittenEvent {
   cursor: EventCursor
   type: EventType
-  /** Null where it is of no inbox. */
+  /** Null if the event belongs to no inbox. */
   inboxId: InboxId | null
   bytes: Buffer | null
 }
 
-/** What a key is told: of messages with `mailbox:read` alone, and of its inboxes alone where it is restricted to them. */
+/**
+ * A key with only `mailbox:read` sees only message and attachment events. A restricted key sees only its inboxes' events.
+ */
 function maySee(caller: Caller, { type, inboxId }: WrittenEvent): boolean {
   const isOfMailbox = type.startsWith('message.') || type === 'attachment.scanned'
   if (!isOfMailbox && !hasScope(caller, 'webhook:manage')) return false
   return caller.inboxIds === null || (inboxId !== null && caller.inboxIds.includes(inboxId))
 }
 
-/** Server-sent events: a name, an id to resume from, and one line of JSON. */
+/** Formats a server-sent event: a name, an id to resume from, and one line of JSON. */
 export function formatEvent(type: string, id: string | null, json: string): Buffer {
   return Buffer.from(`${id === null ? '' : `id: ${id}\n`}event: ${type}\ndata: ${json}\n\n`)
 }
 
-// PostgreSQL would read the number of a transaction with a zero in front as octal, and refuse one past 64 bits.
+// PostgreSQL would read a transaction number with a leading zero as octal, and refuse a number over 64 bits.
 const tokenPattern = /^([0-9a-f-]{36})\.(0|[1-9]\d{0,18})-(\d{1,15})-(\d{1,5})$/
 
-/** What `last-event-id` says: the event's own id, and where it stands. */
+/** Formats `last-event-id`: the event's own id, and its position. */
 export function formatEventId(id: string, { xact, seq, item }: EventCursor): string {
   return `${id}.${xact}-${seq}-${item}`
 }
@@ -41,11 +43,11 @@ export function parseEventId(text: string): { id: string; cursor: EventCursor } 
 export class EventReader {
   readonly organizationId: OrganizationId
   readonly keyId: KeyId
-  /** Null: the key has a secret. */
+  /** Null: the caller is a key with a secret, not a session. */
   readonly sessionId: SessionId | null
-  /** The event that the connection was given last. */
+  /** The last event that was written to the connection. */
   cursor: EventCursor
-  /** There may be events behind the cursor. */
+  /** Whether there may be events after the cursor. */
   #isWoken = true
   #isBlocked = false
   readonly #caller: Caller
@@ -75,7 +77,7 @@ export class EventReader {
     this.#resume()
   }
 
-  /** Resolves to true when there may be events and the connection carries them, to false when the stream has ended. */
+  /** Resolves to true when there may be events and the connection has room, and to false when the stream has ended. */
   async isReady(): Promise<boolean> {
     while (this.#isOpen && (this.#isBlocked || !this.#isWoken))
       await new Promise<void>((resolve) => (this.#resume = resolve))
@@ -83,7 +85,7 @@ export class EventReader {
     return this.#isOpen
   }
 
-  /** Gives the connection events for as long as it carries them; false where some were left. */
+  /** Writes events while the connection has room. Returns false if some are left. */
   take(events: readonly WrittenEvent[]): boolean {
     for (const event of events) {
       if (this.#isBlocked || !this.#isOpen) return false
@@ -93,12 +95,12 @@ export class EventReader {
     return true
   }
 
-  /** A comment keeps proxies from closing the connection. */
+  /** Writes a comment, which keeps proxies from closing the connection. */
   beat(): void {
     if (!this.#isBlocked) this.#write(heartbeat)
   }
 
-  /** Ends the stream; a reader that does not take the end is cut off. */
+  /** Ends the stream. Destroys the connection if its reader does not take the end. */
   end(): void {
     if (this.#isBlocked || !this.#isOpen) this.#response.destroy()
     else this.#response.end()

@@ -1,4 +1,4 @@
-// The live stream: every reader reads on from its own cursor, and those with the same one share what is read.
+// The live stream: every reader reads on from its own cursor, and readers with the same cursor share one read.
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep, setImmediate as yieldLoop } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.ts'
@@ -35,9 +35,9 @@ const rowsPolled = 1_000
 const keyCheckMs = 1_000
 const heartbeatMs = 15_000
 const keptMs = 7 * 86_400_000
-/** Events that are read and written together; each may be as long as a message. */
+/** Events that are read and written together. Each may be as long as a message. */
 const eventsAtOnce = 8
-/** Reads at the same time: more would only wait for the database, before everybody else. */
+/** Concurrent reads: more would only wait for the database, ahead of all other work. */
 const readsAtOnce = 4
 const maxShared = 64
 const maxReaders = 1_000
@@ -46,10 +46,10 @@ export class EventStreams {
   readonly #options: EventStreamsOptions
   readonly #outage: OutageLog
   readonly #readers = new Set<EventReader>()
-  /** What has been read since the last poll, by organization and cursor. */
+  /** Reads since the last poll, by organization and cursor. */
   readonly #shared = new Map<string, Promise<WrittenEvent[]>>()
   readonly #reads = new FairLimit(readsAtOnce)
-  /** Readers have been woken for all rows up to here; null: for none yet. */
+  /** Readers have been woken for all rows up to this cursor. Null: not yet for any row. */
   #polled: OutboxCursor | null = null
   #running: Promise<void> | null = null
   #stopping = false
@@ -61,7 +61,7 @@ export class EventStreams {
     this.#outage = new OutageLog({ log: options.log, work: 'live streams' })
   }
 
-  /** Finds where the stream is to begin. */
+  /** Finds the cursor at which the stream begins. */
   async begin(
     caller: Caller,
     lastEventId: string | undefined,
@@ -74,7 +74,7 @@ export class EventStreams {
     return { cursor, first: lastEventId === undefined ? null : await this.#reset(caller.organizationId) }
   }
 
-  /** Serves the connection that `open` gives from `cursor` on, until either side ends it; refuses a reader too many. */
+  /** Streams from `cursor` on to the connection from `open`, until either side ends it. Refuses a reader over the limit. */
   add(caller: Caller, cursor: EventCursor, open: () => ServerResponse): void {
     const { organizationId } = caller
     const count = [...this.#readers].filter((reader) => reader.organizationId === organizationId).length
@@ -84,7 +84,7 @@ export class EventStreams {
         `The organization has ${count} streams open, which is the limit.`,
       )
     const response = open()
-    // Whoever left while its cursor was looked up has been closed already, and closes no more.
+    // A client that left during the lookup of its cursor has already closed: no further `close` event comes.
     if (this.#stopping || response.destroyed) return void response.end()
     const reader = new EventReader(caller, cursor, response)
     this.#readers.add(reader)
@@ -93,14 +93,14 @@ export class EventStreams {
     this.#running ??= this.#run().finally(() => (this.#running = null))
   }
 
-  /** Ends all streams; their readers come back to another node, or to this one once it runs again. */
+  /** Ends all streams. Their readers reconnect to another node, or to this node once it runs again. */
   async stop(): Promise<void> {
     this.#stopping = true
     for (const reader of this.#readers) reader.end()
     await this.#running
   }
 
-  /** The cursor of the event, where it is the organization's and not older than seven days. */
+  /** Returns the event's cursor if the event belongs to the organization and is not older than seven days. */
   async #findCursor(organizationId: OrganizationId, lastEventId: string): Promise<EventCursor | null> {
     const parsed = parseEventId(lastEventId)
     if (!parsed) return null
@@ -111,7 +111,7 @@ export class EventStreams {
     return isKnown && clock.nowMs() - event.announcedAt.getTime() <= keptMs ? parsed.cursor : null
   }
 
-  /** Says that something may have been missed; it can be resumed from, so that it is said once. */
+  /** Returns the event that reports a possible gap. Readers can resume from it, so that it is sent once. */
   async #reset(organizationId: OrganizationId): Promise<Buffer> {
     const { db, clock } = this.#options
     const newest = await newestEventOf(db.read(organizationId), organizationId)
@@ -137,7 +137,7 @@ export class EventStreams {
     }
   }
 
-  /** Wakes the readers whose organizations have new rows, and lets them read; true when there may be more at once. */
+  /** Wakes the readers whose organizations have new rows, and lets them read. Returns true if more rows may be waiting. */
   async #poll(): Promise<boolean> {
     const { db } = this.#options
     const found = this.#polled && (await findOrganizationsAfter(db, this.#polled, rowsPolled))
@@ -153,7 +153,7 @@ export class EventStreams {
       try {
         const events = await this.#readOn(reader)
         if (!reader.take(events) || events.length === eventsAtOnce) reader.wake()
-        // Connections carry off what they have before they are given more.
+        // Lets connections send their bytes before they get more.
         await yieldLoop()
       } catch (error) {
         this.#options.log.debug({ err: error }, 'a reader of the live stream waits for the database')
@@ -163,7 +163,7 @@ export class EventStreams {
     }
   }
 
-  /** The next events behind the reader's cursor. */
+  /** Returns the next events after the reader's cursor. */
   async #readOn({ organizationId, cursor }: EventReader): Promise<WrittenEvent[]> {
     const key = [organizationId, ...Object.values(cursor)].join(' ')
     const known = this.#shared.get(key)
@@ -171,7 +171,7 @@ export class EventStreams {
     const reading = this.#reads.run(organizationId, () => this.#write(organizationId, cursor))
     if (this.#shared.size >= maxShared) this.#shared.clear()
     this.#shared.set(key, reading)
-    // Whoever waits for it meets the fault; who comes later asks again.
+    // Readers that wait for this read get its fault. Later readers read again.
     reading.catch(() => this.#shared.delete(key))
     return await reading
   }
@@ -188,7 +188,7 @@ export class EventStreams {
     })
   }
 
-  /** A revoked or expired key, a session that has ended, or an organization that is not active any more, ends its streams. */
+  /** Ends the streams of a revoked or expired key, an ended session, or an inactive organization. */
   async #endRevoked(): Promise<void> {
     const nowMs = performance.now()
     if (nowMs - this.#checkedMs < keyCheckMs) return

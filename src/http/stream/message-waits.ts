@@ -1,4 +1,4 @@
-// Requests that wait for mail: for the next message of their inbox, or for a verdict on the attachments of one. Woken by this process at once, and by a poll for changes of other nodes.
+// Lets requests wait for the next message of an inbox, or for a scan verdict on a message's attachments.
 import type { ServerResponse } from 'node:http'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
@@ -18,14 +18,14 @@ export interface MessageWaitsOptions {
   db: Db
   clock: Clock
   log: Log
-  /** Woken by the id of an inbox that has a message more. */
+  /** Woken by the id of an inbox that has a new message. */
   grown: KeyedSignal
 }
 
 /** An inbox that was read up to `afterSeq`, or a message whose attachments had these scan states. */
 export type Watched = { inboxId: InboxId; afterSeq: number } | { messageId: string; scanStates: string }
 
-/** A request that found nothing yet. */
+/** A request that has found nothing yet. */
 export interface WaitingRequest {
   caller: Caller
   watched: Watched
@@ -34,29 +34,30 @@ export interface WaitingRequest {
 }
 
 /**
- * One statement asks for all inboxes that are waited for. Where it takes long the next one comes later, so that polling is a
- * fifth of a connection's time at most.
+ * One statement polls all watched inboxes. After a slow poll the next one starts later, so that polling uses up to a fifth
+ * of a connection's time.
  */
 const restShare = 4
-/** Reads at the same time: a thousand that are woken together would otherwise wait for the database before everybody else. */
+/** Concurrent reads: a thousand requests woken together would otherwise wait for the database ahead of all other work. */
 const readsAtOnce = 4
-/** The longest that a request may wait. */
+/** The longest wait of a request. */
 export const maxWaitSeconds = 60
 const maxOfKey = 250
 const maxOfOrganization = 1_000
 const retrySeconds = 5
 
-/** One that waits holds its connection and no more. */
+/** A waiting request holds only its connection. */
 interface Waiter {
   organizationId: OrganizationId
   keyId: KeyId
-  /** As it was at the last wake. */
+  /** The state at the last wake. */
   watched: Watched
   signal: Signal
-  /** Its client has gone, or the node ends. */
+  /** Aborted when its client leaves or the node stops. */
   over: AbortController
 }
 
+/** This process wakes waiting requests at once. A poll finds the changes of other nodes. */
 export class MessageWaits {
   readonly #options: MessageWaitsOptions
   readonly #outage: OutageLog
@@ -71,8 +72,8 @@ export class MessageWaits {
   }
 
   /**
-   * What `read` finds, asked again each time that what it watches may have changed; null where there was nothing within the time, or
-   * the client has gone, or the node ends. Refuses one too many of a key or an organization.
+   * Returns the result of `read`, which runs again whenever the watched state may have changed. Null if nothing came in
+   * time, the client left, or the node stops. Refuses a request over the limit of its key or its organization.
    */
   async wait<Found>(request: WaitingRequest, read: () => Promise<Found | null>): Promise<Found | null> {
     this.#requireRoom(request.caller)
@@ -92,7 +93,7 @@ export class MessageWaits {
     }
   }
 
-  /** Ends all waits: who waited asks again, another node or this one once it runs again. */
+  /** Ends all waits. Their clients ask again, at another node or at this node once it runs again. */
   async stop(): Promise<void> {
     this.#stop.abort()
     for (const { over } of this.#waiters) over.abort()
@@ -133,7 +134,7 @@ export class MessageWaits {
     if (this.#waiters.size === 0 || this.#stop.signal.aborted) return
     this.#running ??= this.#run().finally(() => {
       this.#running = null
-      // One that came when the last poll had ended.
+      // A request may have come when the last poll had ended.
       this.#begin()
     })
   }
@@ -158,7 +159,7 @@ export class MessageWaits {
     await this.#wakeScanned()
   }
 
-  /** Wakes those whose inboxes have grown, or are gone. */
+  /** Wakes requests whose inboxes have new messages or are deleted. */
   async #wakeGrown(): Promise<void> {
     const seen = new Map<string, number>()
     for (const { watched } of this.#waiters)
@@ -174,7 +175,7 @@ export class MessageWaits {
     }
   }
 
-  /** Wakes those whose messages have a new verdict, or are gone. */
+  /** Wakes requests whose messages have a new verdict or are deleted. */
   async #wakeScanned(): Promise<void> {
     const ids = new Set<string>()
     for (const { watched } of this.#waiters) if ('messageId' in watched) ids.add(watched.messageId)

@@ -1,4 +1,4 @@
-// Who may use the desk: under which names it is reached, from which page a change comes, and with which session.
+// Admits requests to the desk: the host name they use, the origin of a change, and the session.
 import type { FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import { ServiceError } from '../../base/errors.ts'
@@ -10,14 +10,14 @@ export const cookieName = '__Host-posthorn-desk'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set on every operation of the desk but that of its link. */
+    /** Set on every operation of the desk except that of its link. */
     deskSession: DeskSession
   }
 }
 
 /**
- * Refuses whatever is not asked for by an address, or as localhost: a stranger's page whose name was made to lead here would
- * otherwise speak to the desk as its own (DNS rebinding).
+ * Refuses every host name except IP addresses and localhost. Otherwise a stranger's page whose name resolves to this host
+ * could use the desk as its own origin (DNS rebinding).
  */
 export function requireKnownHost(request: FastifyRequest): void {
   const { hostname } = request
@@ -29,7 +29,7 @@ export function requireKnownHost(request: FastifyRequest): void {
   )
 }
 
-/** Refuses to open the desk where the browser would not keep its cookie, before the link is used up. */
+/** Refuses to open the desk if the browser would not keep its cookie, before the link is used up. */
 export function requireLoopback({ hostname }: FastifyRequest): void {
   const address = hostname.replace(/^\[|\]$/g, '')
   if (hostname === 'localhost' || ipaddr.process(address).range() === 'loopback') return
@@ -39,12 +39,12 @@ export function requireLoopback({ hostname }: FastifyRequest): void {
   )
 }
 
-/** Refuses a change that no page of the desk asked for. */
+/** Refuses a change that does not come from a page of the desk. */
 export function requireOwnOrigin(request: FastifyRequest): void {
   requireOrigin(request, [`http://${request.host}`])
 }
 
-/** Puts every route that is added after it behind the session of a link; a change needs the page's token beside the cookie. */
+/** Requires a session on every route that is added later. A change also needs the page's token besides the cookie. */
 export function requireDesk(desk: Desk, deps: Pick<DeskDeps, 'db' | 'clock'>): void {
   desk.addHook('onRequest', async (request) => {
     if (isChange(request)) requireOwnOrigin(request)
@@ -57,7 +57,7 @@ export function requireDesk(desk: Desk, deps: Pick<DeskDeps, 'db' | 'clock'>): v
   })
 }
 
-/** Refuses what cannot be undone unless the request bears the name of what it ends. */
+/** Refuses an operation that cannot be undone unless the request contains the name of its object. */
 export function requireConfirmed(confirm: string, name: string): void {
   if (confirm !== name)
     throw new ServiceError('invalid_request', `This cannot be undone: /confirm must be "${name}".`)

@@ -1,4 +1,4 @@
-// What the desk is given, and what it hands to its routes.
+// The dependencies of the desk and of its routes.
 import type { FastifyRequest } from 'fastify'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
@@ -17,21 +17,21 @@ export interface DeskDeps {
   clock: Clock
   log: Log
   blobs: Parameters<typeof deleteOrganization>[0]['blobs']
-  /** Reads mail in a thread of its own. */
+  /** Reads mail in a separate thread. */
   parsePool: Parameters<typeof readOperatorMail>[0]['parsePool']
   metrics: OperatorMetrics
-  /** What the doctor looks at, over this service; `found` is called with each check as it comes. */
+  /** Runs the doctor's checks on this service. Calls `found` with each check as it completes. */
   examine(found: (check: Check) => void): Promise<void>
   settings: {
-    /** Where the build of the pages is. */
+    /** The folder of the built pages. */
     pagesFolder: string
-    /** How mail leaves. */
+    /** The delivery mode. */
     delivery: 'direct' | 'relay' | 'capture'
     managedDomain: string
   }
 }
 
-/** Who asks, as the audit log names them. */
+/** The operator as an actor of the audit log. */
 export function operatorOf({ ip }: FastifyRequest): Actor {
   return { ...operator, ip }
 }

@@ -1,4 +1,4 @@
-// The operator's desk: its pages, and the operations behind them, for whoever has opened it by a link.
+// The operator's desk: its pages and their operations, for a browser that opened it by a link.
 import cookie from '@fastify/cookie'
 import swagger from '@fastify/swagger'
 import packageJson from '../../../package.json' with { type: 'json' }
@@ -21,8 +21,8 @@ const largestBody = 64 * 1024
 const about = { title: 'Posthorn, as the operator’s desk calls it', version: packageJson.version }
 
 /**
- * The desk, ready to take requests by its `routing`. A visitor without a session gets the page that explains how to open one.
- * Only members that the schema of an answer lists are sent.
+ * Returns the desk, ready to take requests by its `routing`. A visitor without a session gets the page that explains how to
+ * open one. Answers contain only the members that their schema lists.
  */
 export function createDesk(deps: DeskDeps): Desk {
   const desk = createServer({

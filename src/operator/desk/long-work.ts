@@ -1,4 +1,4 @@
-// Work that takes longer than a request: begun once, looked at while it goes on, and remembered when it has ended.
+// Work that takes longer than a request: starts once, can be polled while it runs, and is remembered when it has ended.
 import { ServiceError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
 
@@ -7,7 +7,7 @@ export interface WorkState<Step, Result> {
   steps: Step[]
   /** Null until it is done. */
   result: Result | null
-  /** Why it failed, for people; null otherwise. */
+  /** Why it failed, for people; otherwise null. */
   fault: string | null
   startedAt: Date
   endedAt: Date | null
@@ -15,7 +15,7 @@ export interface WorkState<Step, Result> {
 
 const maxRemembered = 20
 
-/** The work of this node by what it is about; each goes on once at a time. */
+/** The work of this node by its subject. Each subject has one run at a time. */
 export class LongWork<Step, Result> {
   readonly #log: Log
   readonly #states = new Map<string, WorkState<Step, Result>>()
@@ -24,7 +24,7 @@ export class LongWork<Step, Result> {
     this.#log = log
   }
 
-  /** Begins it, or finds it going on; `run` tells its steps as they come. */
+  /** Starts the work, or returns it if it is already running. `run` reports its steps as they come. */
   begin(about: string, run: (step: (words: Step) => void) => Promise<Result>): WorkState<Step, Result> {
     const known = this.#states.get(about)
     if (known?.state === 'running') return known
@@ -58,7 +58,7 @@ export class LongWork<Step, Result> {
       this.#states.delete(oldest!)
   }
 
-  /** What is not the caller's to see is logged, once. */
+  /** Logs, once, an error that the caller may not see. */
   #faultOf(error: Error): string {
     if (error instanceof ServiceError) return error.message
     this.#log.error({ err: error }, 'work of the desk failed')

@@ -1,4 +1,4 @@
-// The pages of the desk, as the build has made them.
+// Serves the built pages of the desk.
 import { errorAnswer, sendError } from '../../http/errors.ts'
 import { BuiltPages } from '../../web/built-pages.ts'
 import type { Desk, DeskDeps } from './deps.ts'
@@ -7,7 +7,7 @@ const directives = ["img-src 'self' data:", "form-action 'none'"]
 const notBuilt =
   'The pages of the desk are not built: run `npm run build` where Posthorn is installed. The command line does all that they do.\n'
 
-/** Views have no addresses of their own: what comes behind the # is the page's. */
+/** Views have no path: the part after the # belongs to the page. */
 export function serveDeskPages(desk: Desk, { settings: { pagesFolder } }: Pick<DeskDeps, 'settings'>): void {
   const pages = new BuiltPages(pagesFolder)
   desk.get('/assets/:name', { schema: { hide: true } }, async (request, reply) => {

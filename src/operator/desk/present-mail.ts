@@ -1,4 +1,4 @@
-// Mail for the operator as the desk and the command line write it in JSON.
+// Mail for the operator as JSON, for the desk and the command line.
 import type { OperatorMail, ReadOperatorMail } from '../../flow/reading/operator-mail.ts'
 import type { Mailbox } from '../../mail/address.ts'
 
@@ -6,10 +6,10 @@ export function presentHead({ rawId: _, from, subject, ...mail }: OperatorMail) 
   return { ...mail, from: from && writeMailbox(from), subject: subject || null }
 }
 
-/** `Ann Bee <ann@example.org>`, for people. */
+/** Formats `Ann Bee <ann@example.org>` for people. */
 export function writeMailbox({ email, name }: Mailbox): string {
   if (!name) return email
-  // RFC 5322 3.2.4: unquoted, a name that holds an address would be taken for the author's.
+  // RFC 5322 3.2.4: without quotes, an address within the name would look like the author's.
   const phrase = /[<>@,;:"\\()[\]]/.test(name) ? `"${name.replaceAll(/["\\]/g, '\\$&')}"` : name
   return `${phrase} <${email}>`
 }

@@ -1,4 +1,4 @@
-// Getting in: how, signing up, confirming, signing in by password, a lost password.
+// Access: available ways to sign in, sign-up, confirmation, sign-in by password, and lost passwords.
 
 import { ServiceError } from '../../../base/errors.ts'
 import { askReset, completeReset, previewReset } from '../../../flow/people/reset.ts'

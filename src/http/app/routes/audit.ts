@@ -1,4 +1,4 @@
-// The audit log: by pages, and whole for a spreadsheet.
+// The audit log: by pages, and as one CSV file.
 import { Readable } from 'node:stream'
 import Type from 'typebox'
 import type { OrganizationId } from '../../../base/ids.ts'

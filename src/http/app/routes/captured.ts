@@ -1,4 +1,4 @@
-// Captured mail as a mailbox: what would have left a development deployment.
+// Captured mail as a mailbox: mail that would have left a development deployment.
 import Type from 'typebox'
 import {
   listOperatorMail,
@@ -18,7 +18,7 @@ const scope = 'mailbox:read'
 const CapturedParams = Type.Object({ capturedId: Uuid })
 const PageQuery = Type.Object(pageQuery, { additionalProperties: false })
 
-/** In development alone: whoever works on the machine sees all of it, whatever organization sent it. */
+/** Only in development: the machine's user sees all captured mail, whatever organization sent it. */
 export function capturedRoutes(api: Api, deps: AppDeps): void {
   addList(api, deps)
   addShow(api, deps)

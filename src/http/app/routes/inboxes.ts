@@ -1,4 +1,4 @@
-// Inboxes beyond what the API gives: one gets another name.
+// Inbox operations that the API lacks: renaming an inbox.
 import { renameInbox } from '../../../flow/mailbox/rename-inbox.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { presentInbox } from '../../present.ts'

@@ -1,4 +1,4 @@
-// Invitations: made and withdrawn by owners, shown and accepted by who holds the link.
+// Invitations: owners make and withdraw them; holders of the link see and accept them.
 import Type from 'typebox'
 import {
   acceptInvitation,

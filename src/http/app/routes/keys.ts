@@ -1,4 +1,4 @@
-// Keys: listed, made, rotated, revoked.
+// Keys: list, make, rotate and revoke them.
 
 import type { FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'

@@ -1,4 +1,4 @@
-// Signing in by the identity provider: there, and back.
+// Signing in by the identity provider: the redirect to it, and the return.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ServiceError } from '../../../base/errors.ts'
 import type { Oidc, Pending } from '../../../flow/people/oidc.ts'
@@ -8,10 +8,10 @@ import { SealedCookie } from '../sealed-cookie.ts'
 import { signIn } from '../sign-in.ts'
 
 const tags = ['Access']
-/** People look for their password, and for their telephone. */
+/** People need time to find their password and their telephone. */
 const lifetimeMs = 15 * 60_000
 const callbackPath = '/app/v1/oidc/callback'
-/** What people can be shown; all else is ours, and is answered as anywhere. */
+/** Codes that the page can explain to people. All other failures are ours and are answered as usual. */
 const spokenCodes = ['sign_in_failed', 'link_expired', 'unavailable']
 
 export function oidcRoutes(api: Api, deps: AppDeps): void {
@@ -53,7 +53,7 @@ async function complete(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<void> {
-  // Security: only the browser that began it comes back, so nobody is signed in to somebody else's account.
+  // Security: only the browser that began may complete, so that it is never signed in to another person's account.
   const pending = pendings.take(request, reply)
   if (!pending) throw new ServiceError('link_expired')
   const search = request.url.indexOf('?')
@@ -66,7 +66,7 @@ async function complete(
   await signIn(deps, request, reply, { personId, way: 'identity' })
 }
 
-/** A browser is sent on, or back to the page for signing in, which says why. */
+/** Redirects the browser, or sends it back to the sign-in page with the reason. */
 async function orBack(reply: FastifyReply, next: () => Promise<string>): Promise<FastifyReply> {
   try {
     return reply.redirect(await next(), 302)

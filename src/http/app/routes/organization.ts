@@ -1,4 +1,4 @@
-// Organizations and their members: asked for, named; listed, given roles, removed.
+// Organizations and their members: apply for and rename an organization; list, promote and remove members.
 import Type from 'typebox'
 import { readMade } from '../../../flow/people/made.ts'
 import { changeRole, removeMember } from '../../../flow/people/members.ts'

@@ -1,4 +1,4 @@
-// Passkeys: made, listed, removed, signed in with.
+// Passkeys: make, list and remove them, and sign in with them.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { ServiceError } from '../../../base/errors.ts'
@@ -29,7 +29,7 @@ import { signIn } from '../sign-in.ts'
 const tags = ['Passkeys']
 const lifetimeMs = 5 * 60_000
 
-/** What a browser was asked to sign; of a registration, by whom. */
+/** The challenge that a browser must sign. `personId` is set only for a registration. */
 interface Challenge {
   challenge: string
   personId: string | null
@@ -45,7 +45,10 @@ export function passkeyRoutes(api: Api, deps: AppDeps): void {
   addRemove(api, deps)
 }
 
-/** The challenge that the browser was given for this; security: one for signing in is none for another passkey. */
+/**
+ * Returns the challenge that this browser was given for this purpose.
+ * Security: a challenge for signing in cannot register a passkey, and the other way round.
+ */
 function takeChallenge(
   challenges: SealedCookie<Challenge>,
   request: FastifyRequest,

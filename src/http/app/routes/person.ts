@@ -1,4 +1,4 @@
-// Oneself: name and password.
+// The signed-in person: name and password.
 import { changePassword, renamePerson } from '../../../flow/people/own-account.ts'
 import type { Api, AppDeps } from '../../api.ts'
 import { Nothing } from '../../schemas/scalars.ts'

@@ -1,4 +1,4 @@
-// The session: by a link, shown, for another organization, ended; and the person's other sessions.
+// The session: open it by a link, show it, switch its organization, end it; and the person's other sessions.
 import Type from 'typebox'
 import { writtenAddress } from '../../../base/ip-address.ts'
 import { idleMs, signOut, signOutElsewhere, switchOrganization } from '../../../flow/people/sessions.ts'
@@ -33,7 +33,7 @@ function addShow(api: Api, deps: AppDeps): void {
         tags,
         summary: 'Show who is signed in',
         querystring: Nothing,
-        // No failure: a page asks so before it knows whether it has to ask for a password.
+        // Not an error: a page asks this before it knows whether it needs a password.
         response: { 200: SessionView.ref, 204: Type.Null({ description: 'Nobody is signed in.' }) },
       },
     },

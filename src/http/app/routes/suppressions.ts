@@ -1,4 +1,4 @@
-// Suppressions beyond what the API gives: with their notes, and imported from a former service.
+// Suppression operations that the API lacks: their notes, and the import from another service.
 import Type, { type Static } from 'typebox'
 import { requireWholeOrganization } from '../../../flow/caller.ts'
 import { importSuppression } from '../../../flow/reports/edit-suppressions.ts'

@@ -1,4 +1,4 @@
-// Keys as the dashboard makes and lists them.
+// Schemas of keys as the dashboard makes and lists them.
 import Type from 'typebox'
 import {
   longestServerDays,

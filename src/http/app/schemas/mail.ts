@@ -1,4 +1,4 @@
-// What the pages show of mail beyond what the API gives: its HTML made safe, captured mail, and what is used of limits.
+// Schemas of mail that only the pages use: safe HTML, captured mail, and the used share of limits.
 import Type from 'typebox'
 import { Mailbox } from '../../schemas/mailbox.ts'
 import { Count, component, NextCursor, nullable, patterned, Time, Uuid } from '../../schemas/scalars.ts'

@@ -1,4 +1,4 @@
-// An organization as its members see it: who they are, who is invited, and what they did.
+// Schemas of an organization as its members see it: members, invitations, and the audit log.
 import Type from 'typebox'
 import {
   component,
@@ -93,7 +93,7 @@ export const NewInvitation = component(
   ),
 )
 
-/** What becomes of what a member made and may not make any more. */
+/** The fate of objects that a member made and is no longer allowed to make. */
 export const madeChoice = oneOf(
   ['end', 'keep'],
   'What becomes of keys, webhooks and invitations that the member made and may not make any more. `end`: keys are revoked, webhooks disabled, open invitations withdrawn.',

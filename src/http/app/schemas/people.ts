@@ -1,4 +1,4 @@
-// Who people are to the dashboard: signing up and in, and what they change of themselves.
+// Schemas of people in the dashboard: signing up, signing in, and changing one's own data.
 import Type from 'typebox'
 import { maxListed } from '../../../flow/people/reset.ts'
 import { component, Email, nullable, oneOf, patterned, Time, Uuid } from '../../schemas/scalars.ts'
@@ -14,7 +14,7 @@ export const PersonName = patterned('subject', {
   description: 'What others see.',
   examples: ['Ada Lovelace'],
 })
-/** As it is compared with the one that is kept: its length says nothing. */
+/** A password that is compared with the stored one, so no minimum length applies. */
 const givenPassword = Type.String({ maxLength: 200, examples: ['correct horse battery staple'] })
 export const tokenExample = 'aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789-_aBcDe'
 export const token = Type.String({
@@ -64,7 +64,7 @@ export const NewPerson = component(
   ),
 )
 
-/** The answer that shows nothing of whether an address is known. */
+/** An answer that does not reveal whether an address has an account. */
 export const Mailed = component(
   'Mailed',
   Type.Object({}, { additionalProperties: false, description: 'The rest is in the mail.', examples: [{}] }),
@@ -195,7 +195,7 @@ export const PasskeyList = component(
   ),
 )
 
-/** What passes between the browser's WebAuthn and its verification is the business of those two. */
+/** The browser's WebAuthn and its verification alone define this content. */
 export const WebAuthnOptions = component(
   'WebAuthnOptions',
   Type.Unsafe<object>({

@@ -1,4 +1,4 @@
-// A submission's life and content, which the pages show beyond what the API gives.
+// Schemas of a submission's life and content, which only the pages show.
 import Type from 'typebox'
 import { Mailbox } from '../../schemas/mailbox.ts'
 import {

@@ -1,4 +1,4 @@
-// Who is signed in, and with which sessions.
+// Schemas of the current session and of the person's sessions.
 import Type from 'typebox'
 import { component, Email, nullable, oneOf, Time, Uuid } from '../../schemas/scalars.ts'
 

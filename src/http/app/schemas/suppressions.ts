@@ -1,4 +1,4 @@
-// Suppressions as the dashboard shows and imports them: with a note, which the API's own do not have.
+// Schemas of suppressions as the dashboard shows and imports them: with a note, which those of the API lack.
 import Type from 'typebox'
 import { component, Email, GivenTime, NextCursor, nullable, patterned } from '../../schemas/scalars.ts'
 import { Suppression } from '../../schemas/suppression.ts'

@@ -1,4 +1,4 @@
-// The audit log at the desk: what was done in all organizations, and to the deployment.
+// The audit log at the desk: actions in all organizations, and on the deployment.
 import { pageOf } from '../../../base/page-of.ts'
 import { listAllAuditEntries } from '../../../store/accounts/audit.ts'
 import type { Desk, DeskDeps } from '../deps.ts'

@@ -1,4 +1,4 @@
-// Health at the desk: the doctor's checks, made when they are asked for.
+// Health at the desk: runs the doctor's checks on request.
 import type { Desk, DeskDeps } from '../deps.ts'
 import { LongWork, type WorkState } from '../long-work.ts'
 import { type Check, Health } from '../schemas/health.ts'

@@ -1,4 +1,4 @@
-// Mail at the desk: what was captured, and what came for the service's own addresses.
+// Mail at the desk: captured mail, and mail for the service's own addresses.
 
 import { pageOf } from '../../../base/page-of.ts'
 import { listOperatorMail, openOperatorMail, readOperatorMail } from '../../../flow/reading/operator-mail.ts'

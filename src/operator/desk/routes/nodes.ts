@@ -1,11 +1,11 @@
-// Nodes at the desk, what waits for all of them, and the numbers of this one.
+// Nodes at the desk, the backlog of all nodes, and the metrics of this one.
 
 import { listNodes } from '../../../store/nodes.ts'
 import { countScans, readBacklog, readConnections } from '../../../store/sending/backlog.ts'
 import type { Desk, DeskDeps } from '../deps.ts'
 import { NodeList, Numbers } from '../schemas/node.ts'
 
-/** Beyond it a count says no more than that it is large. */
+/** Counting stops here, because a higher count says only that it is large. */
 const maxCounted = 1_000_000
 
 export function nodeRoutes(desk: Desk, deps: DeskDeps): void {

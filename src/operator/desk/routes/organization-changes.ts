@@ -1,4 +1,4 @@
-// What the operator does to an organization: approve, suspend, rename, limit, cancel its queue, delete.
+// The operator's changes to an organization: approve, suspend, rename, limit, cancel its queue, delete.
 import { ServiceError } from '../../../base/errors.ts'
 import { deleteOrganization, previewDeletion } from '../../../flow/accounts/delete-organization.ts'
 import {
@@ -128,9 +128,9 @@ const nothing = {
   suppressions: 0,
 }
 
-/** Of one that is gone what is remembered of its deletion, where that was asked for here. */
+/** For a deleted organization, returns the remembered deletion if it was started on this node. */
 async function presentDeletion(deps: DeskDeps, given: string, deletions: Deletions): Promise<Deletion> {
-  // Taken before the database is asked: work that is shown as done has its organization shown as gone.
+  // Copied before the database is read, so that work shown as done comes with an organization shown as deleted.
   const found = deletions.find(given.toLowerCase())
   const work = found && { ...found, steps: [...found.steps] }
   const holdings = await previewDeletion(deps, given).catch((error) => {

@@ -1,4 +1,4 @@
-// Organizations at the desk: looked through, and one as a whole.
+// Organizations at the desk: list them, and show one completely.
 import { ServiceError } from '../../../base/errors.ts'
 import { pageOf } from '../../../base/page-of.ts'
 import { defaultLimits } from '../../../flow/accounts/organization.ts'
@@ -25,7 +25,7 @@ import {
 } from '../schemas/organization.ts'
 
 const pageLength = 50
-/** No organization has more domains unless its limit was raised to it. */
+/** More domains than any organization has, unless its limit was raised. */
 const maxDomains = 200
 
 export function organizationRoutes(desk: Desk, deps: DeskDeps): void {
@@ -91,7 +91,7 @@ async function present(deps: DeskDeps, row: OrganizationRow): Promise<Organizati
   }
 }
 
-/** In the order in which they are known everywhere, each with what is used of it. */
+/** Returns the limits in their usual order, each with its current use. */
 async function presentLimits(
   { db, clock }: DeskDeps,
   { id, limits, managedUsed }: OrganizationRow,

@@ -1,4 +1,4 @@
-// Destination queues at the desk: what waits and why, and what the operator does about it.
+// Destination queues at the desk: the waiting mail, why it waits, and the operator's changes.
 import { ServiceError } from '../../../base/errors.ts'
 import { cancelQueue, flushQueue, pauseQueue } from '../../../flow/delivering/end-deliveries.ts'
 import { readConversation } from '../../../store/sending/conversation.ts'

@@ -1,14 +1,14 @@
-// The session of the desk: opened by a link, read, closed.
+// The session of the desk: open it by a link, read it, close it.
 import type { FastifyReply } from 'fastify'
 import { closeDesk, type DeskSession, deskSessionMs, openDesk } from '../../../flow/people/operator-access.ts'
 import { cookieName, requireLoopback, requireOwnOrigin } from '../admission.ts'
 import type { Desk, DeskDeps } from '../deps.ts'
 import { LinkToken, Session } from '../schemas/session.ts'
 
-/** RFC 6265bis 4.1.3.2: the prefix binds the cookie to this host and to every path; browsers take loopback for secure. */
+/** RFC 6265bis 4.1.3.2: the prefix binds the cookie to this host and to every path. Browsers accept loopback as secure. */
 const attributes = { path: '/', httpOnly: true, secure: true, sameSite: 'strict' } as const
 
-/** Needs no session, but a link. */
+/** Needs a link, not a session. */
 export function linkRoutes(desk: Desk, deps: DeskDeps): void {
   desk.post(
     '/desk/v1/session',

@@ -1,4 +1,4 @@
-// What the desk says of what was done, by whom and from where.
+// Schemas of the audit log at the desk: action, actor and address.
 import Type from 'typebox'
 import { exactly, orNull, Time, Uuid } from './scalars.ts'
 
@@ -13,7 +13,7 @@ export const AuditList = Type.Object({
       subject: Type.String(),
       organizationId: orNull(Uuid),
       organizationName: orNull(Type.String()),
-      /** As JSON: what it holds depends on what was done. */
+      /** JSON whose members depend on the action. */
       detail: Type.String(),
       ip: orNull(Type.String()),
       at: Time,

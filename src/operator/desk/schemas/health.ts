@@ -1,4 +1,4 @@
-// What the desk says of health: the doctor's checks, with what to do about each.
+// Schemas of the doctor's checks at the desk, with the remedy for each.
 import Type, { type Static } from 'typebox'
 import { oneOf, orNull, Time } from './scalars.ts'
 
@@ -6,13 +6,13 @@ const Check = Type.Object({
   name: Type.String(),
   status: oneOf(['ok', 'warning', 'failed', 'skipped']),
   detail: Type.String(),
-  /** What to do about it; null where there is nothing to do. */
+  /** The remedy; null if nothing must be done. */
   mend: orNull(Type.String()),
 })
 export type Check = Static<typeof Check>
 
 export const Health = Type.Object({
-  /** `none`: nobody has asked since this node started. */
+  /** `none`: no check was requested since this node started. */
   state: oneOf(['none', 'running', 'done', 'failed']),
   checks: Type.Array(Check),
   fault: orNull(Type.String()),

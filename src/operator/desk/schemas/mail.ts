@@ -1,4 +1,4 @@
-// What the desk says of mail that belongs to nobody but the operator: captured, and kept for the service's own addresses.
+// Schemas of mail that only the operator reads: captured mail, and mail for the service's own addresses.
 import Type from 'typebox'
 import { exactly, oneOf, orNull, Time } from './scalars.ts'
 
@@ -17,24 +17,24 @@ const entry = {
   sizeBytes: Type.Integer(),
   from: orNull(Type.String()),
   subject: orNull(Type.String()),
-  /** Nobody has opened it yet, here or at the command line. */
+  /** Not yet opened, at the desk or on the command line. */
   isUnread: Type.Boolean(),
 }
 
 export const MailList = Type.Object({
   mails: Type.Array(Type.Object(entry)),
   nextCursor: orNull(Type.String()),
-  /** Whether mail can come here at all: nothing is captured where mail is delivered. */
+  /** Whether this list can have mail: captured mail exists only if delivery is `capture`. */
   isFilled: Type.Boolean(),
 })
 
 export const Mail = Type.Object({
   ...entry,
   headers: Type.Array(Type.Object({ name: Type.String(), value: Type.String() })),
-  /** Whether there are more of them than are shown. */
+  /** Whether it has more headers than are shown. */
   isHeaderCut: Type.Boolean(),
   text: Type.String(),
-  /** Whether the text was made of HTML, or stands beside it. */
+  /** Whether the mail has HTML, from which the text was made or which accompanies it. */
   hasHtml: Type.Boolean(),
   attachments: Type.Array(
     Type.Object({ filename: Type.String(), contentType: Type.String(), sizeBytes: Type.Integer() }),

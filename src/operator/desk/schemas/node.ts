@@ -1,4 +1,4 @@
-// What the desk says of nodes, of what waits, and of the numbers of this one.
+// Schemas of nodes, of the backlog, and of this node's metrics.
 import Type, { type Static } from 'typebox'
 import { orNull, Time } from './scalars.ts'
 
@@ -19,7 +19,7 @@ export const NodeList = Type.Object({
       operator: Address,
     }),
   ),
-  /** Of all nodes together; no count goes beyond a million. */
+  /** Of all nodes together. No count exceeds a million. */
   backlog: Type.Object({
     due: Count,
     later: Count,
@@ -37,7 +37,7 @@ export const NodeList = Type.Object({
 })
 export type NodeList = Static<typeof NodeList>
 
-/** What /metrics has of this node, without the buckets of its histograms. */
+/** This node's /metrics without the buckets of histograms. */
 export const Numbers = Type.Object({
   numbers: Type.Array(
     Type.Object({

@@ -1,4 +1,4 @@
-// What the desk says of organizations.
+// Schemas of organizations at the desk.
 import Type, { type Static } from 'typebox'
 import { exactly, oneOf, orNull, Time, Uuid } from './scalars.ts'
 
@@ -15,7 +15,7 @@ export const OrganizationQuery = exactly({
 
 const Counts = Type.Object({ pending: Count, active: Count, suspended: Count, deleting: Count })
 
-/** How many organizations there are of each status. */
+/** The number of organizations in each status. */
 export const OrganizationCounts = Type.Object({ counts: Counts })
 
 export const OrganizationList = Type.Object({
@@ -63,7 +63,7 @@ const Key = Type.Object({
   revokedAt: orNull(Time),
 })
 
-/** A limit, what a new organization of this deployment has, and what is used of it now; null where it is not counted. */
+/** A limit and its current use. Null: the use is not counted. */
 const Limit = Type.Object({
   name: Type.String(),
   value: Type.Number(),
@@ -79,7 +79,7 @@ export const Organization = Type.Object({
   createdAt: Time,
   updatedAt: Time,
   waiting: Count,
-  /** The organization of the service itself, which stays. */
+  /** Whether this is the service's own organization, which cannot be deleted. */
   isOwn: Type.Boolean(),
   limits: Type.Array(Limit),
   /** Whether its members may make server keys. */
@@ -107,7 +107,7 @@ export const NewLimits = exactly({
   limits: Type.Optional(Type.Record(Type.String({ maxLength: 50 }), Type.Number())),
   serverKeys: Type.Optional(Type.Boolean()),
 })
-/** An approval needs no body; it can grant server keys. */
+/** An approval needs no body. It can grant server keys. */
 export const Approval = orNull(exactly({ serverKeys: Type.Optional(Type.Boolean()) }))
 
 const Holdings = Type.Object({
@@ -121,9 +121,9 @@ const Holdings = Type.Object({
 })
 
 export const Deletion = Type.Object({
-  /** What there is to be removed. */
+  /** The objects to delete. */
   holdings: Holdings,
-  /** Null: it was not asked for on this node. */
+  /** Null: the deletion was not started on this node. */
   work: Type.Union([
     Type.Object({
       state: oneOf(['running', 'done', 'failed']),

@@ -1,4 +1,4 @@
-// What the desk says of destination queues.
+// Schemas of destination queues at the desk.
 import Type from 'typebox'
 import { exactly, oneOf, orNull, Time, Uuid } from './scalars.ts'
 
@@ -13,9 +13,9 @@ const queue = {
   waiting: Count,
   onWire: Count,
   state: oneOf(['running', 'paused', 'blocked']),
-  /** Tries of the way there that failed one after the other. */
+  /** Consecutive failures to reach the destination. */
   failures: Count,
-  /** Until when it backs off. */
+  /** The end of its backoff. */
   notBefore: orNull(Time),
   oldestDueAt: orNull(Time),
   lastFault: orNull(Type.String()),
@@ -26,7 +26,7 @@ const queue = {
 
 export const QueueList = Type.Object({ queues: Type.Array(Type.Object(queue)) })
 
-/** What was said in an attempt: of each step the command, when its reply came (ms since the attempt began), and the reply. */
+/** An attempt's conversation: for each step the command, the reply, and its time (ms since the attempt began). */
 const Conversation = Type.Object({
   isReused: Type.Boolean(),
   steps: Type.Array(

@@ -1,24 +1,24 @@
-// The small values of the desk's schemas.
+// Small values of the desk's schemas.
 import Type, { type Static, type TSchema } from 'typebox'
 
 export const Uuid = Type.String({ pattern: '^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' })
-/** A `Date` here, ISO 8601 in UTC in the answer. */
+/** A `Date` in the code, ISO 8601 in UTC in the answer. */
 export const Time = Type.Unsafe<Date>({ type: 'string', format: 'date-time' })
 
-/** A value, or null, as one type of two names. */
+/** A value or null, as one type with two names. */
 export function orNull<Schema extends TSchema & { type?: string }>(schema: Schema) {
   return Type.Unsafe<Static<Schema> | null>({ ...schema, type: [schema.type, 'null'] })
 }
 
-/** One of the words. */
+/** A string that is one of the words. */
 export function oneOf<const Words extends string[]>(words: Words) {
   return Type.Unsafe<Words[number]>({ type: 'string', enum: words })
 }
 
-/** An object that has these members and no others. */
+/** An object with exactly these members. */
 export function exactly<const Members extends Record<string, TSchema>>(members: Members) {
   return Type.Object(members, { additionalProperties: false })
 }
 
-/** What comes with a request that cannot be undone: the name of what it ends. */
+/** Confirms a request that cannot be undone: the name of the object that it deletes. */
 export const Confirmation = exactly({ confirm: Type.String({ maxLength: 300 }) })

@@ -1,4 +1,4 @@
-// What the desk says of its own session.
+// Schemas of the desk's session.
 import Type, { type Static } from 'typebox'
 import { exactly, Time } from './scalars.ts'
 
