@@ -1,18 +1,18 @@
-// A backup under way: an advisory lock, so that it is over with the session of who makes it.
+// The lock of a backup under way: an advisory lock, which ends with the session that makes the backup.
 import type { Db, Queryable } from '../postgres/db.ts'
 import { isLockOf, lockClasses } from '../postgres/locks.ts'
 
 export interface BackupLock {
-  /** Whether it is held still: a session that was lost has let go of it without a word. */
+  /** Whether the lock is still held. A lost session has released it silently. */
   isHeld(): Promise<boolean>
   release(): void
 }
 
-/** Takes the lock; null where another backup has it. */
+/** Takes the lock; returns null if another backup has it. */
 export async function lockBackup(db: Db): Promise<BackupLock | null> {
   const client = await db.dedicated()
   const ask = (sql: string) => client.query(sql, [lockClasses.backup])
-  client.on('error', () => {}) // asked about at the end
+  client.on('error', () => {}) // isHeld finds out at the end
   try {
     const { rows } = await ask('select pg_try_advisory_lock($1, 0) as mine')
     if (!rows[0].mine) {
@@ -28,12 +28,12 @@ export async function lockBackup(db: Db): Promise<BackupLock | null> {
     isHeld: () =>
       ask(isOurs)
         .then(({ rowCount }) => rowCount === 1)
-        .catch(() => false), // nothing holds it then
+        .catch(() => false), // a lost session holds no lock
     release: () => client.release(true),
   }
 }
 
-/** Whether somebody makes a backup of this database. */
+/** Whether a backup of this database is under way. */
 export async function isBackupUnderWay(db: Queryable): Promise<boolean> {
   const [row] = await db.query<{ isUnderWay: boolean }>(
     `select exists (select from pg_locks l where ${isLockOf(lockClasses.backup)}) as "isUnderWay"`,

@@ -1,15 +1,15 @@
-// What a database is known by: its id, and samples of the secrets that its secret key seals.
+// The identity of a database: its id, and samples of the secrets that its secret key seals.
 import type { WebhookId } from '../base/ids.ts'
 import type { Queryable, Tx } from '../postgres/db.ts'
 import type { DkimKeyRow } from './domains/dkim-keys.ts'
 
-/** The id of this database, by which a folder of blobs is marked as its own. */
+/** Returns the id of this database, with which its folder of blobs is marked. */
 export async function readDatabaseId(db: Queryable): Promise<string> {
   const [row] = await db.query<{ id: string }>('select id from database_identity')
   return row!.id
 }
 
-/** The identity, which nobody else changes until the transaction ends. */
+/** Returns the identity, locked until the transaction ends. */
 export async function lockIdentity(tx: Tx): Promise<{ id: string; hasBlobFolder: boolean }> {
   const [row] = await tx.query<{ id: string; hasBlobFolder: boolean }>(
     'select id, has_blob_folder as "hasBlobFolder" from database_identity for update',
@@ -17,12 +17,12 @@ export async function lockIdentity(tx: Tx): Promise<{ id: string; hasBlobFolder:
   return row!
 }
 
-/** A blob folder bears the mark of this database from now on. */
+/** Notes that a blob folder now has the mark of this database. */
 export async function noteBlobFolder(tx: Tx): Promise<void> {
   await tx.query('update database_identity set has_blob_folder = true')
 }
 
-/** One sealed secret of each kind, if there is any. */
+/** Returns one sealed secret of each kind, if there is any. */
 export async function findSealed(db: Queryable): Promise<{
   dkimKey: DkimKeyRow | undefined
   webhook: { id: WebhookId; sealed: Buffer } | undefined

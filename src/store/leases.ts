@@ -1,8 +1,8 @@
-// Leases: which node owns a row, as a destination queue or an endpoint, until when, and under which epoch.
+// Leases: which node owns a row (a destination queue or an endpoint), until when, and under which epoch.
 import type { Writer } from '../postgres/db.ts'
 import { isNodeLock } from './nodes.ts'
 
-/** One take-over of a row: what is claimed or recorded counts under the epoch that the row has now, and no other. */
+/** One acquisition of a row. Claims and results count only under the row's current epoch. */
 export interface Lease {
   key: string
   epoch: number
@@ -12,22 +12,22 @@ export interface Lease {
 export interface LeasedTable {
   name: 'route' | 'webhook'
   id: 'key' | 'id'
-  /** What an owner knows of the row, as `key`, `epoch` and more. */
+  /** The columns that an owner reads: `key`, `epoch` and more. */
   columns: string
-  /** Whether the row may be taken over at the time `at`, and whether its owner keeps it. */
+  /** Whether the row may be acquired at the time `at`, and whether its owner may keep it. */
   mayBegin: string
   mayGoOn: string
 }
 
-/** `$1` is the asking node. An owner is lost when its lease has run out or its advisory lock is gone, as after a kill -9. */
+/** `$1` is the asking node. An owner is lost if its lease has run out, or its advisory lock is gone, as after a kill -9. */
 const isUnownedBut = (lost: string) =>
   `(r.owner is null or r.lease_until < now() or (r.owner <> $1 and ${lost}))`
 const nodeLock = `select l.objid::bigint as id from pg_locks l where ${isNodeLock}`
-/** For a look at many rows the locks are read once. */
+/** For queries over many rows, the locks are read once. */
 export const living = `living as materialized (${nodeLock})`
 export const isUnowned = isUnownedBut('r.owner not in (select id from living)')
 
-/** Leases live in real time, whatever tests do to the clock. */
+/** Leases last in real time, even if tests change the clock. */
 export class Leases<Row extends Lease> {
   readonly table: LeasedTable
 
@@ -36,8 +36,8 @@ export class Leases<Row extends Lease> {
   }
 
   /**
-   * Takes over those of the rows that nobody alive owns and that may be. Each take-over begins a new epoch, which fences
-   * what the old owner claimed and records.
+   * Acquires those of the rows that have no living owner and that `mayBegin` allows. Each acquisition begins a new epoch,
+   * which fences the old owner's claims and results.
    */
   async acquire(
     db: Writer,
@@ -60,7 +60,7 @@ export class Leases<Row extends Lease> {
     )
   }
 
-  /** Renews the leases that are still ours; one that is missing from the answer has been lost, or is over. */
+  /** Renews the leases that are still ours. A lease missing from the answer was lost, or is over. */
   async renew(db: Writer, nodeId: number, held: readonly Lease[], leaseMs: number): Promise<Row[]> {
     const { name, id, columns, mayGoOn } = this.table
     return await db.query<Row>(
@@ -75,7 +75,7 @@ export class Leases<Row extends Lease> {
     )
   }
 
-  /** Lets a row go at once, so that another node need not wait for the lease to run out. */
+  /** Releases a row at once, so that another node need not wait until the lease runs out. */
   async release(db: Writer, nodeId: number, { key, epoch }: Lease): Promise<void> {
     const { name, id } = this.table
     await db.query(

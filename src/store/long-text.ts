@@ -1,13 +1,13 @@
-// Texts that are read from the database a piece at a time, so that nobody holds the whole of one.
+// Texts that are read from the database in pieces, so that a long text is never whole in memory.
 import { StringDecoder } from 'node:string_decoder'
 import { ServiceError } from '../base/errors.ts'
 import type { MessageId } from '../base/ids.ts'
 import type { Queryable } from '../postgres/db.ts'
 
-/** PostgreSQL reads the text for each: of 4 MiB 16 pieces take 40 ms. To find the start of one by characters it takes 25 ms. */
+/** PostgreSQL reads the text for each piece: 4 MiB in 16 pieces take 40 ms. To find a start by characters takes 25 ms. */
 const pieceBytes = 1 << 18
 
-/** A text that is still to be read, in pieces of whole characters. */
+/** A text that is not read yet. Its pieces have whole characters. */
 export class LongText {
   readonly pieces: () => AsyncIterable<string>
 
@@ -16,7 +16,7 @@ export class LongText {
   }
 }
 
-/** What `bytes` says of `message m`, which is UTF-8; rejects with `unavailable` once that is gone. */
+/** Reads the UTF-8 expression `bytes` of `message m` in pieces; rejects with `unavailable` once the message is gone. */
 export async function* readLongText(db: Queryable, id: MessageId, bytes: string): AsyncGenerator<string> {
   const decoder = new StringDecoder('utf8')
   for (let from = 1; ; from += pieceBytes) {

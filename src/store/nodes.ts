@@ -1,41 +1,41 @@
-// The nodes that are up: each holds a session advisory lock under its number, so that a dead one is seen at once.
+// The living nodes: each holds a session advisory lock under its number, so that a dead node is seen at once.
 import type { PoolClient } from 'pg'
 import { Arguments } from '../postgres/arguments.ts'
 import { type Db, DbFault, type Queryable, statement, type Writer } from '../postgres/db.ts'
 import { isLockOf, lockClasses } from '../postgres/locks.ts'
 
-/** That the advisory lock `l` is a node's. */
+/** The condition that the advisory lock `l` is a node's. */
 export const isNodeLock = isLockOf(lockClasses.node)
 
-/** That the node `n` hangs: its process says nothing, while its connections, and so its lock, are still there. */
+/** The condition that the node `n` hangs: its process is silent, while its connections, and so its lock, still exist. */
 const isSilent = `coalesce(n.seen_at < now() - interval '15 s', false)`
 
-/** A row that stays is deleted by others; a stop must not wait for a silent server. */
+/** Other nodes delete a row that stays. A stop must not wait for a silent server. */
 const leaveMs = 5_000
 
 export interface Node {
   id: number
-  /** Rejects when the connection that holds the lock is lost: the node may be taken for dead, and has to leave. */
+  /** Rejects when the connection that holds the lock is lost. The node may be considered dead, and must leave. */
   lost: Promise<never>
   /**
-   * Has the others hear of this node, over that connection, and may find it lost: one that says nothing is never told that
-   * the server has ended it, as when that died without a word and another took its address.
+   * Reports this node as living, over that connection, and may find the connection lost. A silent connection never learns
+   * that the server has ended it, for example if the server died silently and another took its address.
    */
   probe(): void
-  /** Gives the lock up, and its connection back; to be called once. */
+  /** Releases the lock and its connection. Must be called once. */
   leave(): Promise<void>
 }
 
-/** Where a node takes mail for our own domains, and captured mail; null where it does not, or not yet. */
+/** The addresses at which a node takes mail for our own domains, and captured mail; null if it does not, or not yet. */
 export interface NodeAddresses {
   smtp: string | null
   capture: string | null
 }
 
-/** Values of the settings that all nodes must share, by the names of the settings. */
+/** Values of the settings that all nodes must share, by setting name. */
 export type AgreedSettings = Record<string, string>
 
-/** A living node whose setting has another value than ours. */
+/** A setting of a living node that differs from ours. */
 export interface Disagreement {
   node: number
   /** The address of that node's operator listener. */
@@ -44,7 +44,7 @@ export interface Disagreement {
   value: string
 }
 
-/** What operators see of a node: its version, what it runs, where its operator listener is, and its settings. */
+/** Details of a node for operators: its version, its roles, the address of its operator listener, and its settings. */
 export interface NodeProgram {
   version: string
   roles: readonly string[]
@@ -54,27 +54,27 @@ export interface NodeProgram {
   agreed: AgreedSettings
 }
 
-/** What a node has left among the blobs: the number of its data folder, and a word. */
+/** A node's mark among the blobs: the number of its data folder, and a word. */
 export interface NodeMark {
   folder: number
   word: string
 }
 
-/** How the others know a node: by its addresses, and its mark among the blobs. */
+/** A node as other nodes know it, by its addresses and its mark among the blobs. */
 export interface NodeProfile extends NodeAddresses {
   mark: NodeMark | null
   program: NodeProgram | null
 }
 
-/** Registers this node under a new number and holds its lock on a connection of its own. */
+/** Registers this node under a new number, and holds its lock on a dedicated connection. */
 export async function joinNodes(db: Db, profile: NodeProfile, at: Date): Promise<Node> {
   const client = await db.dedicated()
   const { promise: lost, reject } = Promise.withResolvers<never>()
-  lost.catch(() => {}) // whoever does not wait for it learns of the loss from its lease
+  lost.catch(() => {}) // a caller that does not wait for it learns of the loss from its lease
   const lose = (error: Error) => reject(new DbFault(error))
   client.once('error', lose)
   try {
-    // Nothing of it need survive a crash of the server, and the lock does not: no standby is waited for.
+    // The row need not survive a crash of the server, as the lock does not. So the commit waits for no standby.
     await client.query('set synchronous_commit = off')
     const id = await insertNode(client, profile, at)
     await client.query('select pg_advisory_lock($1, $2)', [lockClasses.node, id])
@@ -114,7 +114,7 @@ async function insertNode(
   return Number(rows[0].id)
 }
 
-/** From now on the others find the node there. */
+/** Publishes the node's addresses to the other nodes. */
 export async function writeNodeAddresses(
   db: Writer,
   id: number,
@@ -123,13 +123,13 @@ export async function writeNodeAddresses(
   await db.query('update node set smtp_address = $2, capture_address = $3 where id = $1', [id, smtp, capture])
 }
 
-/** From now on the others look for that mark; false where the node is not known any more. */
+/** Publishes the node's mark, for which the other nodes then check. Returns false if the node is no longer known. */
 export async function writeNodeMark(db: Writer, id: number, word: string): Promise<boolean> {
   const rows = await db.query('update node set mark_word = $2 where id = $1 returning id', [id, word])
   return rows.length > 0
 }
 
-/** One question at a time; silence is loss as late as for any other, for a slow server still holds the lock. */
+/** Makes one query at a time. Silence is loss only after the usual time: a slow server still holds the lock. */
 function makeProbe(client: PoolClient, id: number, lose: (error: Error) => void): () => void {
   const seen = `update node set seen_at = now() where id = $1 and (seen_at > now() - interval '3 s') is not true`
   let isAsking = false
@@ -147,8 +147,8 @@ async function leave(client: PoolClient, id: number): Promise<void> {
 }
 
 /**
- * Where nodes take mail for our own domains, or capture mail, in the order to try: the node `first`, then the others in a
- * random order, and those that hang last.
+ * Lists the addresses at which nodes take mail for our own domains, or capture mail, in the order to try. The node
+ * `first` comes first, then the others in a random order, and those that hang last.
  */
 export async function listNodeAddresses(
   db: Queryable,
@@ -164,7 +164,7 @@ export async function listNodeAddresses(
   return rows.flatMap(({ address }) => address ?? [])
 }
 
-/** The marks of living nodes. */
+/** Lists the marks of living nodes. */
 export async function listNodeMarks(db: Queryable): Promise<NodeMark[]> {
   return await db.query(
     `select n.mark_folder as folder, n.mark_word as word from node n where n.mark_word is not null and exists (
@@ -172,7 +172,7 @@ export async function listNodeMarks(db: Queryable): Promise<NodeMark[]> {
   )
 }
 
-/** The settings of living nodes that differ from ours. A setting that only one of two releases knows is not compared. */
+/** Lists settings of living nodes that differ from ours. A setting that only one of two releases knows is skipped. */
 export async function listDisagreements(db: Queryable, own: AgreedSettings): Promise<Disagreement[]> {
   return await db.query(
     `select n.id as node, n.operator_address as operator, s.setting, s.value
@@ -186,19 +186,19 @@ export async function listDisagreements(db: Queryable, own: AgreedSettings): Pro
 
 export interface NodeRow extends NodeAddresses {
   id: number
-  /** Null if the node did not report it; the same holds for the roles. */
+  /** Null if the node did not report it. The same holds for the roles. */
   version: string | null
   roles: string[] | null
   operator: string | null
   host: string | null
   startedAt: Date
-  /** Whether it holds its lock, and was heard of lately; a node that does not has ended without leaving, or hangs. */
+  /** Whether it holds its lock and was seen lately. Otherwise it has ended without leaving, or hangs. */
   isAlive: boolean
   /** Destination queues that it owns. */
   queues: number
 }
 
-/** The numbers of the nodes whose processes hold their locks, among them those that hang. */
+/** Lists the numbers of the nodes that hold their locks, including nodes that hang. */
 export async function listLivingNodes(db: Queryable): Promise<number[]> {
   const rows = await db.query<{ id: number }>(
     `select n.id from node n where exists (select from pg_locks l where ${isNodeLock} and l.objid = n.id) order by n.id`,
@@ -206,7 +206,7 @@ export async function listLivingNodes(db: Queryable): Promise<number[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Every node that has not left, in the order in which they came. */
+/** Lists every node that has not left, in the order in which they joined. */
 export async function listNodes(db: Queryable): Promise<NodeRow[]> {
   return await db.query<NodeRow>(
     `select n.id, n.version, n.roles, n.operator_address as operator, n.host, n.smtp_address as smtp,

@@ -1,16 +1,16 @@
-// Where a database came from a backup: which one, and whether what is in it may go out into the world.
+// The restoration of a database from a backup: which backup, and whether its content may go out.
 import type { Queryable, Writer } from '../postgres/db.ts'
 
 export interface RestorationRow {
   backupId: string
-  /** The moment that the backup shows. */
+  /** The time of the data in the backup. */
   takenAt: Date
   restoredAt: Date
-  /** Null: nothing leaves it yet. */
+  /** Null: nothing may go out yet. */
   releasedAt: Date | null
 }
 
-/** Null where the database did not come from a backup. */
+/** Returns null if the database did not come from a backup. */
 export async function findRestoration(db: Queryable): Promise<RestorationRow | null> {
   const [row] = await db.query<RestorationRow>(
     `select backup_id as "backupId", taken_at as "takenAt", restored_at as "restoredAt", released_at as "releasedAt"
@@ -30,7 +30,7 @@ export async function insertRestoration(
   ])
 }
 
-/** False where there was nothing to release. */
+/** Returns false if there was nothing to release. */
 export async function releaseRestoration(db: Writer, at: Date): Promise<boolean> {
   const rows = await db.query(
     'update restoration set released_at = $1 where released_at is null returning backup_id',

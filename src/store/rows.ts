@@ -1,8 +1,8 @@
-// What is asked of many tables: how many rows, and an organization's, newest first.
+// Queries used for many tables: counting rows, and listing an organization's rows, newest first.
 import type { OrganizationId } from '../base/ids.ts'
 import type { Queryable } from '../postgres/db.ts'
 
-/** How many rows there are `from` a table under a condition. */
+/** Counts the rows `from` a table under a condition. */
 export async function countRows(db: Queryable, from: string, values: readonly unknown[]): Promise<number> {
   const [row] = await db.query<{ count: number }>(`select count(*) as count from ${from}`, values)
   return row!.count

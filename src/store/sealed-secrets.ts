@@ -1,7 +1,7 @@
-// Every kind of sealed secret and where it stands, so that all of them can be gone through when the secret key changes.
+// Every kind of sealed secret and its column, so that all can be sealed anew when the secret key changes.
 import type { Queryable, Tx } from '../postgres/db.ts'
 
-/** `context` is what a secret is bound to when it is sealed, as SQL; `matches` finds its row by `$1`, with an index. */
+/** `context`: the SQL of the text that a secret is bound to when sealed. `matches` finds its row by `$1`, with an index. */
 const kinds = {
   'DKIM key': {
     table: 'dkim_key',
@@ -46,7 +46,7 @@ export interface SealedSecret {
 
 const batchSize = 200
 
-/** Every secret of a kind, read a batch at a time. */
+/** Reads every secret of a kind, in batches. */
 export async function* eachSealed(db: Queryable, kind: SecretKind): AsyncGenerator<SealedSecret> {
   let after = ''
   for (;;) {
@@ -57,7 +57,7 @@ export async function* eachSealed(db: Queryable, kind: SecretKind): AsyncGenerat
   }
 }
 
-/** Those of one kind behind `after`, in the order of what they are bound to; those that are gone are empty, and left out. */
+/** Lists secrets of one kind after `after`, in the order of their contexts. Skips empty ones, which were deleted. */
 async function listSealed(
   db: Queryable,
   kind: SecretKind,
@@ -72,7 +72,7 @@ async function listSealed(
   )
 }
 
-/** Puts another in the place of the secret, unless that has changed since it was read. */
+/** Replaces the secret, unless it has changed since it was read. */
 export async function replaceSealed(
   tx: Tx,
   kind: SecretKind,

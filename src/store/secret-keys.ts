@@ -1,9 +1,9 @@
-// The secret keys of this database, by their check values: the one that seals, and former ones.
+// The secret keys of this database, by their check values: the current key, which seals, and former ones.
 import type { Queryable, Tx } from '../postgres/db.ts'
 
 export interface FormerKeyRow {
   check: Buffer
-  /** Null: nobody comes back any more with what was made under it, or it was lost. */
+  /** The sealed verifiers of digests made under it. Null: no digest made under it can come back, or the key was lost. */
   sealedVerifiers: Buffer | null
 }
 
@@ -17,7 +17,7 @@ const identity = 'select secret_key_check as current from database_identity'
 
 async function withFormer(db: Queryable, statement: string): Promise<KeyState> {
   const [row] = await db.query<Pick<KeyState, 'current'>>(statement)
-  // Asked once the lock is there: what was committed meanwhile is seen.
+  // Queried after the lock is held, so that it sees what was committed meanwhile.
   const former = await db.query<FormerKeyRow>(
     `select key_check as check, sealed_verifiers as "sealedVerifiers" from former_secret_key order by replaced_at, key_check`,
   )
@@ -28,22 +28,22 @@ export async function readKeyState(db: Queryable): Promise<KeyState> {
   return await withFormer(db, identity)
 }
 
-/** The same for one at a time: whoever has it settles which key it is. No secret is being stored meanwhile. */
+/** Reads the key state under a lock for the one caller that decides which key seals. Secrets cannot be stored meanwhile. */
 export async function lockKeyState(tx: Tx): Promise<KeyState> {
   return await withFormer(tx, `${identity} for update`)
 }
 
-/** The same for who stores a secret: until the transaction ends no key does. */
+/** Reads the key state to store a secret. Until the transaction ends the key cannot change. */
 export async function shareKeyState(tx: Tx): Promise<KeyState> {
   return await withFormer(tx, `${identity} for share`)
 }
 
-/** From now on the key seals. */
+/** Makes this the key that seals. */
 export async function writeKeyCheck(tx: Tx, check: Buffer): Promise<void> {
   await tx.query('update database_identity set secret_key_check = $1', [check])
 }
 
-/** Nothing is sealed with the key any more. */
+/** Notes that this key no longer seals anything. */
 export async function insertFormerKey(
   tx: Tx,
   { check, sealedVerifiers, at }: FormerKeyRow & { at: Date },
@@ -56,12 +56,12 @@ export async function insertFormerKey(
   )
 }
 
-/** Forgets what knows the digests of all former keys. */
+/** Deletes the verifiers for digests of all former keys. */
 export async function clearVerifiers(tx: Tx): Promise<void> {
   await tx.query('update former_secret_key set sealed_verifiers = null')
 }
 
-/** Forgets what knows the digests of keys that ended before `before`. */
+/** Deletes the verifiers for digests of keys that ended before `before`. */
 export async function deleteVerifiers(tx: Tx, before: Date): Promise<void> {
   await tx.query('update former_secret_key set sealed_verifiers = null where ended_at < $1', [before])
 }

@@ -1,4 +1,4 @@
-// The states that rows of submissions and deliveries take; flow/states.ts says which moves of a recipient are legal.
+// The states of submissions and deliveries. flow/states.ts says which transitions of a recipient are legal.
 
 /** `settle_submissions` derives a submission's status from those of its recipients. */
 export const submissionStatuses = ['pending', 'delivered', 'partially_delivered', 'failed'] as const

@@ -1,4 +1,4 @@
-// What jobs do: mail that waits to be filed, reports to be read, messages to be scanned. One kind of claim for all of it.
+// Work for jobs: mail to file, reports to read, messages to scan. All kinds use the same claims.
 import type { OrganizationId } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
 import type { Writer } from '../postgres/db.ts'
@@ -8,36 +8,36 @@ export type WorkKind = 'mail' | 'report' | 'scan'
 export interface WorkClaim {
   limit: number
   maxBytes: number
-  /** The organization that had the last turn. */
+  /** The last organization that the previous claim took from. */
   behind?: OrganizationId | null
-  /** Organizations that have no turn. */
+  /** Organizations from which nothing is claimed. */
   passedOver?: readonly OrganizationId[]
-  /** The one organization whose work is wanted. */
+  /** The only organization whose work is claimed. */
   only?: OrganizationId | undefined
 }
 
-/** What stands in the rows for as long as they are this claim's: no two claims of a row have the same. */
+/** The claim that is written to its rows while it holds them. No two claims of a row are equal. */
 export interface Claim {
   kind: WorkKind
   /** The number of the node. */
   owner: number
-  /** Until when it holds, as the database writes it. */
+  /** When the claim ends, as the database writes it. */
   until: string
 }
 
 export interface ClaimedWork {
   claim: Claim
   ids: string[]
-  /** Who had the last turn. */
+  /** The last organization that this claim took from. */
   last: OrganizationId | null
-  /** Whether there is more to be had at once. */
+  /** Whether more can be claimed at once. */
   isMore: boolean
 }
 
 /**
- * `lease`: how long a claim holds of a node that is up, which is longer than anything is worked on. Of one that hangs or
- * is gone no claim holds. A batch of mail is read within a minute; clamd may be begun with
- * an attachment after two, and asked twice, for two and a half each.
+ * `lease`: how long a claim of a living node holds, which is longer than any work takes. A node that hangs or is gone
+ * holds no claim. A batch of mail is read within a minute. A scan may still begin an attachment after two minutes, and
+ * asks clamd up to twice, for two and a half minutes each.
  */
 const tables = {
   mail: { name: 'spool', id: 'id', dueAt: 'due_at', lease: '300 s' },
@@ -45,14 +45,14 @@ const tables = {
   scan: { name: 'scan', id: 'message_id', dueAt: 'due_at', lease: '600 s' },
 }
 
-/** That a row is still the claim's, which stands in these two parameters. */
+/** The condition that a row is still the claim's. The two parameters hold the claim. */
 export const isOfClaim = (owner: string, until: string) =>
   `claimed_by = ${owner} and claimed_until = ${until}::timestamptz`
 
 /**
- * Claims up to `limit` due rows, and no more than weigh `maxBytes` together unless it is a single one, of organizations in
- * turn; one that failed before is claimed alone. Whoever works on them ends each or puts it back, in a commit that asks
- * whether it is still the claim's.
+ * Claims up to `limit` due rows of up to `maxBytes` together, in round robin over organizations. A single row may weigh
+ * more, and a row that failed before is claimed alone. The worker ends each row or puts it back, in a commit that checks
+ * that the claim still holds the row.
  */
 export async function claimWork(
   db: Writer,
@@ -78,7 +78,7 @@ export async function claimWork(
   return { claim: { kind, owner, until }, ...claimed }
 }
 
-/** Ends the claim of rows whose work is not done: due again when they were, or at `dueAt`. Returns those that were the claim's. */
+/** Ends the claim of unfinished rows. They are due as before, or at `dueAt`. Returns those that the claim still held. */
 export async function putBackWork(
   db: Writer,
   { kind, owner, until }: Claim,

@@ -1,14 +1,14 @@
-// The jobs that a queue's worker has claimed: which one a connection carries next, and whom the connections serve.
+// The jobs that a queue's worker has claimed: which job is next, and how organizations share the connections.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { mayTake } from '../base/share.ts'
 import { debounceMs } from './loop.ts'
 
-/** How jobs come from the queue, and go back. */
+/** Takes jobs from the queue, and gives them back. */
 export interface ClaimVerbs<Job> {
-  /** None of the organizations in `passedOver`. */
+  /** Claims up to `wanted` jobs, none of the organizations in `passedOver`. */
   claim(wanted: number, passedOver: string[]): Promise<Job[]>
   organizationOf(job: Job): string
-  /** Jobs that were claimed and not tried. */
+  /** Returns jobs that were claimed and not tried. */
   giveBack(jobs: Job[]): void
 }
 
@@ -18,13 +18,13 @@ export interface ClaimedJob<Job> {
   claimedMs: number
 }
 
-/** For each connection that stays free one organization may have three: a slow tenant leaves room for whoever comes. */
+/** One organization may have three connections for each that stays free, so that a slow tenant leaves room for others. */
 const connectionRatio = 3
 
 export class ClaimedJobs<Job> {
   readonly #verbs: ClaimVerbs<Job>
   readonly #maxConnections: number
-  /** Those that have no connection yet. */
+  /** Jobs that have no connection yet. */
   #waiting: ClaimedJob<Job>[] = []
   /** How many connections carry a job, in all and by organization. */
   #carrying = 0
@@ -41,20 +41,20 @@ export class ClaimedJobs<Job> {
     return this.#carrying
   }
 
-  /** There is a job to take. */
+  /** Whether there is a job to take. */
   get isReady(): boolean {
     return this.#waiting.some(({ organizationId }) => this.#mayCarry(organizationId))
   }
 
-  /** Waits for a moment after a claim that came back short. */
+  /** Waits briefly if the last claim got fewer than half the jobs that it wanted. */
   async debounced(): Promise<void> {
     const waitMs = this.#claimAtMs - performance.now()
     if (waitMs > 0) await sleep(waitMs)
   }
 
   /**
-   * Claims up to `wanted` jobs, and returns how many came. Organizations that have jobs here, or may have no more
-   * connections, are passed over.
+   * Claims up to `wanted` jobs, and returns how many came. Passes over organizations that have waiting jobs here, or may
+   * have no further connection.
    */
   async claim(wanted: number): Promise<number> {
     if (this.#waiting.length > 2 * this.#maxConnections) this.giveBackAll()
@@ -68,7 +68,7 @@ export class ClaimedJobs<Job> {
     return jobs.length
   }
 
-  /** The next job to carry: of those whose organization may have another connection, one of whoever has the fewest. */
+  /** Returns the next job, of the organization with the fewest connections among those that may have another. */
   take(): ClaimedJob<Job> | null {
     let next: ClaimedJob<Job> | null = null
     for (const waiting of this.#waiting) {
@@ -82,7 +82,7 @@ export class ClaimedJobs<Job> {
     return next
   }
 
-  /** A job that was taken is carried no more. */
+  /** Frees the connection of a job that was taken. */
   release({ organizationId }: ClaimedJob<Job>): void {
     this.#carrying--
     const left = this.#countOf(organizationId) - 1

@@ -1,4 +1,4 @@
-// Which customers' endpoints this node takes over, and the worker that each one gets.
+// Which customers' endpoints this node acquires, and the worker that each endpoint gets.
 import { findDueWebhooks, type WebhookLease, webhookLeases } from '../store/events/webhooks.ts'
 import { CallBudget, type EndpointVerbs, EndpointWorker } from './endpoint-worker.ts'
 import type { LeaseSource, LeaseTerms, Search, Workers } from './lease-holder.ts'
@@ -22,7 +22,7 @@ export class DueEndpoints<Call extends { id: string }>
     this.#verbsFor = verbsFor
   }
 
-  /** There were more than could be taken, and there is room. */
+  /** Whether more endpoints were due than could be acquired, and there is room again. */
   isBehind(held: Workers<EndpointWorker<Call>>): boolean {
     return this.#isMore && held.size < maxEndpoints
   }
@@ -31,7 +31,7 @@ export class DueEndpoints<Call extends { id: string }>
     const room = Math.max(0, Math.min(maxEndpoints - held.size, acquireAtOnce))
     const known = [...hinted]
     hinted.clear()
-    // Those that are known to have work are among them.
+    // A search of all endpoints also finds the hinted ones.
     const isWhole = isPoll || this.isBehind(held)
     const due = isWhole ? await findDueWebhooks(db, nodeId, at, room) : known
     this.#isMore = due.length >= room

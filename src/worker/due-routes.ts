@@ -1,4 +1,4 @@
-// Which destination queues this node takes over, and the worker that each one gets.
+// Which destination queues this node acquires, and the worker that each queue gets.
 import {
   type Candidate,
   findAmong,
@@ -13,18 +13,18 @@ import { chooseRoutes, type Holding } from './route-choice.ts'
 import { type RouteVerbs, RouteWorker } from './route-worker.ts'
 
 export interface DueRoutesOptions<Job> {
-  /** The verbs for one route under one lease; `organizationId`: for whose mail it was taken over. */
+  /** The verbs for one route under one lease. `organizationId`: the organization whose mail caused the acquisition. */
   verbsFor(route: RouteRow, mayFinish: () => boolean, organizationId: string | null): RouteVerbs<Job>
   maxConnectionsOf(route: string): number
-  /** Routes that are always taken over: those that do not depend on what strangers run. */
+  /** Routes that this node always acquires, because they do not depend on strangers' servers. */
   ownRoutes: readonly string[]
-  /** Routes that are left alone, whatever waits in them. */
+  /** Whether the route must not be acquired, even if mail waits in it. */
   isHeldBack(route: string): boolean
-  /** How long a route's way stays blocked, failure after failure. */
+  /** How long a route stays blocked after each failure in a row. */
   retryScheduleOf(route: string): readonly number[]
 }
 
-/** A walk through all queues is made in steps; between two of them hinted queues are searched for. */
+/** A walk through all queues goes in steps. Between two steps, hinted queues are searched for. */
 const walkStep = 200
 const amongAtOnce = 200
 const acquireAtOnce = 50
@@ -33,9 +33,9 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
   readonly leases = routeLeases
   readonly #options: DueRoutesOptions<Job>
   #walkFrom: WalkCursor | null = null
-  /** The organization whose mail each queue that was found last is taken over for. Our own routes have none. */
+  /** The organization whose mail caused us to acquire each queue that was found last. Our own routes have none. */
   #purposes = new Map<string, string>()
-  /** A slot was missing for a queue while this many were taken; once fewer are, it is searched for again. 0: none was. */
+  /** The slots taken when a queue found none. Once fewer are taken, it is searched for again. 0: none lacked one. */
   #lackedSlotsAt = 0
 
   constructor(options: DueRoutesOptions<Job>) {
@@ -47,7 +47,7 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
     return this.#walkFrom !== null || this.#lackedSlotsAt > slotsOf(held)
   }
 
-  /** What it finds and has a slot for; our own queues need none. */
+  /** Returns the due queues that were found and have a slot. Our own queues need no slot. */
   async find(search: Search<RouteWorker<Job>>): Promise<string[]> {
     const { ownRoutes, isHeldBack } = this.#options
     const found = await this.#search(search)
@@ -60,14 +60,14 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
     const keys = [...own, ...this.#purposes.keys()]
     if (others.some(({ key }) => !this.#purposes.has(key))) {
       const taken = slotsOf(search.held) + slotsOfOpening * keys.length
-      // Those that were left because so many are taken over at once are searched for at once.
+      // If only `acquireAtOnce` ended the choice, the remaining queues are searched for at once.
       const lackedAt = chosen.length < acquireAtOnce ? taken : Number.POSITIVE_INFINITY
       this.#lackedSlotsAt = Math.max(this.#lackedSlotsAt, lackedAt)
     }
     return keys
   }
 
-  /** Queues that are known to have work at once; all queues once a second, and once there is a slot again. */
+  /** Searches hinted queues at once. Searches all queues once a second, or if a slot is free for a queue that lacked one. */
   async #search({ db, nodeId, at, hinted, isPoll, held }: Search<RouteWorker<Job>>): Promise<Candidate[]> {
     const { ownRoutes } = this.#options
     const isWalk = isPoll || this.isBehind(held)
@@ -100,7 +100,7 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
 
 const slotsOfOpening = 2
 
-/** A measure of the slots that are taken: a queue that has opened has given one back. */
+/** Counts the taken slots. A queue that is opening counts two, so it gives one back once it has opened. */
 function slotsOf(held: Workers<Pick<Holding, 'isOpening'>>): number {
   return [...held.values()].reduce((sum, { worker }) => sum + (worker.isOpening ? slotsOfOpening : 1), 0)
 }

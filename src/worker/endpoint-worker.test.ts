@@ -1,4 +1,4 @@
-// One endpoint’s calls: none after its worker was stopped, and no more than the node has left.
+// One endpoint’s calls: none start after its worker was stopped, and their number keeps within the node's budget.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../../tests/support/until.ts'
@@ -7,7 +7,7 @@ import { CallBudget, EndpointWorker } from './endpoint-worker.ts'
 
 const clock = { nowMs: () => Date.now() } as Clock
 
-/** A worker of an endpoint with calls without end, which are answered when the test says. */
+/** A worker of an endpoint with endless calls, which are answered when the test says so. */
 function makeWorker(budget: CallBudget, calling: Set<() => void>) {
   let n = 0
   const verbs = {
@@ -44,7 +44,7 @@ test('endpoint worker: endpoints that look for work at once keep to what the nod
   const budget = new CallBudget({ calls: 100, slowCalls: 50 })
   const workers = Array.from({ length: 20 }, () => makeWorker(budget, calling))
   const running = workers.map((worker) => worker.run())
-  // Two of them take all there is; each of the others has its two calls all the same.
+  // Two of them take the whole budget. Each of the others still has its two calls.
   const most = 100 + 18 * 2
   await until('all to have looked', () => calling.size >= most)
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)

@@ -1,14 +1,14 @@
-// Calls one endpoint: how many calls at once, when to look for more, when there is nothing left to do.
+// Calls one endpoint: how many calls at once, when to claim more, and when to end.
 import type { Clock } from '../base/clock.ts'
 import { rest, Signal } from '../base/signal.ts'
 import type { WebhookLease } from '../store/events/webhooks.ts'
 import type { LeaseWorker } from './lease-holder.ts'
 import { debounceMs } from './loop.ts'
 
-/** What the worker is handed: the verbs of the flow, bound to this endpoint's lease. */
+/** The verbs of the flow, bound to this endpoint's lease. */
 export interface EndpointVerbs<Call> {
   claim(limit: number, except: readonly string[]): Promise<Call[]>
-  /** Resolves once the receiver has answered, or has not; `recorded` once that is known to others. */
+  /** Resolves when the call has ended, answered or not. `recorded` resolves when the result is committed or given up. */
   call(
     call: Call,
     signal: AbortSignal,
@@ -20,21 +20,21 @@ export interface EndpointWorkerOptions<Call> {
   verbs: EndpointVerbs<Call>
   clock: Clock
   budget: CallBudget
-  /** How long it is kept without work. */
+  /** How long the worker lives without work. */
   idleMs: number
   onError(error: unknown): void
 }
 
-/** Calls at once to one endpoint that answers soon: looks and results of half as many are worth their cost. */
+/** Calls at once to an endpoint that answers fast. Claims and results for half as many are worth their cost. */
 const maxCalls = 64
-/** To one that fails or lets us wait: its calls hold memory and sockets for long, and it is not helped by more. */
+/** Calls at once to a slow or failing endpoint. They hold memory and sockets for long, and more would not help it. */
 const maxSlowCalls = 4
 const slowMs = 1_000
-/** Every endpoint may have these, whatever the others of the node have taken. */
+/** Every endpoint may make these calls, even if the other endpoints have used up the node's budget. */
 const leastCalls = 2
 const maxRestMs = 1_000
 
-/** What all endpoints of a node share: slow ones take only a part of it, so that they cannot starve the others. */
+/** The calls that all endpoints of a node share. Slow endpoints get only a part, so that they cannot starve the others. */
 export class CallBudget {
   #calls = 0
   #slowCalls = 0
@@ -49,7 +49,7 @@ export class CallBudget {
     return pace === 'prompt' ? left : Math.min(left, this.#max.slowCalls - this.#slowCalls)
   }
 
-  /** Takes a place; the answer gives it back. */
+  /** Takes one call from the budget; the returned function gives it back. */
   take(pace: 'prompt' | 'slow'): () => void {
     this.#calls++
     if (pace === 'slow') this.#slowCalls++
@@ -63,35 +63,36 @@ export class CallBudget {
 /**
  * The life of an endpoint's calls on the node that owns it, under one lease. It goes through these states:
  *
- * - *claiming*: it claims as many events as it may make calls now, and starts the calls. Where all came it claims again
- *   at once; where fewer came it first waits for `debounceMs`, so that more come together, and asks what is due next.
- * - *full*: it may make no further call, or fewer than half of its calls while others are under way. It waits for the end
- *   of one, or a wake-up, for a second at most.
- * - *idle*: what is due next lies ahead, or is busy. It waits until then, for the end of a call or a wake-up, for a second
- *   at most.
- * - *over*: it was stopped; or for `idleMs` nothing was claimed or busy, nothing falls due within a second but what it
- *   has left, and nobody has woken it. `run` resolves when the last call has ended and its result is recorded or given
- *   up.
+ * - *claiming*: it claims as many events as it may make calls now, and starts the calls. If all came, it claims again at
+ *   once. If fewer came, it first waits for `debounceMs`, so that more come together, and asks what is due next.
+ * - *full*: it may make no further call, or fewer than half of its calls while others are under way. It waits up to a
+ *   second for the end of a call, or a wake-up.
+ * - *idle*: the next event is due later, or is busy. It waits up to a second for that time, the end of a call or a
+ *   wake-up.
+ * - *over*: it was stopped, or for `idleMs` nothing was claimed or busy. In the second case, no wake-up may have come,
+ *   and nothing may fall due within a second except calls left to the next owner. `run` resolves when the last call has
+ *   ended and its result is recorded or given up.
  *
- * A call is *busy* until its result is recorded, and no claim takes it meanwhile. One whose result was not recorded is
- * *left* to the next owner of the endpoint: nobody else knows that it was made. The call that ended last sets the pace
- * of the endpoint, *prompt* or *slow*, and so how many calls it may make at once, of its own and of the `CallBudget`.
+ * A call is *busy* until its result is recorded, and no claim takes it meanwhile. A call whose result was not recorded is
+ * *left* to the next owner of the endpoint, because only this worker knows that it was made. The call that ended last
+ * sets the endpoint's pace, *prompt* or *slow*. The pace limits the calls at once, of the endpoint and of the
+ * `CallBudget`.
  *
- * The fan-out wakes it by way of the `LeaseHolder`, each call that ends does, and `stop` and `cut` do. A call writes nothing
+ * These wake it: the fan-out through the `LeaseHolder`, the end of each call, `stop` and `cut`. A call writes nothing
  * before its result, so a crash leaves no trace of it: the next owner makes it again, under the same id.
  */
 export class EndpointWorker<Call extends { id: string }> implements LeaseWorker<WebhookLease> {
   readonly #options: EndpointWorkerOptions<Call>
   readonly #abort = new AbortController()
-  /** Called and not yet recorded: to be left alone by the next look. */
+  /** Calls that are not recorded yet. The next claim skips them. */
   readonly #busy = new Set<string>()
-  /** Called in vain as far as others know: left for the endpoint's next owner. */
+  /** Calls whose result was not recorded. The endpoint's next owner retries them. */
   readonly #left = new Set<string>()
   readonly #ending = new Set<Promise<void>>()
   #calling = 0
   #pace: 'prompt' | 'slow' = 'prompt'
   readonly #stop = new AbortController()
-  /** There may be work, or room for it: somebody woke the worker, or a call has ended. */
+  /** There may be work, or room for it, because a wake-up came or a call has ended. */
   readonly #signal = new Signal()
 
   constructor(options: EndpointWorkerOptions<Call>) {
@@ -128,7 +129,7 @@ export class EndpointWorker<Call extends { id: string }> implements LeaseWorker<
     const stop = this.#stop.signal
     while (!stop.aborted) {
       const free = this.#free()
-      // Looks are made for several calls at once, or when nothing is under way.
+      // Claims are made for several calls at once, or when no call is under way.
       if (free === 0 || (free < this.#max() / 2 && this.#calling > 0)) {
         await this.#signal.wait(maxRestMs, stop)
         continue
@@ -142,13 +143,13 @@ export class EndpointWorker<Call extends { id: string }> implements LeaseWorker<
     }
   }
 
-  /** Claims about `free` calls and starts them; returns how many. Others look too, so the places are taken first. */
+  /** Claims about `free` calls and starts them; returns how many. Takes the budget first, as other endpoints claim too. */
   async #poll(free: number): Promise<number> {
     const { budget, verbs } = this.#options
     const slots = Array.from({ length: free }, () => budget.take(this.#pace))
     try {
       const calls = await verbs.claim(free, [...this.#busy, ...this.#left])
-      // Stopped meanwhile: they are left for the endpoint's next owner.
+      // Stopped meanwhile: the claimed calls are left to the endpoint's next owner.
       if (this.#stop.signal.aborted) return 0
       for (const call of calls) this.#start(call, slots.pop() ?? budget.take(this.#pace))
       return calls.length
@@ -157,7 +158,7 @@ export class EndpointWorker<Call extends { id: string }> implements LeaseWorker<
     }
   }
 
-  /** Rests until there may be work; true when there was none for long enough, and none is near. */
+  /** Waits until there may be work. Returns true if there was none for `idleMs`, and none is due soon. */
   async #isDone(idleSinceMs: number): Promise<boolean> {
     const { verbs, clock, idleMs } = this.#options
     const stop = this.#stop.signal
@@ -166,7 +167,7 @@ export class EndpointWorker<Call extends { id: string }> implements LeaseWorker<
     const waitMs = dueAt ? dueAt.getTime() - clock.nowMs() : Number.POSITIVE_INFINITY
     const isIdle = this.#busy.size === 0 && performance.now() - idleSinceMs >= idleMs
     if (isIdle && (waitMs > maxRestMs || this.#left.size > 0)) return !this.isWoken
-    // What is due and was passed over is busy: the end of its call is waited for.
+    // Due events that the claim skipped are busy, so this waits for the end of a call.
     await this.#signal.wait(waitMs > 0 ? Math.min(waitMs, maxRestMs) : maxRestMs, stop)
     return false
   }

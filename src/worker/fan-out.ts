@@ -1,4 +1,4 @@
-// Turns what the outbox holds into webhook deliveries, as soon as it may be read.
+// Turns the outbox's rows into webhook deliveries, as soon as they may be read.
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { othersPollMs, type Signal } from '../base/signal.ts'
@@ -11,17 +11,17 @@ interface FanOutOptions {
   db: Db
   clock: Clock
   log: Log
-  /** Something was announced. */
+  /** Woken when something was announced. */
   signal: Signal
-  /** These endpoints have new deliveries. */
+  /** Called with the endpoints that have new deliveries. */
   onDeliveries(webhooks: string[]): void
 }
 
 const batch = 2_000
-/** Where there is no endpoint nothing is read but that, so often: from the first one on this waits no longer. */
+/** While no endpoint exists, this only checks for one, this often. After the first endpoint it no longer waits. */
 const unwantedMs = 1_000
 
-/** Runs on every node with the webhooks role; one of them works at a time, the others find nothing to do. */
+/** Runs on every node with the webhooks role. One node works at a time; the others find nothing to do. */
 export function createFanOut({ db, clock, log, signal, onDeliveries }: FanOutOptions): Loop {
   let [hasEndpoints, askedMs] = [false, Number.NEGATIVE_INFINITY]
   const askForEndpoints = async () => {
@@ -35,8 +35,8 @@ export function createFanOut({ db, clock, log, signal, onDeliveries }: FanOutOpt
     const { isBehind, isWanted, webhooks } = await fanOut(db.writer, batch, clock.now())
     hasEndpoints = isWanted
     if (webhooks.length > 0) onDeliveries(webhooks)
-    // A row waits for every transaction that began before its own ended: usually for some milliseconds. Under load there is
-    // always one that waits, and a batch each time is far more than can be called.
+    // A row waits for every transaction that began before its own ended, usually for some milliseconds. Under load one
+    // always waits, and a batch each time is far more than can be called.
     if (isBehind) signal.wake()
     return false
   }

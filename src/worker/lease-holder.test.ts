@@ -1,4 +1,4 @@
-// Leases over real rows: what is taken over, kept, lost and let go, and that hints outlive workers.
+// Leases over real rows: which rows are acquired, kept, lost and released, and that hints outlive workers.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { pino } from 'pino'
@@ -10,7 +10,7 @@ import { addRoutes, type RouteRow, routeLeases } from '../store/sending/routes.t
 import { LeaseHolder, type LeaseTerms, type LeaseWorker } from './lease-holder.ts'
 import type { Membership } from './membership.ts'
 
-/** A worker that does nothing, until the test says that it is over. */
+/** A worker that does nothing until the test ends it. */
 class Idler implements LeaseWorker<RouteRow> {
   readonly route: RouteRow
   readonly terms: LeaseTerms
@@ -56,7 +56,7 @@ async function makeHolder(t: TestContext) {
   t.after(() => db.close())
   await addRoutes(db.writer, ['a.test', 'b.test'], new Date())
   const workers: Idler[] = []
-  /** What each search finds besides hints. */
+  /** The rows that each search finds besides hints. */
   const found: string[] = []
   const lost: (() => void)[] = []
   const lines: Record<string, unknown>[] = []

@@ -1,4 +1,4 @@
-// Owns rows for this node, destination queues or endpoints: takes them over, keeps their leases, lets them go.
+// Owns rows for this node, destination queues or endpoints: acquires them, renews their leases, releases them.
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { OutageLog } from '../base/outage-log.ts'
@@ -7,31 +7,31 @@ import type { Lease, Leases } from '../store/leases.ts'
 import { debounceMs, Loop } from './loop.ts'
 import type { Membership } from './membership.ts'
 
-/** What is done under one lease. */
+/** The work under one lease. */
 export interface LeaseWorker<Row extends Lease> {
-  /** Resolves when it is over, and every result is recorded or given up: only then the lease is let go. */
+  /** Resolves when the work has ended and every result is recorded or given up. Only then the lease is released. */
   run(): Promise<void>
-  /** It was woken after it last polled for work. */
+  /** Whether a wake-up came after its last poll for work. */
   readonly isWoken: boolean
-  /** There may be work. */
+  /** Wakes the worker, because there may be work. */
   wake(): void
-  /** Takes over what others have said, as read at each renewal of the lease. */
+  /** Applies changes by others, as read at each renewal of the lease. */
   apply?(row: Row): void
-  /** No new work is taken; what is under way ends. */
+  /** Takes no new work. Work under way ends normally. */
   stop(): void
-  /** Everything ends at once: the lease is lost, or there is no time left. */
+  /** Ends everything at once, because the lease is lost or no time is left. */
   cut(): void
 }
 
-/** What a worker gets with its lease. */
+/** The terms of a worker's lease. */
 export interface LeaseTerms {
   clock: Clock
   log: Log
-  /** Becomes false before the lease runs out: nothing new begins, and no message is finished. */
+  /** Becomes false before the lease runs out. Then nothing new may begin, and no message may be finished. */
   mayFinish(): boolean
-  /** How long it may go on without work. */
+  /** How long the worker may live without work. */
   idleMs: number
-  /** To be called when it takes less room than before: there may be some for another. */
+  /** The worker calls this when it takes less room than before, so that another may have it. */
   onRoom(): void
 }
 
@@ -41,19 +41,19 @@ export interface Search<Worker> {
   db: Db
   nodeId: number
   at: Date
-  /** Keys that are known to have work: those that were searched for are taken out. */
+  /** Keys that are known to have work. The search removes those that it has searched for. */
   hinted: Set<string>
-  /** All keys are to be searched. */
+  /** Whether all keys must be searched. */
   isPoll: boolean
   held: Workers<Worker>
 }
 
-/** What is owned: how it is found and chosen, and what works on it. */
+/** The kind of row that is owned: how rows are found and chosen, and which worker serves them. */
 export interface LeaseSource<Row extends Lease, Worker extends LeaseWorker<Row>> {
   leases: Leases<Row>
-  /** What to take over now. */
+  /** Returns the keys to acquire now. */
   find(search: Search<Worker>): Promise<string[]>
-  /** Whether the last search left something that may be found, and taken over, by now. */
+  /** Whether the last search left rows that could be found and acquired by now. */
   isBehind(held: Workers<Worker>): boolean
   createWorker(row: Row, terms: LeaseTerms): Worker
 }
@@ -75,20 +75,20 @@ interface Held<Worker> {
 
 const leaseMs = 15_000
 const renewIntervalMs = 3_000
-/** Nothing is finished, and nothing new begins, when less than this is left of the lease. */
+/** When less than this is left of the lease, nothing is finished and nothing new begins. */
 const leaseMarginMs = 2_000
 const pollIntervalMs = 1_000
-/** Whether a poll is due is checked more often, for whoever wakes the loop begins its interval again. It takes no statement. */
+/** Checks this often whether a poll is due, because a wake-up restarts the loop's interval. It costs no statement. */
 const checkIntervalMs = 200
 const idleMs = 1_000
 
 /**
- * The life of a lease. A row that has work is *found*, by a hint or by a poll of all of them, and *taken over* under a new
- * epoch, which fences whoever had it. Its worker runs while the lease is *held*, renewed every three seconds. It is *let
- * go* once the worker has ended by itself, with all results recorded. It is *lost* where a renewal says so, where this
- * node is taken for dead, or where it had run out and was taken over anew: then the worker is cut, and what it still
- * records is void. A hint that came after the worker's last poll outlives it: the row is searched for again. A crash
- * leaves an owner whose advisory lock is gone.
+ * The life of a lease. A row with work is *found* by a hint or by a poll of all rows. It is *acquired* under a new epoch,
+ * which fences its former owner. Its worker runs while the lease is *held*, renewed every three seconds. The lease is
+ * *released* once the worker has ended by itself, with all results recorded. It is *lost* if a renewal says so, if this
+ * node is considered dead, or if it had run out and was acquired again. Then the worker is cut, and its later results are
+ * void. If a hint came after the worker's last poll, the row is searched for again. A crash leaves an owner whose
+ * advisory lock is gone.
  */
 export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
   readonly #options: LeaseHolderOptions<Row, Worker>
@@ -104,7 +104,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     const { log, membership, source } = options
     const { name } = source.leases.table
     this.#outage = new OutageLog({ log, work: `${name}s` })
-    // Others see our lock gone and take over: nothing of ours may go on under the old number.
+    // The other nodes see that our lock is gone and take over, so no work may go on under the old number.
     membership.onLost(() => this.#cutAll())
     this.#acquiring = new Loop({
       name: `acquire ${name}s`,
@@ -126,7 +126,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     this.#renewing.start()
   }
 
-  /** These have work. */
+  /** Wakes the workers of keys that have work. Keys without a worker are searched for at once. */
   wake(keys: readonly string[]): void {
     for (const key of keys) {
       const held = this.#held.get(key)
@@ -140,7 +140,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     this.#acquiring.wake()
   }
 
-  /** Takes no new work; what is under way ends within `graceMs` or is cut. All is let go at once after. */
+  /** Takes no new work. Work under way ends within `graceMs` or is cut. Then all leases are released at once. */
   async stop(graceMs: number): Promise<void> {
     await this.#acquiring.stop()
     const held = [...this.#held.values()]
@@ -155,7 +155,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     for (const { worker } of this.#held.values()) worker.cut()
   }
 
-  /** Searches for what is known to have work at once, for all that has some once a second. */
+  /** Searches keys that are known to have work at once, and all keys once a second. */
   async #acquire(): Promise<boolean> {
     const { db, clock, membership, source } = this.#options
     const { nodeId } = membership
@@ -167,7 +167,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     const keys = await source.find({ db, nodeId, at, hinted: this.#hinted, isPoll, held: this.#held })
     if (isPoll) {
       this.#polledAtMs = startedMs
-      // The database has answered. A worker that the outage cut may end after that, and after its work was taken up.
+      // The database has answered. A worker that the outage cut may end later, when its work was already resumed.
       this.#outage.succeed()
     }
     const askedMs = performance.now()
@@ -190,7 +190,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
       onRoom: () => this.#acquiring.wake(),
     })
     const held: Held<Worker> = { epoch, leaseUntilMs, worker, ended: Promise.resolve() }
-    // An own lease that had run out: what still goes on under its epoch is void.
+    // If it replaces our own expired lease, work under the old epoch is void.
     this.#held.get(key)?.worker.cut()
     this.#held.set(key, held)
     held.ended = this.#work(nodeId, row, held)

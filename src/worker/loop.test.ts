@@ -1,4 +1,4 @@
-// A loop: when it runs, and how it ends.
+// When a loop runs, and how it ends.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../../tests/support/until.ts'

@@ -1,4 +1,4 @@
-// Runs one kind of job again and again: at once while there is more, when woken, and at a steady pace otherwise.
+// Runs one kind of job again and again: at once while there is more, when woken, and otherwise at an interval.
 import { backoffMs } from '../base/backoff.ts'
 import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
@@ -8,21 +8,21 @@ import { isLost } from '../postgres/db.ts'
 
 export interface LoopOptions {
   name: string
-  /** Does some work; true when there is more to do at once. */
+  /** Does some work; returns true if there is more to do at once. */
   run(): Promise<boolean>
-  /** Who else wakes it; they need not know whether it runs on this node. */
+  /** A signal by which others wake the loop. They need not know whether it runs on this node. */
   signal?: Signal
-  /** How long to wait for a wake-up before looking anyway. */
+  /** How long to wait for a wake-up before running anyway. */
   intervalMs: number
-  /** How long to let work gather after a run that did not fill up; 0 to run at the first wake-up. */
+  /** How long to let work gather after a run that left nothing to do. 0: the first wake-up runs it at once. */
   collectMs?: number
   log: Log
 }
 
 /**
- * After a poll that came back short more work gathers for so long, for a poll costs as much as several deliveries or calls.
- * Measured: 109 claims for 400 mails that come each 5 ms, without it 490; CPU of all programs a webhook call 420 us, without it
- * 455.
+ * After a poll that came back short, more work gathers for this long, because a poll costs as much as several deliveries
+ * or calls. Measured: 109 claims for 400 mails, one each 5 ms, and 490 without it. A webhook call takes 420 us of CPU of
+ * all programs, and 455 us without it.
  */
 export const debounceMs = 20
 
@@ -31,17 +31,17 @@ const failureWaitMs = [500, 1_000, 2_000, 5_000]
 /**
  * A loop that never dies of a failed run. Its states, from `start` to `stop`:
  *
- * - *running*: `run` does some work. A wake-up from its beginning on is remembered until the loop is idle.
- * - *debouncing*, after a run that left nothing to do: for `collectMs`, so that the next run finds more than one thing.
- * - *idle*, after a run that left nothing to do: until a wake-up, or for `intervalMs`; not at all where a wake-up is
- *   remembered. Then it runs again, as it does at once where there is more.
- * - *backing off*, after a run that rejected: logged (an outage of the database once) and counted, and tried again after about 0.5 s, up to 5 s when
- *   several have failed one after the other.
- * - *over*: `stop` was called. It ends every wait at once, lets a run under way end, and then resolves; a loop that is
- *   over does not start again.
+ * - *running*: `run` does some work. A wake-up during the run is remembered until the loop is idle.
+ * - *debouncing*, after a run that left nothing to do: waits for `collectMs`, so that the next run finds more work.
+ * - *idle*, after debouncing: waits for a wake-up, up to `intervalMs`, and not at all if a wake-up is remembered. Then it
+ *   runs again. If a run left more to do, the next run starts at once.
+ * - *backing off*, after a run that rejected. The failure is counted and logged, an outage of the database once. The next
+ *   run comes after about 0.5 s, up to 5 s after several failures in a row.
+ * - *over*: `stop` was called. It ends every wait at once, lets a run under way end, and then resolves. The loop does not
+ *   start again.
  *
- * A wake-up ends only the idle state; it comes from this process, by whoever has committed work. What other nodes commit
- * is found by the interval. The loop keeps nothing, so a crash leaves what `run` has committed by then.
+ * A wake-up ends only the idle state. It comes from this process, after a commit of new work; commits of other nodes are
+ * found by the interval. The loop keeps no state, so a crash leaves what `run` has committed.
  */
 export class Loop {
   readonly #options: LoopOptions
@@ -58,7 +58,7 @@ export class Loop {
     this.#ended ??= this.#loop(this.#stop.signal)
   }
 
-  /** There is work: run now, or once more after the run that is under way. */
+  /** Runs now, or once more after the run under way, because there is work. */
   wake(): void {
     this.#signal.wake()
   }

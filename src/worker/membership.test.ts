@@ -1,4 +1,4 @@
-// A node joins the others again when its connection is lost, and stays out while it may not be one of them.
+// A node joins again when its connection is lost, and stays out while it is not admitted.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../../tests/support/postgres.ts'

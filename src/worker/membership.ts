@@ -1,4 +1,4 @@
-// This node among the others: joined under a number of its own, and under a new one when that is lost.
+// This node's membership: it joins under its own number, and under a new number when that is lost.
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Db } from '../postgres/db.ts'
@@ -13,13 +13,13 @@ import {
 } from '../store/nodes.ts'
 import { Loop } from './loop.ts'
 
-/** What this node leaves among the blobs, by which others see that they share them. */
+/** The mark that this node leaves among the blobs. By it, other nodes see that they share the blob folder. */
 export interface RenewedMark {
-  /** As the others know it. */
+  /** The mark that the other nodes know. */
   readonly published: NodeMark | null
-  /** Leaves the next one beside it; null while the blob folder is not there. */
+  /** Leaves the next mark and keeps the published one. Returns null while the blob folder is missing. */
   leave(): Promise<NodeMark | null>
-  /** The others know the one that was left last. */
+  /** Notes that the other nodes know the mark that was left last. */
   publish(): void
 }
 
@@ -27,24 +27,24 @@ export interface MembershipOptions {
   db: Db
   clock: Clock
   log: Log
-  /** Left by now; null where that cannot be. */
+  /** The mark, already left among the blobs; null if that is impossible. */
   mark: RenewedMark | null
   program: NodeProfile['program']
-  /** Asked each time that the others see this node: rejects if it may not be one of them. */
+  /** Asked each time this node joins. Rejects if this node may not be a member. */
   admit(): Promise<void>
 }
 
-/** Sooner than anybody has copied a data folder, taken the number out of the copy and started there. */
+/** Shorter than it takes to copy a data folder, remove the number from the copy and start there. */
 const markMs = 5_000
 
-/** Keeps this node known to the others from `start` to `stop`, as long as the database can be reached. */
+/** Keeps this node known to the other nodes from `start` to `stop`, as long as the database can be reached. */
 export class Membership {
   readonly #options: MembershipOptions
   readonly #joining: Loop
   readonly #marking: Loop
   #node: Node | null = null
   #addresses: NodeAddresses = { smtp: null, capture: null }
-  /** What the others know. */
+  /** The addresses that the other nodes know. */
   #published = this.#addresses
   readonly #lostListeners: (() => void)[] = []
 
@@ -61,13 +61,13 @@ export class Membership {
     this.#marking.start()
   }
 
-  /** Has the others find this node under its addresses, which it listens on by now. */
+  /** Publishes the addresses on which this node now listens, so that other nodes find it. */
   async announce(addresses: NodeAddresses): Promise<void> {
     this.#addresses = addresses
     await this.#publish()
   }
 
-  /** May be called again. */
+  /** Leaves. May be called again. */
   async stop(): Promise<void> {
     await Promise.all([this.#joining.stop(), this.#marking.stop()])
     const node = this.#node
@@ -75,12 +75,12 @@ export class Membership {
     await node?.leave()
   }
 
-  /** The number that this node has now; null while it has none. */
+  /** This node's current number; null while it has none. */
   get nodeId(): number | null {
     return this.#node?.id ?? null
   }
 
-  /** `listener` is called when the number is lost: others take this node for dead, and nothing may go on under it. */
+  /** Calls `listener` when the number is lost: other nodes consider this node dead, so no work may go on under it. */
   onLost(listener: () => void): void {
     this.#lostListeners.push(listener)
   }
@@ -114,7 +114,7 @@ export class Membership {
     return false
   }
 
-  /** A new word, so that a copy of the blob folder is not taken for it for longer than `markMs`. */
+  /** Renews the mark's word, so that a copy of the blob folder passes for the original no longer than `markMs`. */
   async #mark(): Promise<false> {
     const [node, { mark, db }] = [this.#node, this.#options]
     if (!mark || !node) return false
@@ -123,7 +123,7 @@ export class Membership {
     return false
   }
 
-  /** What a node that was just joined is not known under yet; without one, it is joined with them. */
+  /** Publishes addresses that the joined node is not known under yet. Without a joined node, the next join does. */
   async #publish(): Promise<void> {
     const [node, addresses] = [this.#node, this.#addresses]
     if (!node || this.#published === addresses) return

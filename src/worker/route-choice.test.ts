@@ -1,4 +1,4 @@
-// Slots for queues are given out in rounds, and nobody has all of them.
+// Slots for queues are given out in rounds, and no organization gets all of them.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { chooseRoutes, type Holding } from './route-choice.ts'

@@ -1,23 +1,23 @@
-// Which destination queues a node takes over next: organizations in rounds, and none of them takes all the slots.
+// Which destination queues a node acquires next: organizations take part in rounds, and none gets all the slots.
 import { mayTake } from '../base/share.ts'
 import type { Candidate } from '../store/sending/routes.ts'
 
-/** A queue that is held; nobody's, where it takes no slot. */
+/** A queue that this node holds. Without an organization it takes no slot. */
 export interface Holding {
   organizationId: string | null
-  /** No message has gone out yet: its destination may be one that never answers. */
+  /** No message has gone out yet, so its destination may be one that never answers. */
   isOpening: boolean
 }
 
 const maxHeld = 500
 const heldRatio = 1
-/** One organization's silent destinations keep 50 of them. */
+/** One organization's silent destinations keep up to 50 of these slots. */
 const maxOpening = 200
 const openingRatio = 1 / 3
 
 /**
- * Up to `max` of the candidates, each queue once. A queue in which several organizations have mail is taken for one that
- * still has a slot, so that nobody's mail waits for the share of another.
+ * Chooses up to `max` of the candidates, each queue once. If several organizations have mail in a queue, it is acquired
+ * for one that still has a slot. So an organization's mail does not wait for another's share.
  */
 export function chooseRoutes(
   candidates: readonly Candidate[],
@@ -34,7 +34,7 @@ export function chooseRoutes(
   return [...chosen.values()]
 }
 
-/** How many of the slots are taken, and by whom. */
+/** The taken slots, in all and by organization. */
 class Slots {
   readonly #held = new Map<string, number>()
   readonly #opening = new Map<string, number>()
@@ -63,7 +63,7 @@ class Slots {
   }
 }
 
-/** First one of each organization, then a second of each; of one's own, those that work before those that failed. */
+/** Orders candidates in rounds, one per organization. An organization's working queues come before its failed ones. */
 function inRounds(candidates: readonly Candidate[]): Candidate[] {
   const sorted = candidates.toSorted((one, other) => one.failures - other.failures)
   const counts = new Map<string, number>()

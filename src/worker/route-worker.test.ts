@@ -1,4 +1,4 @@
-// A destination's queue: what proves that its way is free, and what proves nothing.
+// A destination's queue: which results prove that its route is free, and which prove nothing.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,7 +10,7 @@ const free: Carried = { fault: null, decided: false, tried: true }
 const untried: Carried = { fault: null, decided: false, tried: false }
 const fault = { text: 'gone', classification: 'network' as const }
 
-/** A queue that has failed before, with a job for each outcome; returns what was noted of its way, and when. */
+/** Runs a queue that has failed before, with a job for each outcome. Returns the noted faults and clears of its route. */
 async function runQueue(outcomes: Carried[]) {
   const clock = new Clock()
   const noted: string[] = []
@@ -88,7 +88,7 @@ test('route worker: what is committed while a claim is under way is claimed at o
       open: async () => ({ connection }),
       claim: async (wanted) => {
         const seen = due.splice(0, wanted)
-        // The long job has ended, and its connection claims, while the other one is idle.
+        // The long job has ended, and its connection claims, while the other connection is idle.
         if (++claims >= 2 && addedMs === 0 && waits.length === 2) {
           addedMs = performance.now()
           due.push({ id: 'late', ms: 0 })

@@ -1,4 +1,4 @@
-// Owns one destination queue: how many connections, when to try, when to wait. Nobody else sends to this route meanwhile.
+// Owns one destination queue: connections, attempts and pauses. No other worker sends to this route meanwhile.
 import { backoffMs } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
@@ -7,7 +7,7 @@ import type { RouteFault, RouteRow } from '../store/sending/routes.ts'
 import { type ClaimedJob, ClaimedJobs, type ClaimVerbs } from './claimed-jobs.ts'
 import type { LeaseWorker } from './lease-holder.ts'
 
-/** A connection as the worker sees it. */
+/** A connection, as the worker sees it. */
 export interface Connection {
   readonly usable: boolean
   quit(): Promise<void>
@@ -15,8 +15,8 @@ export interface Connection {
 }
 
 /**
- * How one job went: `fault` is the connection's, so the route's; `decided`: for good, so that the connection has been of
- * use. What was not `tried`, as of who is held or what we could not write, says nothing of the way.
+ * The result of one job. `fault`: the connection's, and so the route's. `decided`: a final result, so the connection was
+ * of use. A job that was not `tried` proves nothing about the route: its organization is held, or we could not write it.
  */
 export interface Carried {
   fault: RouteFault | null
@@ -24,14 +24,14 @@ export interface Carried {
   tried: boolean
 }
 
-/** What the worker is handed: the verbs of the flow, bound to this route's lease. */
+/** The verbs of the flow, bound to this route's lease. */
 export interface RouteVerbs<Job> extends ClaimVerbs<Job> {
-  /** Takes back what a lost owner had on the wire. */
+  /** Takes back the deliveries that a lost owner had on the wire. */
   reclaim(): Promise<void>
   open(signal: AbortSignal): Promise<{ connection: Connection } | { fault: RouteFault } | { refused: true }>
   /**
-   * Sends one job, claimed `waitedMs` ago, and resolves once its result is on its way to being recorded; what is held by
-   * now is given back.
+   * Sends one job, claimed `waitedMs` ago, and resolves once its result is being recorded. Gives the job back if it is
+   * held by now.
    */
   carry(connection: Connection, job: Job, waitedMs: number): Promise<Carried>
   nextDue(): Promise<Date | null>
@@ -43,13 +43,13 @@ export interface RouteVerbs<Job> extends ClaimVerbs<Job> {
 
 export interface RouteWorkerOptions<Job> {
   route: RouteRow
-  /** For whose mail it was taken over; null for our own routes. */
+  /** The organization whose mail caused us to acquire the route; null for our own routes. */
   organizationId: string | null
   verbs: RouteVerbs<Job>
   maxConnections: number
   /** How long a connection stays open without work. */
   idleMs: number
-  /** Called once a message has gone out. */
+  /** Called once the first message has gone out. */
   onOpened(): void
   retryScheduleMs: readonly number[]
   clock: Clock
@@ -58,42 +58,44 @@ export interface RouteWorkerOptions<Job> {
 
 const maxRestMs = 1_000
 /**
- * Where every connection is busy, or hangs, one polls this often for work that another could carry. Measured, mails of 30 ms
- * each 35 ms: 7 connections for 100 of them, at each wake-up 20; behind one that hangs 0.05 s at most, with a second 0.95 s.
+ * While every connection is busy or hangs, the worker polls this often for work that another could carry. Measured with
+ * 100 mails of 30 ms each, one each 35 ms: it opens 7 connections, and 20 if it polls at each wake-up. If a connection
+ * hangs, other work waits up to 0.05 s, and 0.95 s with a poll each second.
  */
 const pollMs = 100
-/** A peer that wants no more connections is not asked for another meanwhile. */
+/** If a peer wants no more connections, no further one is opened for this long. */
 const growthPauseMs = 1_000
 
 /**
- * The life of a destination's queue on the node that owns it, under one lease. What a lost owner had on the wire is taken
- * back first. Then it goes through these states:
+ * The life of a destination's queue on the node that owns it, under one lease. First it takes back the deliveries that a
+ * lost owner had on the wire. Then it goes through these states:
  *
- * - *resting*: something falls due within a second. It ends then, or with a wake-up.
- * - *driving*: something is due. One connection opens, and another one whenever all of them carry a job and one more is
- *   ready, up to `maxConnections`. While all carry, or hang, the worker polls for what another could carry. It ends with
- *   the last connection; what was claimed and not carried is given back.
- * - *over*: nothing falls due within a second, the way is blocked, the queue is paused, or the worker was stopped. `run`
- *   resolves once the results are recorded: let go of before, the next owner would send those messages again. A queue
- *   that only waits has no worker: it must not take the slot of one that could send.
+ * - *resting*: a delivery falls due within a second. It ends then, or with a wake-up.
+ * - *driving*: a delivery is due. One connection opens. Another opens whenever all of them carry a job and one more is
+ *   ready, up to `maxConnections`. While all carry or hang, the worker polls for work that another could carry. It ends
+ *   with the last connection, and jobs that were claimed and not carried are given back.
+ * - *over*: nothing falls due within a second, the route is blocked, the queue is paused, or the worker was stopped.
+ *   `run` resolves once the results are recorded: if the lease were released before, the next owner would send those
+ *   messages again. A queue that only waits has no worker, because it must not take the slot of a queue that could send.
  *
- * A connection is *opening*, then *carrying* one job after the other, each claimed for all connections at once. One that
- * finds no job is *idle* for `idleMs`, or until woken, and closes if a second claim finds none. A fault before it
- * was of any use blocks the way: the route backs off, and with it the driving is over. Where others are open the peer
- * only wants no more of them, and none is opened for a second. What has gone out, or was decided, clears the back-off.
+ * A connection is *opening*, then *carrying* one job after the other. Each claim is for all connections at once. A
+ * connection that finds no job is *idle* for `idleMs`, or until woken, and closes if a second claim finds none. A fault
+ * before a connection was of any use blocks the route: the route backs off, and driving ends. If other connections are
+ * open, the peer only wants no more of them, and none is opened for a second. A job that has gone out, or was decided,
+ * clears the back-off.
  *
- * New work (`LeaseHolder.wake`), what operators change (`apply`), and `stop` wake all who rest; a claim wakes as many
- * idle connections as there came jobs. A crash leaves claimed jobs under an epoch that has gone: the next owner takes them
- * back, and what was on the wire may arrive twice.
+ * New work (`LeaseHolder.wake`), changes by operators (`apply`) and `stop` wake all waiting connections. A claim wakes as
+ * many idle connections as jobs came. A crash leaves claimed jobs under an old epoch. The next owner takes them back, and
+ * messages that were on the wire may arrive twice.
  */
 export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
   readonly #options: RouteWorkerOptions<Job>
   readonly #abort = new AbortController()
   readonly #stop = new AbortController()
-  /** There may be work: somebody woke the worker. */
+  /** There may be work, because a wake-up came. */
   readonly #signal = new Signal()
   readonly #jobs: ClaimedJobs<Job>
-  /** As this worker knows it: paused by operators, backed off by itself. */
+  /** The route as this worker knows it: paused by operators, backed off by the worker itself. */
   #route: RouteRow
   #claiming: Promise<void> | null = null
   #claimedMs = 0
@@ -117,7 +119,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     return this.#options.organizationId
   }
 
-  /** No message has gone out yet. */
+  /** Whether no message has gone out yet. */
   get isOpening(): boolean {
     return !this.#hasCarried
   }
@@ -170,7 +172,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     }
   }
 
-  /** Sends until nothing is due any more: over one connection first, over more while there is more than they can carry. */
+  /** Sends until nothing is due: over one connection first, and over more while there is more than they can carry. */
   async #drive(): Promise<void> {
     const ended: Promise<void>[] = []
     let failure: unknown = null
@@ -190,7 +192,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     add()
     do {
       for (let connection = ended.shift(); connection; connection = ended.shift()) await connection
-      // It may just be claiming, and add another.
+      // A poll may be claiming just now, and add another connection.
       await polling
     } while (ended.length > 0)
     clearInterval(polls)
@@ -198,7 +200,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     if (failure) throw failure
   }
 
-  /** Claims where no connection asks for work, since all of them are busy, or hang: when woken, and else once a second. */
+  /** Claims when all connections are busy or hang, and so none asks for work: after a wake-up, and else once a second. */
   async #claimForMore(grow: () => void): Promise<void> {
     if (this.#stop.signal.aborted || this.#route.paused || this.#isBlocked || !this.#mayGrow) return
     const isDue = this.#signal.isWoken || performance.now() - this.#claimedMs >= maxRestMs
@@ -206,7 +208,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     grow()
   }
 
-  /** Every connection carries a job, none is opening or about to ask for one, and there may be more. */
+  /** Whether another connection may open: all carry a job, none is opening or about to claim, and the limit allows it. */
   get #mayGrow(): boolean {
     const isFull = this.#connections >= this.#options.maxConnections
     return this.#connections === this.#jobs.carrying && !isFull && performance.now() >= this.#growAtMs
@@ -217,7 +219,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     if ('refused' in opened) return
     if ('fault' in opened) return await this.#blocked(opened.fault)
     const { connection } = opened
-    // Another connection has met a fault while this one was opening: it would only meet the same.
+    // Another connection has met a fault while this one was opening, and this one would meet the same.
     if (this.#isBlocked) return void connection.quit()
     this.#open++
     let fault: RouteFault | null
@@ -231,7 +233,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     if (fault) await this.#blocked(fault)
   }
 
-  /** Carries jobs until there are none; returns the fault that ended it before it had been of any use. */
+  /** Carries jobs until there are none. Returns the fault that ended it if it had not been of use before. */
   async #use(connection: Connection, grow: () => void): Promise<RouteFault | null> {
     let used = false
     for (let next = await this.#next(); next; next = await this.#next()) {
@@ -261,7 +263,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
       if (this.#stop.signal.aborted || this.#route.paused) return null
       const next = this.#jobs.take()
       if (next) return next
-      // A claim that was under way when this connection was woken may have begun before the work was there.
+      // A claim that was under way when this connection was woken may have begun before the work was committed.
       if (hasWaited && this.#claiming) await this.#claiming
       if (!this.#jobs.isReady) await this.#claimOnce()
       if (this.#jobs.isReady) continue
@@ -274,7 +276,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     await (this.#claiming ??= this.#claim().finally(() => (this.#claiming = null)))
   }
 
-  /** Takes only what goes on the wire now: one job for each connection, and one more to keep it busy meanwhile. */
+  /** Claims only what goes on the wire now: one job for each connection, and one more to keep it busy meanwhile. */
   async #claim(): Promise<void> {
     await this.#jobs.debounced()
     this.#signal.clear()
@@ -283,7 +285,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
   }
 
   async #blocked(fault: RouteFault): Promise<void> {
-    // Where other connections work, the peer only wants no more of them.
+    // If other connections work, the peer only wants no more of them.
     if (this.#open > 0) this.#growAtMs = performance.now() + growthPauseMs
     if (this.#stop.signal.aborted || this.#open > 0 || this.#isBlocked) return
     const { clock, verbs, retryScheduleMs, log } = this.#options

@@ -1,15 +1,15 @@
-// Ways to sign in, keys, webhooks and invitations that a person added since their address was last proved.
+// Sign-in methods, keys, webhooks and invitations that a person added after their address was last proved.
 import type { OrganizationId, PersonId } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 import { madeInvitations, madeKeys, madeWebhooks } from './made.ts'
 
 export interface Added {
-  /** `identity` for an identity: a person has one at most. */
+  /** `identity` for an identity: a person has at most one. */
   id: string
   kind: 'passkey' | 'identity' | 'key' | 'webhook' | 'invitation'
-  /** What people call a passkey or a key, the URL of a webhook, the address of an invitation; null for an identity. */
+  /** The name of a passkey or key, the URL of a webhook, the address of an invitation; null for an identity. */
   name: string | null
-  /** The organization that it was made in, which is not the only one of its name perhaps; null for a way to sign in. */
+  /** The organization in which it was made, whose name may not be unique; null for a sign-in method. */
   organization: { id: OrganizationId; name: string } | null
   addedAt: Date
 }
@@ -21,8 +21,8 @@ const inOwnOrganization = (alias: string) => `join organization o on o.id = ${al
 const organization = `jsonb_build_object('id', o.id, 'name', o.name)`
 
 /**
- * The ways to sign in, and the valid keys, active webhooks and open invitations in the organizations of which the person is a
- * member; oldest first.
+ * Lists the person's sign-in methods, and valid keys, active webhooks and open invitations in the person's organizations,
+ * oldest first.
  */
 export async function findAdded(
   db: Queryable,

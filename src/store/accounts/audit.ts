@@ -1,4 +1,4 @@
-// The audit log: who did what, when, from where.
+// The audit log: who did what, when, and from which address.
 import type { OrganizationId, PersonId } from '../../base/ids.ts'
 import { firstUuidAt, newUuid } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
@@ -13,7 +13,7 @@ export interface AuditEntry {
   at: Date
 }
 
-/** An entry to be; without an organization it concerns the deployment. */
+/** An entry to add. Without an organization it concerns the deployment. */
 export type NewAuditEntry = Omit<AuditEntry, 'id'> & { organizationId: OrganizationId | null }
 
 export async function insertAuditEntries(tx: Tx, entries: readonly NewAuditEntry[]): Promise<void> {
@@ -26,7 +26,7 @@ export async function insertAuditEntries(tx: Tx, entries: readonly NewAuditEntry
   )
 }
 
-/** The organizations that the person is a member of. */
+/** Lists the organizations of which the person is a member. */
 export async function listOrganizationsOf(tx: Tx, personId: PersonId): Promise<OrganizationId[]> {
   const rows = await tx.query<{ id: OrganizationId }>(
     'select organization_id as id from member where person_id = $1 order by organization_id',
@@ -36,12 +36,12 @@ export async function listOrganizationsOf(tx: Tx, personId: PersonId): Promise<O
 }
 
 export interface AuditEntryAnywhere extends AuditEntry {
-  /** Null: it concerned the deployment. */
+  /** Null: the entry concerns the deployment. */
   organizationId: OrganizationId | null
   organizationName: string | null
 }
 
-/** Those of all organizations and of the deployment, newest first, after `beforeId`. */
+/** Lists entries of all organizations and of the deployment, newest first, after `beforeId`. */
 export async function listAllAuditEntries(
   db: Queryable,
   beforeId: string | null,
@@ -56,7 +56,7 @@ export async function listAllAuditEntries(
   )
 }
 
-/** Deletes up to `limit` entries from before `before`, the oldest first: their ids begin with their time. Returns how many. */
+/** Deletes up to `limit` entries from before `before`, oldest first: their ids begin with their time. Returns how many. */
 export async function deleteAuditEntries(tx: Tx, before: Date, limit: number): Promise<number> {
   const rows = await tx.query(
     `delete from audit_entry where id = any(array(
@@ -66,7 +66,7 @@ export async function deleteAuditEntries(tx: Tx, before: Date, limit: number): P
   return rows.length
 }
 
-/** The organization's entries, newest first, after `beforeId`. */
+/** Lists the organization's entries, newest first, after `beforeId`. */
 export async function listAuditEntries(
   db: Queryable,
   organizationId: OrganizationId,

@@ -1,4 +1,4 @@
-// API keys by the digest of their secret, and the requests that nodes have borrowed of a key's minute.
+// API keys by the digest of their secret, and the requests that nodes have borrowed from a key's minute.
 import type { InboxId, KeyId, OrganizationId, PersonId } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import type { Queryable, Tx, Writer } from '../../postgres/db.ts'
@@ -25,9 +25,9 @@ export interface KeyRow {
 export interface CallerRow extends KeyRow {
   organizationStatus: 'pending' | 'active' | 'suspended'
   limits: Limits
-  /** Whose sessions it stands for; null: it has a secret of its own. */
+  /** The person whose sessions use the key; null if the key has its own secret. */
   personId: PersonId | null
-  /** Who made the key; for a session its person is `personId`. Null: the operator did. */
+  /** The maker of the key; for a session that is `personId`. Null: the operator made it. */
   madeBy: PersonId | null
 }
 
@@ -36,12 +36,12 @@ const columns = `k.id, k.organization_id as "organizationId", k.name, k.kind, k.
   k.expires_at as "expiresAt", k.created_at as "createdAt", k.revoked_at as "revokedAt",
   coalesce(k.requests_per_minute, (o.limits->>'requestsPerMinute')::integer) as "requestsPerMinute"`
 
-/** A key without a request rate has its organization's. */
+/** A key without its own request rate has its organization's. */
 type NewKey = Omit<KeyRow, 'revokedAt' | 'requestsPerMinute'> & {
   requestsPerMinute: number | null
-  /** Whose sessions it stands for; a key with a secret is nobody's. */
+  /** The person whose sessions use the key. Absent for a key with a secret. */
   personId?: PersonId
-  /** The member who made it; the operator has none. */
+  /** The member who made it. Absent if the operator did. */
   madeBy?: PersonId
 }
 
@@ -66,7 +66,7 @@ export async function insertKey(tx: Tx, row: NewKey, hash: Buffer): Promise<void
   await tx.query(named.insertInto('api_key'), named.values)
 }
 
-/** The callers behind these digests of secrets, whose keys are not revoked. */
+/** Finds the callers with these digests of secrets, if their keys are not revoked. */
 export async function findCallers(
   db: Queryable,
   hashes: readonly Buffer[],
@@ -79,7 +79,7 @@ export async function findCallers(
   )
 }
 
-/** The callers that these keys of members stand for. */
+/** Finds the callers of these keys of members. */
 export async function findMemberCallers(db: Queryable, ids: readonly KeyId[]): Promise<CallerRow[]> {
   return await db.query<CallerRow>(
     `select ${columns}, o.status as "organizationStatus", o.limits, k.person_id as "personId", k.made_by as "madeBy"
@@ -89,7 +89,7 @@ export async function findMemberCallers(db: Queryable, ids: readonly KeyId[]): P
   )
 }
 
-/** Those of the keys that can be used at this time. */
+/** Returns those of the keys that can be used at this time. */
 export async function listLiveKeys(db: Queryable, ids: readonly KeyId[], at: Date): Promise<KeyId[]> {
   const rows = await db.query<{ id: KeyId }>(
     `select k.id from api_key k join organization o on o.id = k.organization_id and o.status = 'active'
@@ -99,7 +99,7 @@ export async function listLiveKeys(db: Queryable, ids: readonly KeyId[], at: Dat
   return rows.map(({ id }) => id)
 }
 
-/** The keys that have a secret. */
+/** Lists the keys that have a secret. */
 export async function listKeys(db: Queryable, organizationId: string): Promise<KeyRow[]> {
   return await db.query<KeyRow>(
     `select ${columns} from api_key k join organization o on o.id = k.organization_id
@@ -108,7 +108,7 @@ export async function listKeys(db: Queryable, organizationId: string): Promise<K
   )
 }
 
-/** The keys with a secret that have this name and can be used at this time, oldest first. */
+/** Finds the keys with a secret and this name that can be used at this time, oldest first. */
 export async function findKeysNamed(
   db: Queryable,
   organizationId: string,
@@ -123,7 +123,7 @@ export async function findKeysNamed(
   )
 }
 
-/** A key with its last use, and its rate as it was given: null for the organization's. */
+/** A key with its last use, and its own rate; null if it has the organization's rate. */
 export interface UsedKeyRow extends KeyRow {
   ownRequestsPerMinute: number | null
   /** To the minute. */
@@ -136,14 +136,14 @@ const used = `${columns}, k.requests_per_minute as "ownRequestsPerMinute",
   (select max(w.started_at) from request_window w where w.key_id = k.id) as "lastUsedAt",
   (select jsonb_build_object('name', p.name, 'email', p.email) from person p where p.id = k.made_by) as maker`
 
-/** The organization's keys that have a secret, newest first, after `beforeId`. */
+/** Lists the organization's keys that have a secret, newest first, after `beforeId`. */
 export const listUsedKeys = newestFirst<UsedKeyRow>(
   used,
   `api_key k join organization o on o.id = k.organization_id where k.organization_id = $1 and k.person_id is null`,
   'k.id',
 )
 
-/** One of the organization's keys that have a secret. */
+/** Finds one of the organization's keys that have a secret. */
 export async function findUsedKey(
   db: Queryable,
   organizationId: OrganizationId,
@@ -157,7 +157,7 @@ export async function findUsedKey(
   return row ?? null
 }
 
-/** Whether the key may still change anything: it is not revoked, and a member's is of no viewer. */
+/** Whether the key may still change anything: it is not revoked, and not a viewer's. */
 export async function mayStillChange(tx: Tx, id: KeyId): Promise<boolean> {
   const rows = await tx.query(
     `select from api_key k left join member m on m.key_id = k.id
@@ -167,7 +167,7 @@ export async function mayStillChange(tx: Tx, id: KeyId): Promise<boolean> {
   return rows.length > 0
 }
 
-/** How many of them can be used. */
+/** Counts the organization's usable keys that have a secret. */
 export async function countLiveKeys(
   db: Queryable,
   organizationId: OrganizationId,
@@ -188,8 +188,8 @@ export async function revokeKey(tx: Tx, id: string, at: Date): Promise<KeyRow | 
 }
 
 /**
- * Borrows up to `wanted` requests of the key's window that began at `windowStart`: how many were lent, and how many of the
- * window's `requestsPerMinute` have been lent in all. What is left of earlier windows goes.
+ * Borrows up to `wanted` requests from the key's window that began at `windowStart`. Returns how many it lent, and how
+ * many of the window's `requestsPerMinute` are lent in all. Deletes earlier windows.
  */
 export async function borrowRequests(
   db: Writer,

@@ -3,7 +3,7 @@ import type { KeyId, OrganizationId, WebhookId } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 import type { InvitationRow } from '../people/invitations.ts'
 
-/** Whose, and when: expired keys and invitations do not count. */
+/** The maker, the organization and the time. Expired keys and invitations do not count. */
 interface Made {
   organizationId: OrganizationId
   personId: string
@@ -21,7 +21,7 @@ export const madeWebhooks = `w.made_by = $1 and w.status = 'active'`
 /** $1 is the person, $2 the time. */
 export const madeInvitations = 'i.invited_by = $1 and i.expires_at > $2'
 
-/** The oldest first. */
+/** Lists the keys, oldest first. */
 export async function listMadeKeys(
   db: Queryable,
   { organizationId, personId, at }: Made,
@@ -33,7 +33,7 @@ export async function listMadeKeys(
   )
 }
 
-/** The oldest first. */
+/** Lists the webhooks, oldest first. */
 export async function listMadeWebhooks(
   db: Queryable,
   { organizationId, personId }: Made,
@@ -45,7 +45,7 @@ export async function listMadeWebhooks(
   )
 }
 
-/** The oldest first. */
+/** Lists the invitations, oldest first. */
 export async function listMadeInvitations(
   db: Queryable,
   { organizationId, personId, at }: Made,
@@ -57,10 +57,10 @@ export async function listMadeInvitations(
   )
 }
 
-/** What has ended, and in which organization. */
+/** An object that was ended, with its organization. */
 type Ended<Row> = Row & { organizationId: OrganizationId }
 
-/** Revokes the keys and returns them. Locks them by id, as leases lock endpoints: other orders deadlock. */
+/** Revokes the keys and returns them. Locks them by id, as leases lock endpoints: another order could deadlock. */
 export async function revokeKeys(
   tx: Tx,
   ids: readonly string[],
@@ -74,7 +74,7 @@ export async function revokeKeys(
   )
 }
 
-/** Disables the endpoints and returns them, locked in the same order. */
+/** Disables the endpoints and returns them. Locks them in the same order. */
 export async function disableWebhooks(
   tx: Tx,
   ids: readonly string[],

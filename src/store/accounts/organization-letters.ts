@@ -1,4 +1,4 @@
-// Letters about organizations that are due.
+// Letters about organizations: those that are due, and marking them as sent.
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Queryable, Writer } from '../../postgres/db.ts'
 import type { OrganizationLetter } from './organizations.ts'
@@ -10,7 +10,7 @@ export interface LetterDueRow {
   owners: string[]
 }
 
-/** Requests that are still pending, or approvals of organizations that are still active, oldest first. */
+/** Lists due letters, oldest first: requests that are still pending, or approvals of organizations still active. */
 export async function listLettersDue(
   db: Queryable,
   letter: OrganizationLetter,
@@ -27,7 +27,7 @@ export async function listLettersDue(
   )
 }
 
-/** Notes that the letter was sent, unless another one is due by now. */
+/** Notes that the letter was sent, unless another letter is due by now. */
 export async function clearLetterDue(
   db: Writer,
   id: OrganizationId,

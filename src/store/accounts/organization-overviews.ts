@@ -1,4 +1,4 @@
-// Organizations as an operator looks through them: each with what it has, what waits of it, and who belongs to it.
+// Organizations for operators: each with its objects, its waiting recipients, its members and its use of limits.
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import { countRows } from '../rows.ts'
@@ -6,10 +6,10 @@ import type { OrganizationRow } from './organizations.ts'
 import { storedBytes } from './usage.ts'
 
 export interface OverviewFilter {
-  /** A part of the name, or an id; null: whatever it is called. */
+  /** A part of the name, or an id; null: all. */
   search: string | null
   status: OrganizationRow['status'] | null
-  /** Keys that have expired by then do not count. */
+  /** Keys that have expired by this time do not count. */
   at: Date
 }
 
@@ -21,17 +21,17 @@ export interface OrganizationOverview {
   inboxes: number
   domains: number
   keys: number
-  /** Recipients that wait, held ones too. */
+  /** Recipients that wait, including held ones. */
   waiting: number
-  /** The address of the owner who came first; null where there are no people. */
+  /** The address of the first owner; null if there are no owners. */
   owner: string | null
 }
 
-/** No more of what waits is looked through than this. */
+/** Up to this many waiting recipients are counted. */
 const maxCounted = 1_000_000
 const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
 
-/** Newest first, after `beforeId`. */
+/** Lists organizations, newest first, after `beforeId`. */
 export async function listOverviews(
   db: Queryable,
   { search, status, at }: OverviewFilter,
@@ -61,7 +61,7 @@ export async function listOverviews(
   )
 }
 
-/** How many organizations there are of each status. */
+/** Counts the organizations by status. */
 export async function countByStatus(db: Queryable): Promise<Record<OrganizationRow['status'], number>> {
   const rows = await db.query<{ status: OrganizationRow['status']; count: number }>(
     `select status, count(*) as count from organization where status <> 'deleted' group by status`,
@@ -78,7 +78,7 @@ export interface MemberOverview {
   name: string
   role: 'owner' | 'member' | 'viewer'
   createdAt: Date
-  /** When one of the person's sessions was used last; null: never, as far as it is known. */
+  /** When a session of the person was last used; null: never, as far as known. */
   lastSeenAt: Date | null
 }
 
@@ -101,7 +101,7 @@ type HoldingsUse = Record<
   number
 >
 
-/** What counts against the limits that `readUsage` does not tell, by their names. */
+/** Reads the use of the limits that `readUsage` does not return, by the limits' names. */
 export async function readHoldingsUse(db: Queryable, id: OrganizationId, at: Date): Promise<HoldingsUse> {
   const [row] = await db.query<HoldingsUse>(
     `select (select count(*) from inbox where organization_id = $1 and status = 'active') as inboxes,
@@ -116,7 +116,7 @@ export async function readHoldingsUse(db: Queryable, id: OrganizationId, at: Dat
   return row!
 }
 
-/** How many recipients of the organization wait. */
+/** Counts the organization's waiting recipients. */
 export async function countWaiting(db: Queryable, id: OrganizationId): Promise<number> {
   const first = `(select organization_id from delivery where ${waiting} limit $2) w where w.organization_id = $1`
   return await countRows(db, first, [id, maxCounted])

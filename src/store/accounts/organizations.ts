@@ -1,9 +1,9 @@
-// Organizations, their limits, and what they have used.
+// Organizations, their limits, and their allowance of managed inboxes.
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 import { lockClasses } from '../../postgres/locks.ts'
 
-/** The limits of an organization; those of what it does by the leaf names of `GET /v1/me`. */
+/** The limits of an organization. Names of activity limits are the leaf names of `GET /v1/me`. */
 export interface Limits {
   messagesPerMinute: number
   messagesPerDay: number
@@ -18,7 +18,7 @@ export interface Limits {
   managedStarter: number
   receivedMessagesPerDay: number
   receivedBytesPerDay: number
-  /** Bytes of received mail that it keeps. */
+  /** Bytes of received mail that it may store. */
   storedBytes: number
 }
 
@@ -76,7 +76,7 @@ export async function listOrganizations(db: Queryable): Promise<OrganizationRow[
   )
 }
 
-/** Sets its status; null if there is none, or it is being deleted and must stay so. The first approval makes its letter due. */
+/** Sets the status. Null: no such organization, or it is being deleted. The first approval makes its letter due. */
 export async function updateOrganizationStatus(
   tx: Tx,
   id: string,
@@ -92,7 +92,7 @@ export async function updateOrganizationStatus(
   return row ?? null
 }
 
-/** Leaves a tombstone: nothing of it but its id, which its addresses name. */
+/** Leaves a tombstone with only the id, which its addresses refer to. */
 export async function entombOrganization(tx: Tx, id: OrganizationId, at: Date): Promise<void> {
   await tx.query(
     `update organization set status = 'deleted', name = '', limits = '{}', letter_due = null, updated_at = $2 where id = $1`,
@@ -115,7 +115,7 @@ export async function updateLimits(
   return row ?? null
 }
 
-/** Takes one of the lifetime's managed inboxes; false when none is left. */
+/** Takes one of the organization's lifetime allowance of managed inboxes; returns false if none is left. */
 export async function takeManagedAllowance(tx: Tx, id: OrganizationId): Promise<boolean> {
   const rows = await tx.query(
     `update organization set managed_used = managed_used + 1
@@ -125,7 +125,7 @@ export async function takeManagedAllowance(tx: Tx, id: OrganizationId): Promise<
   return rows.length > 0
 }
 
-/** Holds the organization's row, so that what is counted against its limits cannot be created beside it. */
+/** Locks the organization's row, so that no other transaction creates something that its limits count. */
 export async function lockOrganization(tx: Tx, id: OrganizationId): Promise<OrganizationRow | null> {
   const [row] = await tx.query<OrganizationRow>(
     `select ${columns} from organization where id = $1 for no key update`,
@@ -134,12 +134,12 @@ export async function lockOrganization(tx: Tx, id: OrganizationId): Promise<Orga
   return row ?? null
 }
 
-/** One at a time: who makes the service's own organization, or its inbox. */
+/** Serializes the creation of the service's own organization and its inbox. */
 export async function lockOwnOrganization(tx: Tx): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1, 0)', [lockClasses.ownInbox])
 }
 
-/** Null if there is none, or it is being deleted. */
+/** Renames the organization; null if there is none, or it is being deleted. */
 export async function renameOrganization(
   tx: Tx,
   id: OrganizationId,

@@ -1,4 +1,4 @@
-// What an organization uses of its limits, by their names.
+// An organization's use of its limits, by their names, and the counting of its stored bytes.
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Queryable, Writer } from '../../postgres/db.ts'
 import type { Limits } from './organizations.ts'
@@ -17,17 +17,17 @@ export type Use = Pick<
   | 'managedStarter'
 >
 
-/** What the organization keeps: `received_usage u` counts it, without what was deleted and is not folded yet. */
+/** The organization's stored bytes. `received_usage u` counts them, without deletions that are not folded yet. */
 export const storedBytes = `(u.stored_bytes - coalesce(
   (select sum(d.bytes) from stored_delta d where d.organization_id = u.organization_id), 0))::bigint`
 
-/** Beside `gone`, rows of messages that a statement deletes: takes what was received off what its organization keeps. */
+/** For a statement with `gone`, rows of deleted messages: subtracts received ones from the organization's stored bytes. */
 export const countGone = `counted as (
   insert into stored_delta (organization_id, bytes)
   select g.organization_id, sum(r.size_bytes) from gone g join raw r on r.id = g.raw_id
   where g.direction = 'inbound' group by 1)`
 
-/** Folds up to `limit` rows of what was deleted into the counters; returns how many. */
+/** Folds up to `limit` deletions into the counters; returns how many. */
 export async function foldStored(db: Writer, limit: number): Promise<number> {
   const [row] = await db.query<{ folded: number }>('select fold_stored($1) as folded', [limit])
   return row!.folded

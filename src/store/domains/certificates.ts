@@ -1,9 +1,9 @@
-// Accounts at certificate authorities, each with the certificate that all nodes show, and the challenges of its orders.
+// Accounts at certificate authorities, each with the certificate of all nodes and the challenges of its orders.
 import { Arguments } from '../../postgres/arguments.ts'
 import type { Db, Queryable, Writer } from '../../postgres/db.ts'
 import { holdLock, lockClasses } from '../../postgres/locks.ts'
 
-/** A name that the certificate had to do without, and when it is tried again (ISO 8601). */
+/** A name that the certificate lacks, and when it is retried (ISO 8601). */
 export interface NameRefusal {
   name: string
   reason: string
@@ -26,9 +26,9 @@ export interface AcmeAccountRow {
   directory: string
   sealedKey: Buffer
   certificate: StoredCertificate | null
-  /** Orders that failed one after the other. */
+  /** Failed orders in a row. */
   failures: number
-  /** No order is made before. */
+  /** No order is made before this time. */
   retryAt: Date | null
   fault: string | null
   refusals: NameRefusal[]
@@ -54,7 +54,7 @@ export async function findAcmeAccount(db: Queryable, directory: string): Promise
   }
 }
 
-/** When the certificate was issued, by which a node sees that there is another one; null where there is none. */
+/** Returns when the certificate was issued, so that a node sees a new one; null if there is none. */
 export async function findIssuedAt(db: Queryable, directory: string): Promise<Date | null> {
   const [row] = await db.query<{ issuedAt: Date | null }>(
     'select issued_at as "issuedAt" from acme_account where directory = $1 and chain is not null',
@@ -63,7 +63,7 @@ export async function findIssuedAt(db: Queryable, directory: string): Promise<Da
   return row?.issuedAt ?? null
 }
 
-/** Inserts the account's key unless another node was first. */
+/** Inserts the account's key, unless another node was first. */
 export async function insertAcmeAccount(
   db: Writer,
   { directory, sealedKey }: Pick<AcmeAccountRow, 'directory' | 'sealedKey'>,
@@ -75,7 +75,7 @@ export async function insertAcmeAccount(
   )
 }
 
-/** Counts an order before it is made, so that one that ends its process counts too. */
+/** Counts an order before it is made, so that an order that crashes its process counts too. */
 export async function recordOrderBegun(
   db: Writer,
   { directory, failures }: Pick<AcmeAccountRow, 'directory' | 'failures'>,
@@ -88,7 +88,7 @@ export async function recordOrderBegun(
   ])
 }
 
-/** Records an order that came to its end: with a certificate, or with none that was wanted. */
+/** Records a finished order: with a certificate, or without, if none was needed. */
 export async function recordOrderEnded(
   db: Writer,
   directory: string,
@@ -116,7 +116,7 @@ export async function recordOrderEnded(
   )
 }
 
-/** Records why an order failed, and which names are left out of the next one; its back-off was recorded when it began. */
+/** Records why an order failed, and which names the next order leaves out. Its back-off was recorded when it began. */
 export async function recordOrderFailed(
   db: Writer,
   directory: string,
@@ -127,7 +127,7 @@ export async function recordOrderFailed(
   ])
 }
 
-/** Forgets back-offs and refusals, so that the next order is made at once. */
+/** Clears back-offs and refusals, so that the next order is made at once. */
 export async function clearOrders(db: Writer, directory: string): Promise<void> {
   await db.query(
     `update acme_account set failures = 0, retry_at = null, fault = null, refusals = '[]' where directory = $1`,
@@ -135,7 +135,7 @@ export async function clearOrders(db: Writer, directory: string): Promise<void> 
   )
 }
 
-/** Takes the certificate issued at that time away, and lets another be ordered at once. */
+/** Deletes the certificate issued at that time, and allows a new order at once. */
 export async function deleteCertificate(db: Writer, directory: string, issuedAt: Date): Promise<void> {
   await db.query(
     `update acme_account set chain = null, sealed_certificate_key = null, names = '{}', issued_at = null, expires_at = null,
@@ -144,12 +144,12 @@ export async function deleteCertificate(db: Writer, directory: string, issuedAt:
   )
 }
 
-/** Forgets an account with its certificate, by its directory or by the certificate's chain; the next order opens another. */
+/** Deletes an account and its certificate, by its directory or the certificate's chain. The next order opens another. */
 export async function deleteAcmeAccount(db: Writer, directoryOrChain: string): Promise<void> {
   await db.query('delete from acme_account where directory = $1 or chain = $1', [directoryOrChain])
 }
 
-/** Holds the lock of who orders certificates; null while another node has it. It falls with the process. */
+/** Takes the lock for ordering certificates; null while another node has it. The lock ends with the process. */
 export async function lockOrders(db: Db): Promise<{ release(): void } | null> {
   return await holdLock(db, lockClasses.certificate)
 }
@@ -170,7 +170,7 @@ export async function deleteChallenges(db: Writer): Promise<void> {
   await db.query('delete from acme_challenge')
 }
 
-/** What is to be answered for a token at this time; null where it is none. */
+/** Returns the answer for a token at this time; null if there is none. */
 export async function findKeyAuthorization(db: Queryable, token: string, at: Date): Promise<string | null> {
   const [row] = await db.query<{ keyAuthorization: string }>(
     'select key_authorization as "keyAuthorization" from acme_challenge where token = $1 and expires_at > $2',

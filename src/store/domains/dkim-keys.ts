@@ -1,4 +1,4 @@
-// Sealed DKIM keys by domain and selector: the deployment's own, and those of customers' domains.
+// Sealed DKIM keys by domain and selector: those of the deployment's own domains, and those of customers' domains.
 import type { DomainId, OrganizationId } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 
@@ -10,7 +10,7 @@ export interface DkimKeyRow {
   publicRecord: string
 }
 
-/** A key as it stands. Only `active` ones sign: pending ones have not been seen in DNS. */
+/** A key with its state. Only `active` keys sign. A `pending` key was not yet seen in DNS. */
 export interface KeyInLifeRow extends DkimKeyRow {
   state: 'pending' | 'active' | 'retired'
   retiredAt: Date | null
@@ -21,7 +21,7 @@ export interface DomainKeyRow extends KeyInLifeRow {
   domainId: DomainId
 }
 
-/** Whose keys: those of a customer's claim on the name, or of a domain of the deployment's own, which has no claim. */
+/** The owner of keys: a customer's claim on the name, or a domain of the deployment's own, which has no claim. */
 export interface KeyOwner {
   domain: string
   domainId: DomainId | null
@@ -30,7 +30,7 @@ export interface KeyOwner {
 const columns = `domain, selector, algorithm, sealed_key as "sealedKey", public_record as "publicRecord", state,
   retired_at as "retiredAt"`
 
-/** The keys of a domain of the deployment's own, in the order in which they were made; RSA before Ed25519. */
+/** Lists the keys of one of the deployment's own domains, in the order of creation, RSA before Ed25519. */
 export async function listDkimKeys(db: Queryable, domain: string): Promise<KeyInLifeRow[]> {
   return await db.query<KeyInLifeRow>(
     `select ${columns} from dkim_key where domain = $1 and domain_id is null order by created_at, algorithm desc`,
@@ -51,7 +51,7 @@ export async function insertDkimKey(
   )
 }
 
-/** The keys of customers' domains, in the order in which they were made; RSA before Ed25519. */
+/** Lists the keys of customers' domains, in the order of creation, RSA before Ed25519. */
 export async function listDomainKeys(db: Queryable, domainIds: DomainId[]): Promise<DomainKeyRow[]> {
   return await db.query<DomainKeyRow>(
     `select ${columns}, domain_id as "domainId" from dkim_key where domain_id = any($1)
@@ -60,7 +60,7 @@ export async function listDomainKeys(db: Queryable, domainIds: DomainId[]): Prom
   )
 }
 
-/** Adds a key that waits to be seen. */
+/** Adds a pending key, which is not yet seen in DNS. */
 export async function insertDomainKey(
   tx: Tx,
   row: DkimKeyRow & { domainId: DomainId; organizationId: OrganizationId },
@@ -79,7 +79,7 @@ export async function insertDomainKey(
 
 const whose = 'domain = $1 and domain_id is not distinct from $2'
 
-/** Lets keys that were seen sign, in place of those of the same algorithm; true when that changed anything. */
+/** Activates keys that were seen, and retires those of the same algorithms. Returns whether anything changed. */
 export async function activateFoundKeys(
   tx: Tx,
   { domain, domainId }: KeyOwner,
@@ -106,7 +106,7 @@ interface TakenKey extends Pick<KeyInLifeRow, 'state' | 'algorithm'> {
   organizationId: OrganizationId | null
 }
 
-/** Takes a key away; null where it is gone. */
+/** Deletes a key and returns it; null if it is gone. */
 export async function takeDkimKey(
   tx: Tx,
   { domain, selector }: Pick<DkimKeyRow, 'domain' | 'selector'>,
@@ -119,7 +119,7 @@ export async function takeDkimKey(
   return row ?? null
 }
 
-/** Whether the domain has a key of the algorithm that signs, or waits to. */
+/** Whether the domain has an active or pending key of the algorithm. */
 export async function hasKeyInUse(
   tx: Tx,
   { domain, domainId }: KeyOwner,
@@ -132,12 +132,12 @@ export async function hasKeyInUse(
   return rows.length > 0
 }
 
-/** Erases keys that were retired before `before`. */
+/** Deletes keys that were retired before `before`. */
 export async function deleteRetiredKeys(tx: Tx, before: Date): Promise<void> {
   await tx.query('delete from dkim_key where retired_at < $1', [before])
 }
 
-/** Erases the domain's retired keys but for the newest `keep`. */
+/** Deletes the domain's retired keys except the newest `keep`. */
 export async function trimRetiredKeys(tx: Tx, { domain, domainId }: KeyOwner, keep: number): Promise<void> {
   await tx.query(
     `delete from dkim_key where ${whose} and selector in (

@@ -1,4 +1,4 @@
-// Aggregate reports of DMARC on their way: what is counted for them, and those that are due.
+// Aggregate DMARC reports to be sent: the counts for them, and the reports that are due.
 import { sha256 } from '../../base/digest.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import { column, pick } from '../../postgres/columns.ts'
@@ -10,19 +10,19 @@ export interface ReportKey {
   policyDomain: string
 }
 
-/** Mail of one kind; what policy and mail hold is the reader's affair. */
+/** A count of mail of one kind. The reader defines the content of policy and mail. */
 export interface CountedKind<Policy, Mail> extends ReportKey {
   policy: Policy
   mail: Mail
   amount: number
-  /** The domain that somebody registered, and the network of the first mail: whose share the report takes. Null: a trusted peer. */
+  /** The registered domain, and the network of the first mail: the report takes from their shares. Null: a trusted peer. */
   registeredDomain: string
   network: string | null
-  /** When the report is due, should this be its first mail. */
+  /** When the report is due, if this is its first mail. */
   dueAt: Date
 }
 
-/** How much strangers can have stored in a day, and in a report. */
+/** Bounds for what strangers can make us store per day and per report. */
 export interface ReportBounds {
   maxReports: number
   maxReportsOfNetwork: number
@@ -32,7 +32,7 @@ export interface ReportBounds {
   maxKindsOfReport: number
 }
 
-/** Adds to the counts; of each kind no more than one element. */
+/** Adds to the counts. `kinds` has each kind at most once. */
 export async function noteDmarc(
   db: Writer,
   kinds: CountedKind<object, object>[],
@@ -74,7 +74,7 @@ export interface DueReport<Policy> extends ReportKey {
   failures: number
 }
 
-/** The report that has been due for the longest, and is nobody else's until `leaseUntil`; null where none is due. */
+/** Claims the report that has been due the longest, until `leaseUntil`; null if none is due. */
 export async function claimDmarcReport<Policy>(
   db: Writer,
   at: Date,
@@ -93,7 +93,7 @@ export async function claimDmarcReport<Policy>(
   return claimed ?? null
 }
 
-/** What was counted for the report, the most frequent first. */
+/** Reads the counts for the report, the most frequent first. */
 export async function readDmarcKinds<Mail>(
   db: Queryable,
   { day, policyDomain }: ReportKey,
@@ -120,7 +120,7 @@ export async function deleteDmarcReport(db: Writer, { day, policyDomain }: Repor
   await db.query('delete from dmarc_report where day = $1 and policy_domain = $2', [day, policyDomain])
 }
 
-/** Deletes up to `limit` reports of days before this one; returns how many. */
+/** Deletes up to `limit` reports of earlier days; returns how many. */
 export async function deleteDmarcReportsBefore(db: Writer, day: string, limit: number): Promise<number> {
   const gone = await db.query(
     `delete from dmarc_report where (day, policy_domain) in (

@@ -1,20 +1,20 @@
-// Customers' domains as mail in and out asks for them: who has proved a name, and what it may be used for.
+// Customers' domains for sending and receiving: who has proved a name, and which uses it may have.
 import { type DomainId, firstUuidAt, type OrganizationId, type SubmissionId } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 import type { DeliveryKey } from '../sending/deliveries.ts'
 
-/** A domain whose ownership is proved; at most one organization has proved a name. */
+/** A domain whose ownership is proved. Only one organization can have proved a name. */
 export interface ProvedDomain {
   id: DomainId
   organizationId: OrganizationId
   name: string
   /** Whether mail may be sent from it. */
   outbound: boolean
-  /** Whether its MX is ours, so that mail for it needs no look-up. */
+  /** Whether its MX is ours, so that mail for it needs no lookup. */
   inbound: boolean
 }
 
-/** Those of the names that somebody has proved. */
+/** Returns those of the names that an organization has proved. */
 export async function findProvedUses(db: Queryable, names: string[]): Promise<ProvedDomain[]> {
   return await db.query<ProvedDomain>(
     `select id, organization_id as "organizationId", name, outbound = 'verified' as outbound, inbound = 'verified' as inbound
@@ -24,8 +24,8 @@ export async function findProvedUses(db: Queryable, names: string[]): Promise<Pr
 }
 
 /**
- * Names whose ownership and MX are proved: of each organization its first one, then its second, and among these those first
- * that have been for longest. So nobody takes all the room that there is for names.
+ * Lists names whose ownership and MX are proved: the first one of each organization, then the second of each, the longest
+ * proved first. So one organization cannot take all the room for names.
  */
 export async function listReceivingDomains(db: Queryable, limit: number): Promise<string[]> {
   const rows = await db.query<{ name: string }>(
@@ -36,7 +36,7 @@ export async function listReceivingDomains(db: Queryable, limit: number): Promis
   return rows.map(({ name }) => name)
 }
 
-/** Holds the organization's domain against its deletion; whether its ownership is proved. Null: there is no such domain. */
+/** Locks the organization's domain against deletion, and returns whether it is proved. Null: no such domain. */
 export async function keepDomain(
   tx: Tx,
   organizationId: OrganizationId,
@@ -50,8 +50,8 @@ export async function keepDomain(
 }
 
 /**
- * Waiting deliveries of sends through the organization's domain without an inbox, in the order of submissions. It begins with
- * `from`, or the first submission that waits: contents are kept for weeks after that.
+ * Finds waiting deliveries of sends through the organization's domain without an inbox, in the order of submissions.
+ * Starts with `from`, or the first waiting submission, because contents are kept for weeks after a submission has ended.
  */
 export async function findWaitingOfDomain(
   db: Queryable,
@@ -73,9 +73,9 @@ export async function findWaitingOfDomain(
 }
 
 /**
- * Deletes up to `limit` contents from before `before` and after the submission `after` of which nothing waits. Returns the id
- * of the last one if there may be more, so that the next batch does not read again what waits before it; null at the end. Ids
- * begin with their time.
+ * Deletes up to `limit` contents of settled submissions from before `before`, after the submission `after`. Returns the
+ * last id if there may be more, so that the next batch skips waiting ones before it; null at the end. Ids begin with
+ * their time.
  */
 export async function deleteSettledContents(
   tx: Tx,
@@ -84,7 +84,7 @@ export async function deleteSettledContents(
   limit: number,
 ): Promise<SubmissionId | null> {
   const rows = await tx.query<{ id: SubmissionId }>(
-    // A join could be planned to begin with all the submissions that there are.
+    // The planner could begin a join with all existing submissions.
     `delete from send_content where submission_id in (
       select c.submission_id from send_content c
       where c.submission_id < $3::uuid and c.submission_id > $4::uuid and c.created_at < $1

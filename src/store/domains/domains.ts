@@ -1,4 +1,4 @@
-// Customers' domains: claims, their states, and what DNS last showed of their records.
+// Customers' domains: claims, their states, and their records as last seen in DNS.
 import type { DomainId, OrganizationId } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
@@ -6,16 +6,16 @@ import { countRows, newestFirst } from '../rows.ts'
 
 export type DomainState = 'pending' | 'verified' | 'failed'
 
-/** How one of ownership, outbound and inbound stands since its last check. Times are ISO 8601. */
+/** The result of the last check of ownership, outbound or inbound. Times are ISO 8601. */
 export interface Standing {
   reasons: string[]
   checkedAt: string | null
-  /** Failed checks in a row of what had been verified, and when the first of them was. */
+  /** Failed checks in a row after a success, and the time of the first. */
   failures: number
   failingSince: string | null
 }
 
-/** What was seen of one record. `observed` is what DNS gave, cut to a bearable length. */
+/** The result for one record. `observed` is the answer of DNS, cut to a limited length. */
 export interface Observation {
   status: 'valid' | 'missing' | 'mismatch' | 'error'
   observed: string[]
@@ -28,7 +28,7 @@ export interface DomainRow {
   /** A-labels, lower case. */
   name: string
   challenge: string
-  /** Ownership. */
+  /** The state of its ownership. */
   status: DomainState
   outbound: DomainState
   inbound: DomainState
@@ -71,7 +71,7 @@ export async function findDomain(
   return row ?? null
 }
 
-/** The organization's own claim on a name. */
+/** Finds the organization's own claim on a name. */
 export async function findClaim(
   db: Queryable,
   organizationId: OrganizationId,
@@ -97,14 +97,14 @@ export async function isProvedByAnother(
   return rows.length > 0
 }
 
-/** Newest first, after `beforeId`. */
+/** Lists domains, newest first, after `beforeId`. */
 export const listDomains = newestFirst<DomainRow>(columns, 'domain where organization_id = $1')
 
 export async function countDomains(db: Queryable, organizationId: OrganizationId): Promise<number> {
   return await countRows(db, 'domain where organization_id = $1', [organizationId])
 }
 
-/** Holds the row; null when it is gone. */
+/** Locks the row; returns null if it is gone. */
 export async function lockDomain(
   tx: Tx,
   organizationId: OrganizationId,
@@ -117,7 +117,7 @@ export async function lockDomain(
   return row ?? null
 }
 
-/** Until the transaction ends nobody else can prove this name, and what they proved before is seen. */
+/** Until the transaction ends, only it can prove this name. It sees all earlier proofs. */
 export async function lockProof(tx: Tx, name: string): Promise<void> {
   await tx.query(`select pg_advisory_xact_lock(hashtextextended('domain ' || $1, 0))`, [name])
 }
@@ -136,7 +136,7 @@ function checkedColumns(row: DomainRow): Record<string, unknown> {
   }
 }
 
-/** Writes what a check found. */
+/** Writes the results of a check. */
 export async function updateChecked(tx: Tx, row: DomainRow): Promise<void> {
   const checked = checkedColumns(row)
   const named = new Arguments({ id: row.id, ...checked })
@@ -148,7 +148,7 @@ export async function touchDomain(tx: Tx, id: DomainId, at: Date): Promise<void>
   await tx.query('update domain set updated_at = $2 where id = $1', [id, at])
 }
 
-/** Takes domains whose check is due, until `leaseUntil`: whoever dies over one leaves it to others then. */
+/** Claims domains whose check is due, until `leaseUntil`. If the process dies, others can claim them then. */
 export async function claimDueDomains(
   tx: Tx,
   at: Date,

@@ -1,19 +1,19 @@
-// Events: the facts of a submission that customers are told, and what a blocked queue means for it.
+// Events: the facts of a submission that customers see, and the effect of a blocked queue on it.
 import { type SubmissionId, uuidFor } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
 
-/** The server that was spoken to. */
+/** The server that was contacted. */
 interface Remote {
   host: string
   ip: string
   tls: string | null
-  /** The suite, as OpenSSL names it; absent where there was no TLS. */
+  /** The cipher suite by its OpenSSL name. Absent without TLS. */
   cipher?: string | null
-  /** Which command the response answers; absent where nothing was answered. */
+  /** The command that the response answers. Absent without an answer. */
   stage?: string
 }
 
-/** What an event tells. */
+/** The content of an event. */
 export interface EventFact {
   type: string
   recipient: string | null
@@ -27,14 +27,14 @@ export interface EventFact {
 
 export interface EventRow extends EventFact {
   id: string
-  /** Why its recipient failed; null where the event ends nothing. */
+  /** Why its recipient failed. Null if the event ends nothing. */
   failureCode: string | null
   seq: number
-  /** 0 for what is stored; else counts, from 1, what stands behind the stored event of that `seq`. */
+  /** 0 for a stored event. Otherwise counts from 1 the computed events after the stored event of that `seq`. */
   ordinal: number
 }
 
-/** The code of its recipient, of an event `e` that ended it. */
+/** The failure code of the recipient, if the event `e` ended it. */
 const failureCode = `case when e.type in ('bounced', 'failed', 'suppressed', 'cancelled') then (select d.failure_code
     from delivery d where d.submission_id = e.submission_id and d.email = e.recipient limit 1) end`
 
@@ -42,8 +42,8 @@ const eventColumns = `e.id, e.seq, 0 as ordinal, e.type, e.recipient, e.at, e.at
   e.enhanced_status as "enhancedStatus", e.classification, ${failureCode} as "failureCode"`
 
 /**
- * The events of a row `e`, each with how many numbers it stands before the row's own: the one that it is, that an attempt
- * began, that its recipient was taken up.
+ * The events of a row `e`: the row's own event, the beginning of its attempt, and the first claim of its recipient.
+ * `back`: how many numbers the event comes before the row's own.
  */
 const parts = `lateral (
     select * from (values (0, e.type, e.at), (1, 'attempted', e.began_at), (1 + num_nonnulls(e.began_at), 'queued', e.queued_at))
@@ -59,8 +59,8 @@ const stored = `select e.id, e.seq - part.back as seq, 0 as ordinal, part.type, 
   from (select * from event where submission_id = $1 and seq >= $2 order by seq limit $4 + 1) e cross join ${parts}`
 
 /**
- * What a blocked queue means for each recipient that waits in it untried: an event made of the queue's own record, which
- * costs no write a message. It stands where it belongs by time, and is gone once the recipient was tried.
+ * The effect of a blocked queue on each recipient that waits in it untried: an event computed from the queue's record, so
+ * that it costs no write per message. It is ordered by its time, and disappears once the recipient was tried.
  */
 const waits = `select null::uuid as id, b.seq, d.position + 1 as ordinal, 'deferred' as type, d.email as recipient,
     greatest(r.last_fault_at, s.created_at) as at, null::integer as attempt, null::jsonb as remote,
@@ -74,7 +74,7 @@ const waits = `select null::uuid as id, b.seq, d.position + 1 as ordinal, 'defer
   join delivery d on d.submission_id = s.id and d.route = r.key and d.status = 'pending'
   where s.id = $1 and s.status = 'pending'`
 
-/** The submission's events, oldest first, after the one given (null for all). The first is the submission itself. */
+/** Lists the submission's events, oldest first, after `after` (null for all). The first is the submission itself. */
 export async function listEvents(
   db: Queryable,
   submissionId: SubmissionId,
@@ -97,13 +97,13 @@ export async function listEvents(
   return rows.map(({ back, ...row }) => ({ ...row, id: idOf(submissionId, row, back) }))
 }
 
-/** What is made when it is read has an id that is made of what it is made of. */
+/** The id of a computed event is derived from its sources. */
 function idOf(submissionId: SubmissionId, { id, ordinal, type, at }: EventRow, back: number): string {
   if (ordinal > 0) return uuidFor(`${submissionId} ${ordinal} ${at.toISOString()}`)
   return back > 0 ? uuidFor(`${id} ${type}`) : id
 }
 
-/** Single events that are rows, which is all that the outbox names but for the first of a submission. */
+/** Finds single events that are rows. The outbox names only these, and the first event of a submission. */
 export async function findEvents(
   db: Queryable,
   wanted: readonly { submission: string; seq: number }[],

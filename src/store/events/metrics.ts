@@ -1,9 +1,9 @@
-// Metrics: roll-ups, and what has not been folded into them yet; together exact at any moment.
+// Metrics: roll-ups and the deltas that are not yet folded into them. Together they are exact at any moment.
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Queryable, Writer } from '../../postgres/db.ts'
 import type { Limits } from '../accounts/organizations.ts'
 
-/** How often each fact happened: sends accepted, messages received, and what became of recipients. */
+/** How often each fact happened: accepted sends, received messages, and results of recipients. */
 export interface Counts {
   accepted: number
   recipients: number
@@ -30,7 +30,7 @@ const facts = [
   'received',
 ] as const satisfies readonly (keyof Counts)[]
 
-/** A stretch of time that is read from roll-ups of one grain: from the first moment to before the last. */
+/** A time range that is read from roll-ups of one grain: from `from`, and before `until`. */
 export interface Stretch {
   grain: 'second' | 'hour' | 'day'
   from: Date
@@ -38,8 +38,8 @@ export interface Stretch {
 }
 
 /**
- * `total`: of an hour or day, folded or not, in no order; `latencies` are counts by bucket, separated by commas.
- * `destination`: the ten domains that most mail went to.
+ * `total`: counts of an hour or day, folded or not, in no order. `latencies` are counts by bucket, separated by commas.
+ * `destination`: the ten domains with the most mail.
  */
 export interface DeliveryMetricRow extends Counts {
   kind: 'total' | 'destination'
@@ -54,7 +54,7 @@ const spread = facts
   .join(', ')
 const sums = facts.map((fact) => `coalesce(sum(m.${fact}), 0) as ${fact}`).join(', ')
 
-/** Rows of `metric`, folded or not, of the organization $1 and a kind, in the stretches $2 to $4. */
+/** Rows of `metric`, folded or not, of the organization $1 and a kind, in the time ranges $2 to $4. */
 const stretches = `stretch as (
     select * from unnest($2::text[], $3::timestamptz[], $4::timestamptz[]) as s(grain, since, until)
   )`
@@ -64,7 +64,7 @@ const unfolded = `metric_delta d cross join lateral spread_counts(d.at, d.counts
   join stretch s on c.grain = s.grain and c.at >= s.since and c.at < s.until
   where d.organization_id = $1`
 
-/** What the delivery metrics of the organization are made of, in one snapshot. */
+/** Reads the rows for the organization's delivery metrics, in one snapshot. */
 export async function readDeliveryMetrics(
   db: Queryable,
   organizationId: OrganizationId,
@@ -92,7 +92,7 @@ export async function readDeliveryMetrics(
   )
 }
 
-/** What one of the organization's own domains has sent and received, a row for each grain and beginning. */
+/** Reads the mail that one of the organization's own domains has sent and received, a row for each grain and start. */
 export async function readDomainMetrics(
   db: Queryable,
   organizationId: OrganizationId,
@@ -110,7 +110,7 @@ export async function readDomainMetrics(
   )
 }
 
-/** What counts against the organization's volume limits at this moment, by the limits' names. */
+/** Reads the current use of the organization's volume limits, by the limits' names. */
 export async function readUsage(
   db: Queryable,
   organizationId: OrganizationId,
@@ -130,7 +130,7 @@ function arraysOf(within: Stretch[]): unknown[] {
   return [within.map(({ grain }) => grain), within.map(({ from }) => from), within.map(({ until }) => until)]
 }
 
-/** Folds up to `wanted` of what was counted into the roll-ups; returns how many. */
+/** Folds up to `wanted` deltas into the roll-ups; returns how many. */
 export async function foldDeltas(
   db: Writer,
   { wanted, maxDestinations }: { wanted: number; maxDestinations: number },
@@ -150,7 +150,7 @@ export async function deleteRollUps(
   limit: number,
 ): Promise<number> {
   const rows = await db.query(
-    // By their place: the rows of all organizations begin with the same hours, and a join could go by those.
+    // By ctid, because all organizations have rows for the same hours, and a join could match by those.
     `delete from metric where ctid = any(array(
       select ctid from metric where grain = $1 and at < $2 order by at limit $3)) returning kind`,
     [grain, until, limit],

@@ -1,8 +1,8 @@
-// The outbox: what is told to customers, appended in the transaction that makes it true, and read in commit order.
+// The outbox: events for customers, appended in the transaction that makes them true, and read in commit order.
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 
-/** What customers can be told, beside test calls. */
+/** The events for customers, except test calls. */
 export const eventTypes = [
   'message.received',
   'message.sent',
@@ -20,7 +20,7 @@ export const eventTypes = [
 export type EventType = (typeof eventTypes)[number] | 'webhook.test'
 
 /**
- * One thing to tell. `id` is a UUID version 7 and becomes the `webhook-id`. It refers to what it tells of, or carries its
+ * One event. `id` is a UUID version 7 and becomes the `webhook-id`. The item refers to its object, or carries its
  * `content` as customers see it: `submission` with `event` (its number) for `message.sent` to `message.complained`,
  * `message` for `message.received`, `message` and `attachment` (its id) for `attachment.scanned`, `domain` for
  * `domain.verified` and `domain.failed`, `content` (`{suppression}`) for `suppression.created`.
@@ -35,11 +35,11 @@ export interface OutboxItem {
   attachment?: string
   domain?: string
   content?: Record<string, unknown>
-  /** Only this endpoint is told. */
+  /** Only this endpoint gets the event. */
   webhook?: string
 }
 
-/** Tells an organization of something, in the transaction that makes it true. The functions of the hot paths insert their own row. */
+/** Announces events in the transaction that makes them true. The functions of the hot paths insert their own rows. */
 export async function announce(
   tx: Tx,
   { organizationId, at, items }: { organizationId: string; at: Date; items: OutboxItem[] },
@@ -48,13 +48,13 @@ export async function announce(
   await tx.query('select append_outbox($1, $2)', [JSON.stringify(facts), at])
 }
 
-/** Where a row stands in the outbox. */
+/** A row's position in the outbox. */
 export interface OutboxCursor {
   xact: string
   seq: number
 }
 
-/** Where an event stands: one item of a row, counted from 0. */
+/** An event's position: one item of a row, counted from 0. */
 export interface EventCursor extends OutboxCursor {
   item: number
 }
@@ -66,10 +66,10 @@ export interface OutboxEvent {
   announcedAt: Date
 }
 
-/** No transaction that still runs can add a row below. */
+/** No transaction that still runs can add a row before these. */
 const isSettled = 'o.xact < pg_snapshot_xmin(pg_current_snapshot())'
 
-/** Whose rows the next `limit` ones are; the last of them, and whether there may be more. */
+/** Returns the organizations of the next `limit` rows, the last row, and whether there may be more. */
 export async function findOrganizationsAfter(
   db: Queryable,
   after: OutboxCursor,
@@ -96,14 +96,14 @@ function toEvent({ xact, seq, item, content, ...rest }: EventColumns): OutboxEve
   return { ...rest, cursor: { xact, seq, item }, item: content }
 }
 
-/** The next events of one organization, in order. */
+/** Reads the next events of one organization, in order. */
 export async function readEventsOf(
   db: Queryable,
   organizationId: OrganizationId,
   after: EventCursor,
   limit: number,
 ): Promise<OutboxEvent[]> {
-  // No row is without items, and the first one may have been read whole.
+  // Every row has items, and the first row may be fully read already.
   const rows = await db.query<EventColumns>(
     `select ${eventColumns} from (
       select * from outbox o where o.organization_id = $1 and (o.xact, o.seq) >= ($2::xid8, $3::bigint)
@@ -114,7 +114,7 @@ export async function readEventsOf(
   return rows.map(toEvent)
 }
 
-/** The end of what may be read now, of all organizations. */
+/** Returns the position of the last row that may be read now, of all organizations. */
 export async function newestCursor(db: Queryable): Promise<OutboxCursor> {
   const [row] = await db.query<OutboxCursor>(
     `select o.xact::text as xact, o.seq from outbox o where ${isSettled} order by o.xact desc, o.seq desc limit 1`,
@@ -136,14 +136,14 @@ export async function newestEventOf(
 }
 
 /**
- * Numbers all rows anew, in their order, below every transaction to come, and moves the readers along: they came from
- * another server, whose transactions say nothing here.
+ * Renumbers all rows in their order, below every future transaction, and moves the readers with them. The rows came from
+ * another server, whose transaction numbers are meaningless here.
  */
 export async function renumberOutbox(tx: Tx): Promise<void> {
   await tx.query(
     `update outbox_cursor c set xact = '3', seq = (select count(*) from outbox o where (o.xact, o.seq) <= (c.xact, c.seq))`,
   )
-  // By way of a transaction that no other row names, for none may have the number of another meanwhile.
+  // Goes through a number that no other row has, because no two rows may have the same number meanwhile.
   await tx.query(
     `update outbox o set xact = (select greatest(max(xact)::text::numeric, pg_current_xact_id()::text::numeric) + 1
         from outbox)::text::xid8, seq = n.ordinal

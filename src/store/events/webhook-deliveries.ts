@@ -1,4 +1,4 @@
-// Events on their way to endpoints: fanned out of the outbox, called, recorded, listed, replayed and purged.
+// Webhook deliveries: fanned out from the outbox, called, recorded, listed, replayed and purged.
 import { firstUuidAt, type OrganizationId, type WebhookId } from '../../base/ids.ts'
 import type { Queryable, Tx, Writer } from '../../postgres/db.ts'
 import type { OutboxItem } from './outbox.ts'
@@ -7,7 +7,7 @@ import type { WebhookLease } from './webhooks.ts'
 export interface FannedOut {
   taken: number
   isBehind: boolean
-  /** Whether there is any endpoint. */
+  /** Whether any endpoint exists. */
   isWanted: boolean
   webhooks: string[]
 }
@@ -21,20 +21,20 @@ export async function fanOut(db: Writer, wanted: number, at: Date): Promise<Fann
   return row ?? { taken: 0, isBehind: false, isWanted: true, webhooks: [] }
 }
 
-/** After a restore into another cluster the numbers of transactions in the outbox mean nothing; `mend_outbox` mends that. */
+/** Renumbers the outbox after a restore into another cluster, because its transaction numbers are then meaningless. */
 export async function mendOutbox(tx: Tx): Promise<boolean> {
   const [row] = await tx.query<{ mended: boolean }>('select mend_outbox() as mended')
   return row!.mended
 }
 
-/** One delivery with what is needed to call its endpoint. */
+/** One delivery with everything needed to call its endpoint. */
 export interface DueCall {
   id: string
   organizationId: OrganizationId
   item: OutboxItem
   announcedAt: Date
   failures: number
-  /** It has not been called before. */
+  /** Whether it has never been called. */
   isFirst: boolean
   url: string
   sealedSecret: Buffer
@@ -43,9 +43,9 @@ export interface DueCall {
 }
 
 /**
- * What is due at an endpoint under its lease, about `limit`: first attempts in the order of their events, and up to a
- * quarter of retries. `after` is the last of the former that its owner has had, and `except` what it is busy with.
- * Nothing under a lease that has passed, for an endpoint that is not active, or for an organization that is not.
+ * Finds about `limit` due deliveries of an endpoint under its lease: first attempts in the order of their events, and up
+ * to a quarter of retries. `after`: the last first attempt that its owner has had. `except`: its busy deliveries. Returns
+ * nothing under a lease that has passed, or if the endpoint or organization is not active.
  */
 export async function findDueCalls(
   db: Queryable,
@@ -76,7 +76,7 @@ export async function findDueCalls(
 
 const lowestId = '00000000-0000-0000-0000-000000000000'
 
-/** When the endpoint's next retry falls due, null without any. */
+/** Returns when the endpoint's next retry falls due; null if there is none. */
 export async function nextRetryAt(db: Queryable, webhook: WebhookId): Promise<Date | null> {
   const [row] = await db.query<{ at: Date }>(
     `select next_attempt_at as at from webhook_delivery
@@ -86,7 +86,7 @@ export async function nextRetryAt(db: Queryable, webhook: WebhookId): Promise<Da
   return row?.at ?? null
 }
 
-/** How a call ended, as `record_calls` takes it. */
+/** The result of a call, as `record_calls` takes it. */
 export interface CallResult {
   delivery: string
   webhook: WebhookId
@@ -98,18 +98,18 @@ export interface CallResult {
   response_status: number | null
   response_body: string | null
   error: string | null
-  /** The receiver answered 410. */
+  /** Whether the receiver answered 410. */
   gone: boolean
 }
 
-/** What was sent; the body can be had from the API and is not kept a second time. */
+/** The request that was sent. Its body is available from the API, so it is not stored again. */
 export interface RequestRecord {
   url: string
   timestamp: string
   sizeBytes: number
 }
 
-/** Records results, one call a batch; returns the endpoints that were disabled by it. */
+/** Records results, one call per batch. Returns the endpoints that this disabled. */
 export async function recordCalls(db: Writer, results: CallResult[], at: Date): Promise<string[]> {
   const rows = await db.query<{ id: string }>('select record_calls as id from record_calls($1, $2)', [
     JSON.stringify(results),
@@ -137,7 +137,7 @@ const columns = `id, webhook_id as "webhookId", item, status, attempts, last_att
   next_attempt_at as "nextAttemptAt", request, response_status as "responseStatus", response_body as "responseBody", error,
   created_at as "createdAt"`
 
-/** The endpoint's deliveries, newest first, after `beforeId`. */
+/** Lists the endpoint's deliveries, newest first, after `beforeId`. */
 export async function listWebhookDeliveries(
   db: Queryable,
   webhook: WebhookId,
@@ -151,7 +151,7 @@ export async function listWebhookDeliveries(
   )
 }
 
-/** Makes a delivery due now, with its schedule from the start; one that waits for its first attempt stays as it is. */
+/** Makes a delivery due now and restarts its schedule. A delivery that waits for its first attempt stays as it is. */
 export async function replayDelivery(
   tx: Tx,
   webhook: WebhookId,
@@ -167,7 +167,7 @@ export async function replayDelivery(
   return row ?? null
 }
 
-/** Fails what waits for endpoints that are disabled, up to `limit`; returns how much. */
+/** Fails up to `limit` waiting deliveries of disabled endpoints; returns how many. */
 export async function failDisabled(tx: Tx, limit: number): Promise<number> {
   const rows = await tx.query(
     `with ended as (
@@ -184,7 +184,7 @@ export async function failDisabled(tx: Tx, limit: number): Promise<number> {
   return rows.length
 }
 
-/** Removes deliveries of one deleted endpoint, up to `limit`, and at last its tombstone; returns how many rows went. */
+/** Removes up to `limit` deliveries of one deleted endpoint, then its tombstone. Returns how many rows it removed. */
 export async function purgeDeletedWebhook(tx: Tx, limit: number): Promise<number> {
   const [webhook] = await tx.query<{ id: WebhookId }>(
     `select id from webhook where status = 'deleted' order by id limit 1 for update skip locked`,
@@ -198,7 +198,7 @@ export async function purgeDeletedWebhook(tx: Tx, limit: number): Promise<number
   return rows.length + 1
 }
 
-/** Removes deliveries from before `until`, up to `limit`: their ids begin with their time. */
+/** Removes up to `limit` deliveries from before `until`: their ids begin with their time. */
 export async function purgeOldDeliveries(tx: Tx, until: Date, limit: number): Promise<number> {
   const rows = await tx.query(
     `delete from webhook_delivery where id in (select id from webhook_delivery where id < $1::uuid order by id limit $2)
@@ -209,9 +209,9 @@ export async function purgeOldDeliveries(tx: Tx, until: Date, limit: number): Pr
 }
 
 /**
- * Removes outbox rows from before `until`, up to `limit`. What the fan-out has not seen yet stays until `atLast`, where there
- * is any endpoint; and what may tell of messages that are not indexed yet stays, where any inbox is searched. Where the
- * oldest row is younger, no other is read.
+ * Removes up to `limit` outbox rows from before `until`. If any endpoint exists, rows not yet fanned out stay until
+ * `atLast`. If any inbox is searched, rows that may announce messages not yet indexed stay. If the oldest row is younger,
+ * it reads no other.
  */
 export async function purgeOutbox(tx: Tx, until: Date, atLast: Date, limit: number): Promise<number> {
   const rows = await tx.query(

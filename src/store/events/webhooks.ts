@@ -1,4 +1,4 @@
-// Customers' endpoints, and which node calls them.
+// Customers' endpoints, and the leases under which nodes call them.
 import type { OrganizationId, PersonId, WebhookId } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
@@ -10,7 +10,7 @@ export interface WebhookRow {
   id: WebhookId
   organizationId: OrganizationId
   url: string
-  /** Null: all. */
+  /** Null: all event types. */
   eventTypes: string[] | null
   description: string | null
   status: 'active' | 'disabled'
@@ -21,7 +21,7 @@ export interface WebhookRow {
 const columns = `w.id, w.organization_id as "organizationId", w.url, w.event_types as "eventTypes", w.description, w.status,
   w.created_at as "createdAt", w.updated_at as "updatedAt"`
 
-/** Adds an endpoint, which is told of all that is committed after this. */
+/** Adds an endpoint. It gets all events that are committed after this. */
 export async function insertWebhook(
   tx: Tx,
   row: WebhookRow & { madeBy: PersonId | null },
@@ -67,7 +67,7 @@ export async function findWebhook(
   return row ?? null
 }
 
-/** The organization's endpoints, newest first, after `beforeId`. */
+/** Lists the organization's endpoints, newest first, after `beforeId`. */
 export async function listWebhooks(
   db: Queryable,
   organizationId: OrganizationId,
@@ -81,7 +81,7 @@ export async function listWebhooks(
   )
 }
 
-/** The endpoint, locked. */
+/** Returns the endpoint, locked. */
 export async function lockWebhook(
   tx: Tx,
   organizationId: OrganizationId,
@@ -95,7 +95,7 @@ export async function lockWebhook(
   return row ?? null
 }
 
-/** Writes what customers may change; an endpoint that is made active again starts without a history of failures. */
+/** Writes the fields that customers may change. An endpoint that becomes active again has no history of failures. */
 export async function updateWebhook(tx: Tx, row: WebhookRow): Promise<void> {
   await tx.query(
     `update webhook set url = $2, event_types = $3, description = $4, status = $5, updated_at = $6,
@@ -105,7 +105,7 @@ export async function updateWebhook(tx: Tx, row: WebhookRow): Promise<void> {
   )
 }
 
-/** Leaves tombstones without secrets: nothing is called any more, and their deliveries are purged later. */
+/** Leaves tombstones without secrets. They are not called any more, and their deliveries are purged later. */
 export async function buryWebhooks(tx: Tx, ids: readonly WebhookId[], at: Date): Promise<void> {
   await tx.query(
     `update webhook set status = 'deleted', url = '', description = null, sealed_secret = '', sealed_previous_secret = null,
@@ -115,8 +115,8 @@ export async function buryWebhooks(tx: Tx, ids: readonly WebhookId[], at: Date):
 }
 
 /**
- * What cannot be opened any more is no secret: the endpoint is not called until it has another, and that stands beside each
- * call that would have been made. Null where it is deleted.
+ * Removes a secret that cannot be opened any more. Until the endpoint has a new secret it is not called, and each
+ * delivery records that. Returns null if the endpoint is deleted.
  */
 export async function loseSecret(tx: Tx, id: string, at: Date): Promise<WebhookRow | null> {
   const [row] = await tx.query<WebhookRow>(
@@ -127,7 +127,7 @@ export async function loseSecret(tx: Tx, id: string, at: Date): Promise<WebhookR
   return row ?? null
 }
 
-/** The secret that signed so far signs beside the new one until `previousUntil`. */
+/** Replaces the secret. The previous secret also signs until `previousUntil`. */
 export async function replaceSecret(
   tx: Tx,
   id: WebhookId,
@@ -159,7 +159,7 @@ export const webhookLeases = new Leases<WebhookLease>({
 const isFirst = `status = 'pending' and next_attempt_at is null`
 const isAgain = `status = 'pending' and next_attempt_at is not null`
 
-/** Whether the endpoint is being called at the moment: it is active, a node holds its lease, and something is due. */
+/** Whether the endpoint is being called now: it is active, a node holds its lease, and a delivery is due. */
 export async function isBeingCalled(tx: Tx, id: WebhookId, at: Date): Promise<boolean> {
   const due = (which: string) => `exists (select from webhook_delivery where webhook_id = w.id and ${which})`
   const rows = await tx.query(
@@ -170,7 +170,7 @@ export async function isBeingCalled(tx: Tx, id: WebhookId, at: Date): Promise<bo
   return rows.length > 0
 }
 
-/** Endpoints that nobody alive calls and that have calls to make, up to `limit`; those first that did not fail. */
+/** Finds up to `limit` endpoints with due deliveries and without a living owner. Endpoints without failures come first. */
 export async function findDueWebhooks(
   db: Queryable,
   nodeId: number,

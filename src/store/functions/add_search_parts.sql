@@ -1,6 +1,6 @@
--- Begins a new part in each searched inbox where one of these messages needs it; returns in how many. All that has been
--- indexed of an inbox was there at its first search or has a smaller number than the new part begins with, and so an id that
--- is not behind its `after_id`.
+-- Begins a new part in each searched inbox for which one of these messages needs it; returns how many. Every indexed message
+-- of an inbox existed at its first search, or has a smaller number than the new part begins with. So no indexed id is above
+-- the new part's `after_id`.
 create or replace function add_search_parts(ids text[]) returns integer
 language plpgsql
 as $$

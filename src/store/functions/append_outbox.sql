@@ -1,4 +1,4 @@
--- Appends what the transaction has to tell: `facts` is an array of {org, id, type, …}, in order.
+-- Appends events to the outbox, in order. `facts`: array of {org, id, type, …}.
 create or replace function append_outbox(facts jsonb, at timestamptz) returns void
 language sql
 as $$

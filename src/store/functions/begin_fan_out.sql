@@ -1,11 +1,11 @@
--- Before the first endpoint of all is added: the outbox, which nobody has fanned out so far, is from here on. What transactions
--- that still run add to it is behind this place, and so is all that comes after. Changes nothing where there is an endpoint.
+-- Runs before the first endpoint of the service is added: moves the cursor past the outbox that was never fanned out. Rows
+-- of transactions that still run, and all later rows, come after the cursor. Changes nothing if an endpoint exists.
 create or replace function begin_fan_out() returns void
 language plpgsql
 as $$
 begin
   if exists (select from webhook where status <> 'deleted') then return; end if;
-  -- Whoever adds another first one holds this row until it is there.
+  -- A transaction that adds another first endpoint holds this row until it commits.
   perform from outbox_cursor where name = 'webhooks' for update;
   if exists (select from webhook where status <> 'deleted') then return; end if;
   update outbox_cursor set xact = pg_snapshot_xmin(pg_current_snapshot()), seq = 0

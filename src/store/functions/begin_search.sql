@@ -1,15 +1,15 @@
--- Has an inbox be indexed from here on: what is filed later comes out of the outbox, and what is there by now is still to be
--- indexed, the newest `newest` of it in a part of its own. Changes nothing where it is indexed already, or gone.
+-- Starts to index an inbox. Later messages come from the outbox. Existing messages are indexed later, the newest `newest` of
+-- them in a separate part. Changes nothing if the inbox is already indexed, or gone.
 create or replace function begin_search(inbox text, newest integer, at timestamptz) returns void
 language plpgsql
 as $$
 declare
   b inbox;
 begin
-  -- Whoever files into it holds this row: a smaller number has been committed, and a greater one will be after this.
+  -- Filing locks this row too. So all smaller message numbers are committed, and all greater ones come after this commit.
   select * into b from inbox n where n.id = inbox and n.status = 'active' for share;
   if not found then return; end if;
-  -- Nobody has read the outbox for words so far. What transactions that still run add is behind the new place.
+  -- The outbox was never read for words yet. Rows of transactions that still run come after the new cursor.
   if not exists (select from searched_inbox) then
     perform from outbox_cursor where name = 'search' for update;
     if not exists (select from searched_inbox) then
@@ -18,7 +18,7 @@ begin
     end if;
   end if;
   insert into searched_inbox as k (inbox_id, organization_id, until_seq, newest_id, before_id, used_at)
-  -- A longer text is behind what it begins with, and before every other id.
+  -- This text sorts after the newest id and before every greater id.
   select b.id, b.organization_id, b.message_seq, coalesce(max(n.id), ''), max(n.id) || '_', at
   from unnest(array['inbound', 'outbound']) d cross join lateral (
     select m.id from message m where m.inbox_id = b.id and m.direction = d order by m.id desc limit 1

@@ -1,7 +1,7 @@
--- Checks a batch of sends against all but the limits, takes no lock and writes nothing. The columns are those of `decide_sends`.
--- `verdicts`: `accepted` (by an earlier run of the batch), `replayed`, the code of a refusal, or null if the limits decide.
--- `earlier`: the submission under the send's idempotency key. `counts`: its recipients that are not suppressed. Each of the three has
--- one element per send. `hits`: the ordinals of the suppressed recipients in the batch.
+-- Checks a batch of sends against all but the limits. Takes no lock and writes nothing. The columns are those of
+-- `decide_sends`. `verdicts`: `accepted` (by an earlier run of the batch), `replayed`, the code of a refusal, or null if the
+-- limits decide. `earlier`: the submission under the send's idempotency key. `counts`: its recipients that are not
+-- suppressed. Each of the three has one element per send. `hits`: the ordinals of the suppressed recipients in the batch.
 create or replace function check_sends(
   at timestamptz, orgs uuid[], keys uuid[], digests bytea[], hashes bytea[], in_inboxes text[], replied_threads text[],
   subs uuid[], recipient_counts integer[], to_sends integer[], to_keys text[],
@@ -9,7 +9,7 @@ create or replace function check_sends(
 language plpgsql stable
 as $$
 begin
-  -- The limit keeps the plan from joining in any other way than by a probe of the index for each.
+  -- The limit forces one index probe per recipient; the planner cannot choose another join.
   hits := array(select d.n from unnest(to_sends, to_keys) with ordinality d(send, key, n) cross join lateral (
     select from suppression s where s.organization_id = orgs[d.send] and s.address_key = d.key limit 1) found);
   counts := recipient_counts;
@@ -19,12 +19,12 @@ begin
       from generate_series(1, cardinality(orgs)) g order by g);
   end if;
 
-  -- Measured: keys and organizations are read once each, and what few sends need only for those: a third less than joins.
+  -- Measured: keys and organizations are read once, other data only for sends that need it: a third less than joins.
   select array_agg(
     case
-      -- The answer to an earlier run of the batch was lost: what it committed stays accepted, whatever became of the key.
+      -- The answer to an earlier run of the batch was lost. Its sends stay accepted, even if the key has changed since.
       when s.id = subs[g] then 'accepted'
-      -- Without a key it is the service itself that sends.
+      -- Without a key, the service itself sends.
       when keys[g] is not null and keys[g] not in (select k.id from api_key k
         where k.id = any(keys) and k.revoked_at is null and (k.expires_at is null or k.expires_at > at)) then 'unauthorized'
       when orgs[g] not in (select o.id from organization o where o.id = any(orgs) and o.status = 'active')

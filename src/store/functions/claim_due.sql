@@ -1,11 +1,11 @@
--- Takes up to `wanted` due deliveries of a route onto the wire. Organizations with due mail take turns, so that one with a long queue
--- delays nobody else's single message: what was never tried from the one after `untried`, what waited for its next attempt,
--- which a quarter is kept for, from the one after `retried`, each with where its round began; none of what is null. The first
--- row, of no submission, says what was seen and where to go on.
--- Claiming is the attempt's record. Nothing is taken under an epoch that has passed, or out of a paused queue; the lock on
--- the route keeps both from changing meanwhile. What was suppressed until then is marked.
--- Measured, two at a time on a busy machine: 1.5 ms where 1,000 organizations wait as where one does, against 39 ms of a look
--- at all of them.
+-- Claims up to `wanted` due deliveries of a route. Organizations with due mail take part in round robin, so that a long
+-- queue delays no other organization's single message. First attempts and retries have a round each; a quarter of `wanted`
+-- is kept for retries. The rounds continue after the organizations `untried` and `retried`, and began at the `…_until` ones.
+-- A null cursor skips its round. The first row has no submission: its `progress` says what was seen and where each round
+-- continues. The claim records the attempt. It takes nothing under an epoch that has passed, or from a paused queue. The
+-- lock on the route keeps both from changing meanwhile. `suppressed` marks recipients that are suppressed by now.
+-- Measured, two claims at a time on a busy machine: 1.5 ms, with 1,000 waiting organizations as with one. A query over all
+-- organizations took 39 ms.
 create or replace function claim_due(route_key text, lease_epoch bigint, at timestamptz, wanted integer, passed_over uuid[],
   untried uuid, untried_until uuid, retried uuid, retried_until uuid)
 returns table (submission_id uuid, "position" integer, organization_id uuid, email text, attempts integer,
@@ -34,7 +34,7 @@ begin
       union all
       select id, 'deferred' from unnest(retried_round.organizations) id
     ) o cross join lateral (
-      -- By rows: PostgreSQL 15 would read all that are due at one moment before it numbers the first.
+      -- `rows`, because PostgreSQL 15 would otherwise read all rows due at one moment before it numbers the first.
       select d.submission_id, d.position, row_number() over (order by d.due_at rows unbounded preceding) as turn
       from delivery d
       where d.route = route_key and d.status = o.lane and d.organization_id = o.id
@@ -44,7 +44,7 @@ begin
     order by w.turn, random() limit wanted
   ), locked as materialized (
     select d.ctid from chosen c join delivery d on d.submission_id = c.submission_id and d.position = c.position
-    -- Not written as it stands in the partial indexes: only the primary key may come into question here.
+    -- Deliberately unlike the condition of the partial indexes, so that the planner can use only the primary key.
     where d.claim_epoch is null and d.status not in ('delivered', 'bounced', 'failed', 'suppressed')
       and (select b.status from inbox b where b.id = d.inbox_id) is distinct from 'deleted'
     for update of d skip locked

@@ -1,5 +1,5 @@
--- Claims the writing of the index of words for this transaction, behind those who asked before; returns whether it could be
--- had within `wait_ms`. Nothing is written for it.
+-- Locks the word index for this transaction; earlier requests come first. Returns whether it got the lock within `wait_ms`.
+-- Writes nothing.
 create or replace function claim_words(wait_ms integer) returns boolean
 language plpgsql
 as $$

@@ -1,6 +1,6 @@
--- Claims what `find_work` finds, for the node `owner`, for as long as `lease`. What had been claimed by one that is gone, or for
--- longer than its lease, counts a failure: it may be what ended it. One claim of a kind at a time, and a claim waits for no row:
--- who writes one now ends it, or had it. It need not be durable: one that a crash of the database takes back is free again.
+-- Claims the work that `find_work` finds, for the node `owner` and the time `lease`. A lost claim (node gone, or lease over)
+-- counts as a failure: the work may have caused it. Claims of a kind run one at a time and skip locked rows, whose writer
+-- ends or had claimed them. A claim need not be durable: if a crash of the database reverts it, the work is free.
 create or replace function claim_work(wanted_kind text, at timestamptz, owner integer, lease interval, wanted integer, most_bytes bigint,
   behind uuid, passed_over uuid[], only_of uuid,
   out claimed text[], out until timestamptz, out last uuid, out is_more boolean)

@@ -1,5 +1,5 @@
--- Counts messages and their recipients as sent by the organizations, each once, whose limits let theirs pass all together, and
--- returns which these are. The caller holds the locks on their usage.
+-- Counts messages and recipients as sent, for each organization whose limits allow all of them together. Returns these
+-- organizations. `senders` has each organization once. The caller holds the locks on their usage.
 create or replace function count_sends(senders uuid[], messages integer[], recipients integer[], at timestamptz)
 returns setof uuid
 language plpgsql

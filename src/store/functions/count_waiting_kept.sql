@@ -1,5 +1,5 @@
--- How much of a kind of kept mail nobody has read yet, counted up to `most_mails`: of one network, or of all where it is null.
--- Reports that were set aside are not counted among operators' mail.
+-- Counts the unread mail of a kind of kept mail, up to `most_mails`: of one network, or of all if `of_network` is null.
+-- Reports that were set aside do not count as operators' mail.
 create or replace function count_waiting_kept(kind text, of_network text, most_mails integer, out mails bigint, out bytes bigint)
 language plpgsql stable
 as $$

@@ -1,7 +1,7 @@
--- Decides over a batch of sends and counts those that pass. It comes as columns: one element a send, and one a recipient
--- (`to_…`) with the ordinal of its send, from 1. Returns a row a send, in order: `accepted`, `replayed` or the code of a
--- refusal, whether it has to be written, and its recipients that are suppressed, by their ordinals in the batch. The limits of
--- an organization neither count nor refuse an uncounted send.
+-- Decides a batch of sends and counts those that pass. The batch comes as columns, with one element per send. The `to_…`
+-- columns have one element per recipient, with the ordinal of its send, from 1. Returns a row per send, in order:
+-- `accepted`, `replayed` or the code of a refusal; whether it must be written; the ordinals of its suppressed recipients in
+-- the batch. An organization's limits neither count nor refuse an uncounted send.
 create or replace function decide_sends(
   at timestamptz, orgs uuid[], keys uuid[], digests bytea[], hashes bytea[], in_inboxes text[], replied_threads text[],
   subs uuid[], recipient_counts integer[], to_sends integer[], to_keys text[], are_uncounted boolean[])
@@ -15,7 +15,7 @@ declare
   hits integer[];
   counted uuid[];
 begin
-  -- Nobody else counts before this commits. Whoever waited for the lock sees what is below as it is after it.
+  -- No other batch counts before this commits. After a wait for the lock, the queries below see what it committed.
   perform 1 from usage u where u.organization_id = any(orgs) order by u.organization_id for update;
   if array_remove(in_inboxes, null) <> '{}' then
     perform 1 from inbox b where b.id = any(in_inboxes) order by b.id for no key update;
@@ -28,7 +28,7 @@ begin
     array_agg(n.recipients order by n.org), at)
     from (select orgs[g] as org, count(*)::integer as messages, sum(recipient_counts[g])::integer as recipients
       from generate_series(1, cardinality(orgs)) g where verdicts[g] is null and not are_uncounted[g] group by 1) n);
-  -- Where not all may pass, those that come first do.
+  -- If not all of an organization's sends may pass, the earlier ones do.
   for i in select g from generate_series(1, cardinality(orgs)) g
     where verdicts[g] is null and not are_uncounted[g] and orgs[g] <> all(counted) order by orgs[g], g
   loop

@@ -1,4 +1,4 @@
--- A UUID version 7 that is greater than every one of an earlier millisecond or place.
+-- Returns a UUID version 7, greater than any of an earlier millisecond, or of this one and a smaller ordinal.
 create or replace function delivery_id(ms bigint, ordinal integer) returns uuid
 language sql volatile
 as $$

@@ -1,4 +1,4 @@
--- Messages wait no longer.
+-- Removes messages from the queue for indexing.
 create or replace function drop_waiting(organizations uuid[], ordinals bigint[]) returns void
 language sql
 as $$

@@ -1,6 +1,6 @@
--- Ends deliveries without an attempt: those that wait (`lease_epoch` null) or those that were just claimed under that epoch.
--- They are given up, cancelled, suppressed, or their inbox is deleted. What is given up without an answer of its own has the
--- last fault of the way as its response. `ended`: array of {submission, position, id (the event's)}; returns how many ended.
+-- Ends deliveries without an attempt: waiting ones (`lease_epoch` null), or those just claimed under that epoch. They are
+-- given up, cancelled or suppressed, or their inbox is deleted. An expired delivery without its own response gets the last
+-- fault of its route. `ended`: array of {submission, position, id (the event's)}. Returns how many ended.
 create or replace function end_deliveries(ended jsonb, lease_epoch bigint, event_type text, code text, class text, at timestamptz)
 returns integer
 language plpgsql
@@ -19,7 +19,7 @@ begin
         then coalesce(d.response, (select r.last_fault from route r where r.key = d.route and r.failures > 0))
         else d.response end
     from jsonb_to_recordset(ended) as x(submission uuid, position integer, id uuid)
-    -- The limit keeps the plan from looking through all deliveries, which were few when it was made.
+    -- The limit prevents a scan of all deliveries, which the planner chooses if the table was small when it planned.
     cross join lateral (
       select p.ctid from delivery p where p.submission_id = x.submission and p.position = x.position limit 1
     ) its

@@ -1,5 +1,5 @@
--- Removes the words of up to `wanted` messages of an inbox that nobody has searched since `until`, and at last what it was
--- indexed by; the caller has claimed the index. Returns how many messages that were; null where there is no such inbox.
+-- Removes up to `wanted` messages of an inbox not searched since `until` from the word index, and at last the inbox's own
+-- rows. The caller has claimed the index. Returns how many messages; null if there is no such inbox.
 create or replace function end_search(until timestamptz, wanted integer) returns integer
 language plpgsql
 as $$

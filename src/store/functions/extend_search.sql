@@ -1,4 +1,4 @@
--- Where all of an inbox's oldest part is indexed: begins a part for the `wanted` messages before it, or, where there are none,
+-- Runs when an inbox's oldest part is fully indexed: begins a part for the `wanted` messages before it. If there are none,
 -- notes that all are indexed.
 create or replace function extend_search(inbox text, wanted integer) returns void
 language plpgsql
@@ -7,7 +7,7 @@ declare
   k searched_inbox;
   oldest text;
 begin
-  -- Whoever deletes the inbox waits for this, and removes its parts after this row.
+  -- Deleting the inbox waits for this lock, and removes its parts after this row.
   select * into k from searched_inbox s
     where s.inbox_id = inbox and s.before_id is not null and s.removed_to is null for update;
   if not found then return; end if;

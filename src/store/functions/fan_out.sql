@@ -1,6 +1,6 @@
--- Turns the outbox's next rows into deliveries of the endpoints that want them, up to about `wanted` deliveries. Answers
--- how many rows it took, whether more wait (some perhaps for a transaction that still runs), whether there is any endpoint,
--- and which have new work. Another node that does the same meanwhile makes it answer nothing.
+-- Turns the outbox's next rows into deliveries to the endpoints that want them, up to about `wanted` deliveries. Returns how
+-- many rows it took, whether more wait (some perhaps for a running transaction), whether any endpoint exists, and which
+-- endpoints have new work. Returns nothing if another node fans out at the same time.
 create or replace function fan_out(wanted integer, at timestamptz)
 returns table (taken integer, is_behind boolean, is_wanted boolean, webhooks text[])
 language plpgsql

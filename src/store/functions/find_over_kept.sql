@@ -1,5 +1,5 @@
--- The places of mails that would go past the bounds of their kind of kept mail: `bounds` has {purpose, mails, bytes, share} of
--- each. A network holds at most `share` for each mail and byte that then stays free; its first mail needs only to fit.
+-- Returns the ordinals of mails over the bounds of their kind of kept mail. `bounds`: {purpose, mails, bytes, share} of
+-- each. A network may hold up to `share` mails (bytes) per mail (byte) that stays free; its first mail only needs to fit.
 create or replace function find_over_kept(kept jsonb, bounds jsonb) returns setof integer
 language sql stable
 as $$

@@ -1,5 +1,5 @@
--- The places of mails that would go past an organization's bounds of a UTC day, or of what it keeps. What is refused of a batch
--- counts in it.
+-- Returns the ordinals of mails that would exceed an organization's bounds for a UTC day, or for its stored bytes. Refused
+-- mails of the batch count too.
 create or replace function find_over_limits(inboxes jsonb, today date) returns setof integer
 language sql stable
 as $$
@@ -10,6 +10,6 @@ as $$
   ) x
   cross join lateral received_room(x.org, today) room
   where x.messages > room.messages or x.bytes > room.bytes or x.bytes > room.kept_bytes
-    -- Read only if it can decide: this runs for each mail that is received.
+    -- This runs for each received mail, so the deltas are read only if they can decide.
     and x.bytes > room.kept_bytes + room.unfolded_bytes
 $$;

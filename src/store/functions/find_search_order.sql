@@ -1,5 +1,5 @@
--- Up to `wanted` of the messages that wait, of up to 32 organizations from behind the one that had its turn last, once
--- round: the first of each, then the second of each, and so on. So many probes are made, however many organizations wait.
+-- Returns up to `wanted` waiting messages of up to 32 organizations, from after `behind` once around: the first of each,
+-- then the second of each, and so on. The number of probes does not grow with the organizations that wait.
 create or replace function find_search_order(behind uuid, wanted integer)
 returns table (organization_id uuid, ordinal bigint, message_id text)
 language sql stable

@@ -1,9 +1,8 @@
--- Up to 32 organizations with work of the kind that is due, from behind the one that had its turn last, once round; those of
--- `passed_over` are not among them. `last` is where the look ended. So many probes are made at most, however many
--- organizations there are.
+-- Returns up to 32 organizations with due work of the kind, starting after `behind`, once around and without `passed_over`.
+-- `last` is where the search ended. Makes up to 96 probes, however many organizations there are.
 create or replace function find_turns(wanted_kind text, at timestamptz, behind uuid, passed_over uuid[], out organizations uuid[], out last uuid)
 language plpgsql
--- A plan for each call would cost more than what it does.
+-- Planning each call would cost more than the call.
 set plan_cache_mode = force_generic_plan
 set enable_sort = off
 as $$

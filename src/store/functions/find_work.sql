@@ -1,10 +1,11 @@
--- What of one kind is claimed next: an equal share for each organization whose turn it is, and of each what has waited longest,
--- so that what one of them brings, however much and however slow, holds up its own. Up to `wanted`, and no more than weighs
--- `most_bytes` together unless it is a single one. What failed before is taken alone, and so is what somebody claimed and lost,
--- so that what happens over it is its own fault. At what cannot be taken together with the others the look ends: the next one,
--- from behind `last`, begins there. `is_more` says whether there is more to be had at once.
--- A claim holds until its time is over, or its node is gone. Of an organization it looks at no more than 4,096, which is more
--- than nodes have claimed. `only_of` takes the work of one organization, and nothing behind what somebody else has.
+-- Finds the work of one kind to claim next: an equal share per organization, and the longest waiting rows of each. So an
+-- organization with much or slow work delays only its own. Finds up to `wanted` rows of up to `most_bytes` together; a
+-- single row may be larger. A row that failed before, or whose claim was lost, is claimed alone, so that a further failure
+-- is its own. A row that must be claimed alone, or does not fit, ends this batch; the next call, from after `last`, begins
+-- with it. `is_more` says whether more can be claimed at once.
+-- A claim holds until its lease runs out or its node is gone. Reads up to 4,096 rows per organization, which is more than
+-- nodes have claimed. `only_of` limits the search to one organization, and it then ends at the first row that another claim
+-- holds.
 create or replace function find_work(wanted_kind text, at timestamptz, wanted integer, most_bytes bigint, behind uuid, passed_over uuid[],
   only_of uuid, out found_ids text[], out last uuid, out is_more boolean)
 language plpgsql

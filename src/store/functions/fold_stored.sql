@@ -1,5 +1,5 @@
--- Takes up to `wanted` rows of stored_delta off the counters of their organizations; returns how many. The rows of
--- received_usage are locked first, in the order of receive_mails. Several nodes may call it at once.
+-- Subtracts up to `wanted` rows of stored_delta from the counters of their organizations; returns how many. Locks the rows
+-- of received_usage first, in the order of receive_mails. Several nodes may call it at once.
 create or replace function fold_stored(wanted integer) returns integer
 language plpgsql
 as $$

@@ -1,4 +1,4 @@
--- In UTC, as all roll-ups are.
+-- Returns the hour in UTC, as in all roll-ups.
 create or replace function hour_of(at timestamptz) returns timestamptz
 language sql immutable
 as $$

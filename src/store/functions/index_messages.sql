@@ -1,4 +1,4 @@
--- Stores the words of messages; of one that is gone nothing is stored, and one that is being deleted is waited for.
+-- Stores the words of messages. Skips a deleted message, and waits for a message that is being deleted.
 create or replace function index_messages(ids text[], vectors text[]) returns void
 language sql
 as $$

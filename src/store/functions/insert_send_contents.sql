@@ -1,4 +1,4 @@
--- Keeps what is sent by those sends that passed and are of no inbox, so that no message holds it.
+-- Stores the content of the sends that passed and have no inbox, because no message holds it.
 create or replace function insert_send_contents(
   passed boolean[], orgs uuid[], in_inboxes text[], subs uuid[], domain_ids uuid[], internet_ids text[],
   visible_recipients jsonb[], bodies text[], htmls text[], header_sets jsonb[], times timestamptz[])

@@ -1,5 +1,5 @@
--- Writes the messages of the sends that passed, with their threads; the columns are those of the batch that `decide_sends`
--- decided over. A send of no inbox has no message. The `…_lines` hold a list each, a line an entry.
+-- Writes the messages of the sends that passed, with their threads. The columns are those of the batch that `decide_sends`
+-- decided over. A send without an inbox has no message. An element of a `…_lines` column is a list, one entry per line.
 create or replace function insert_sent_messages(
   passed boolean[], orgs uuid[], in_inboxes text[], thread_ids text[], are_replies boolean[], ids text[], internet_ids text[],
   parents text[], ref_lines text[], senders jsonb[], visible_recipients jsonb[], participant_lines text[], subjects text[],

@@ -1,4 +1,4 @@
--- Participants in order of first appearance, each once, at most 500.
+-- Returns participants in order of first appearance, each once, up to 500.
 create or replace function join_participants(known text[], added text[]) returns text[]
 language sql immutable
 as $$

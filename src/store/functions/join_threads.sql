@@ -1,5 +1,5 @@
--- Puts the messages that were just filed into their threads; the columns are those of `file_messages`, `living` the ordinals
--- of the mails that became messages.
+-- Puts newly filed messages into their threads. The columns are those of `file_messages`. `living`: the ordinals of the
+-- mails that became messages.
 create or replace function join_threads(
   living integer[], ids text[], in_inboxes text[], orgs uuid[], threads text[], candidate_lines text[],
   participant_lines text[], subjects text[], times timestamptz[])
@@ -7,13 +7,13 @@ returns void
 language plpgsql
 as $$
 declare
-  -- Ordinals of the mails of which an ancestor is known.
+  -- Ordinals of the mails with a known ancestor.
   related integer[];
   mail integer;
   joined text;
   shared text[] := '{}';
 begin
-  -- RFC 5322 3.6.4: the nearest known ancestor's thread. What has already joined the thread of this mail moves with it.
+  -- RFC 5322 3.6.4: a mail joins its nearest known ancestor's thread. Messages that had joined its own thread move with it.
   related := array(
     select g from unnest(living) g where candidate_lines[g] <> '' and exists (
       select from unnest(string_to_array(candidate_lines[g], E'\n')) c(mid) cross join lateral (
@@ -27,7 +27,7 @@ begin
         order by c.nearness, m.seq limit 1;
       update message m set thread_id = joined where m.thread_id = threads[mail];
     end loop;
-    -- With a limit each is one probe of the index, whatever the plan's statistics said.
+    -- The limit makes each lookup one index probe, whatever the planner's statistics say.
     shared := array(
       select distinct m.thread_id from unnest(related) g
       cross join lateral (select thread_id from message where id = ids[g] limit 1) m);

@@ -1,4 +1,4 @@
--- 112 buckets, four to the doubling: bucket b reaches from 2^(b/4) ms to 2^((b+1)/4) ms, the last one from 73 hours on.
+-- Returns one of 112 buckets, four per doubling: bucket b is from 2^(b/4) ms to 2^((b+1)/4) ms, the last from 73 hours on.
 create or replace function latency_bucket(took interval) returns smallint
 language sql immutable
 as $$

@@ -1,5 +1,5 @@
--- The numbers of the nodes that are up: each holds a session lock of the class "node" under its own, and was heard of within
--- the last 15 s. A node that hangs keeps its lock.
+-- Returns the numbers of the living nodes. Each holds a session lock of the class "node" under its number, and was seen
+-- within the last 15 s: a node that hangs keeps its lock.
 create or replace function living_nodes() returns integer[]
 language sql stable
 as $$

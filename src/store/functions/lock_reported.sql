@@ -1,5 +1,5 @@
--- Locks the deliveries that reports are about, in order, and returns them. `keys`: array of {submission, position}. A
--- delay that a report told has a response and no attempt.
+-- Locks the deliveries that reports are about, in order, and returns them. `keys`: array of {submission, position}. A delay
+-- that came from a report has a response and no attempt.
 create or replace function lock_reported(keys jsonb)
 returns table (submission_id uuid, ordinal integer, organization_id uuid, message_id text, email text, address_key text,
   status text, on_wire boolean, is_delay_told boolean)
@@ -11,7 +11,7 @@ begin
       on d.submission_id = p.submission and d.position = p.position
     order by d.submission_id, d.position for update of d;
   return query
-  -- The events are looked through once for a submission, not for each of perhaps a thousand recipients.
+  -- Reads the events once per submission, not once for each of perhaps a thousand recipients.
   with reported as materialized (
     select s.id, s.message_id, array(select e.recipient from event e where e.submission_id = s.id
       and e.type = 'deferred' and e.attempt is null and e.response is not null) as delayed

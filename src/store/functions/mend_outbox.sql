@@ -1,16 +1,16 @@
--- Transaction numbers of another cluster, out of a dump, would stand before every reader for years: numbers all rows
--- anew, in their order, below every transaction to come. Returns whether that was needed.
+-- Transaction numbers from another cluster, restored from a dump, would hold up every reader for years. Renumbers all rows
+-- in their order, below every future transaction. Returns whether that was needed.
 create or replace function mend_outbox() returns boolean
 language plpgsql
 as $$
 declare
   ahead xid8;
 begin
-  -- Compared within one snapshot: what others have committed by the next one would seem to be ahead of this one.
+  -- Compares within one snapshot: in a later snapshot, rows that others have committed meanwhile would seem to be ahead.
   if not exists (select from outbox where xact > pg_snapshot_xmax(pg_current_snapshot()))
     and not exists (select from outbox_cursor where xact > pg_snapshot_xmax(pg_current_snapshot())) then return false; end if;
   lock table outbox in exclusive mode;
-  -- Nobody adds rows from here on; but another node may have done all this while the lock was waited for.
+  -- The lock keeps others from adding rows. Another node may have renumbered them while this one waited for the lock.
   ahead := pg_snapshot_xmax(pg_current_snapshot());
   if not exists (select from outbox where xact > ahead)
     and not exists (select from outbox_cursor where xact > ahead) then return false; end if;

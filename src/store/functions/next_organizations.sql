@@ -1,7 +1,7 @@
--- Whose turn it is in a queue: up to `max_organizations` active organizations with due mail of one status. The look goes round, from the
--- organization after `cursor` up to `until`, where it began, and passes 32 organizations at most, however many there are.
--- What a suspended organization has waiting is held. Those of `passed_over` have no turn: enough of theirs has been taken.
--- `due_ms` is the earliest head that was seen, due or not; `is_over`: there is nobody left to look at.
+-- Returns the next organizations of a round in a queue: up to `max_organizations` active ones with due mail of one status.
+-- The round goes from the organization after `cursor` up to `until`, its beginning. Each call passes up to 32 organizations,
+-- however many there are. Mail of suspended organizations is held. Organizations in `passed_over` are skipped: enough of
+-- their mail was claimed. `due_ms` is the earliest head seen, due or not. `is_over`: the round has ended.
 create or replace function next_organizations(route_key text, lane text, at timestamptz, until uuid, passed_over uuid[], max_organizations integer,
   inout cursor uuid, out organizations uuid[], out due_ms double precision, out is_over boolean)
 language plpgsql

@@ -1,8 +1,8 @@
--- Counts evaluated mail for reports: one element a report, and one a kind of mail (`of_reports`: the ordinal of its report, from
--- 1). Strangers choose the domains and the kinds. So a day has up to `most_reports` reports and `most_kinds` kinds, a report up to
--- `most_of_report` kinds. The reports that mail from one network began are up to `most_reports_of_network` a day, with
--- `most_kinds_of_network` kinds; those of one registered domain up to `most_reports_of_domain`. Messages of kinds without room
--- are counted as omitted. Mail without a report is not counted. A null in `networks` has no share of its own.
+-- Counts evaluated mail for reports. There is one element per report, and one per kind of mail with the ordinal of its
+-- report in `of_reports`, from 1. Strangers choose the domains and kinds. So a day has up to `most_reports` reports and
+-- `most_kinds` kinds, a report up to `most_of_report` kinds. Mail from one network may begin up to `most_reports_of_network`
+-- reports a day, with `most_kinds_of_network` kinds; one registered domain has up to `most_reports_of_domain`. Kinds without
+-- room count as omitted messages. Mail without a report is not counted. A null in `networks` has no share.
 create or replace function note_dmarc(
   days date[], domains text[], registered_domains text[], networks text[], policies jsonb[], dues timestamptz[],
   of_reports integer[], digests bytea[], mails jsonb[], amounts integer[],
@@ -12,7 +12,7 @@ returns void
 language plpgsql
 as $$
 begin
-  -- One node at a time: the bounds hold, and nobody waits for a row that the other one has.
+  -- One node at a time, so that the bounds hold and no node waits for another's rows.
   perform pg_advisory_xact_lock(1684894307, 0); -- "dmrc"
   with given as materialized (
     select g, days[g] as day, domains[g] as domain, registered_domains[g] as registered, networks[g] as network,

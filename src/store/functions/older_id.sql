@@ -1,4 +1,4 @@
--- The id of the inbox's message that stands behind `wanted` others from `last` downwards; '' where there are not so many.
+-- Counts down `wanted` messages of the inbox from the id `last`, and returns the id of the next; '' if there is none.
 create or replace function older_id(inbox text, last text, wanted integer) returns text
 language sql stable
 as $$

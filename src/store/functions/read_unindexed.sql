@@ -1,5 +1,5 @@
--- The first of these messages with texts of about `most_bytes` together, each text cut to `longest` characters, in their order.
--- Of one that is gone, indexed, of an inbox that is not searched, or older than all of its parts, all but `id` is null.
+-- Returns the first of these messages, in their order, with about `most_bytes` of text together, each cut to `longest`
+-- characters. Only `id` is set if a message is gone, indexed or older than all parts, or its inbox is not searched.
 create or replace function read_unindexed(ids text[], most_bytes bigint, longest integer)
 returns table (id text, prefix text, subject text, body text, sender jsonb, recipients jsonb, attachments jsonb)
 language sql stable
@@ -8,7 +8,7 @@ as $$
   from (
     select i.id, i.ordinal, k.size is not null as is_there,
       coalesce(sum(k.size) over (order by i.ordinal rows between unbounded preceding and 1 preceding), 0) as before
-    -- The limits keep the plan from looking through whole indexes, which were empty when it was made.
+    -- The limits prevent scans of whole indexes, which the planner chooses if they were empty when it planned.
     from unnest(ids) with ordinality as i(id, ordinal)
     left join lateral (
       select least(octet_length(m.text), 4 * longest) as size from (select * from message f where f.id = i.id limit 1) m

@@ -1,12 +1,11 @@
--- Stores received mails together and counts them for their organizations. `inboxes`: array of {i (the mail's place), id, org,
--- inbox, raw, size, envelope, at}; `kept`: of {i, id, purpose, address, network, submission, raw, size, envelope, at}; `raws`
--- and `contents` as packRaws writes them. An inbox that was deleted meanwhile gets nothing. A mail that is over a bound for anyone
--- whom it goes to is stored for nobody: it gets one reply, and its sender comes again without those who are over theirs.
--- `deliveries`: array of {i, submission, position}, the deliveries that nodes of ours make by these mails. The first mail of a
--- delivery that is stored marks the delivery in the same commit; no later one is stored.
--- Returns `stored` for each mail of which anything was stored, `over` for each that is over a bound, `known` for each whose
--- delivery is marked. Of two mails of one delivery in a batch, the later gets no verdict: its caller stores it again. Run again
--- with the same ids, it changes nothing and returns the same.
+-- Stores received mails together and counts them for their organizations. `inboxes`: array of {i (the mail's ordinal), id,
+-- org, inbox, raw, size, envelope, at}. `kept`: array of {i, id, purpose, address, network, submission, raw, size, envelope,
+-- at}. `raws`, `contents`: as packRaws writes them. A deleted inbox gets nothing. A mail over a bound of one recipient is
+-- stored for none: it gets one reply, and its sender retries without the recipients over a bound. `deliveries`: array of {i,
+-- submission, position}, the deliveries that our own nodes make by these mails. The first stored mail of a delivery marks
+-- the delivery in the same commit; later mails of it are not stored. Returns `stored` for each mail of which anything was
+-- stored, `over` for each over a bound, `known` for each whose delivery is marked. The later of two mails of one delivery in
+-- a batch gets no verdict: its caller stores it again. A second run with the same ids changes nothing and returns the same.
 create or replace function receive_mails(at timestamptz, inboxes jsonb, kept jsonb, bounds jsonb, raws jsonb, contents bytea,
   deliveries jsonb)
 returns table (i integer, verdict text)
@@ -20,7 +19,7 @@ declare
   repeated integer[] := '{}';
   refused integer[];
 begin
-  -- 0x6b657074 is "kept": one at a time, so that its bounds hold across nodes.
+  -- 0x6b657074 is "kept". One transaction at a time, so that the bounds hold across nodes.
   if kept <> '[]' then perform pg_advisory_xact_lock(1801810036, 0); end if;
   perform from received_usage u
     where u.organization_id = any(array(select distinct x.org from jsonb_to_recordset(inboxes) as x(org uuid)))
@@ -36,7 +35,7 @@ begin
     kept := (select coalesce(jsonb_agg(x), '[]') from jsonb_array_elements(kept) x
       where (x->>'i')::integer <> all(again || known || repeated));
   end if;
-  -- In `from` a function becomes part of the query, whose plan is kept; elsewhere PostgreSQL before 18 plans it at each call.
+  -- In `from` a function becomes part of the query, whose plan is kept. Elsewhere PostgreSQL before 18 plans each call.
   refused := array(select f from find_over_limits(inboxes, today) f);
   if kept <> '[]' then refused := refused || array(select f from find_over_kept(kept, bounds) f); end if;
 

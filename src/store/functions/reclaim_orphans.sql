@@ -1,5 +1,5 @@
--- Gives back what earlier owners of the route had on the wire when they were lost: tried again, with the lost
--- attempt told as an event whose end nobody knows.
+-- Releases the deliveries that lost owners of the route had on the wire. Each is due again at once. An event without an
+-- outcome records the lost attempt.
 create or replace function reclaim_orphans(route_key text, lease_epoch bigint, at timestamptz) returns integer
 language plpgsql
 as $$

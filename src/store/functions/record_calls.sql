@@ -1,7 +1,7 @@
--- Records how calls ended. A result counts only under the epoch that still owns the endpoint; one that does not is
--- called again by the new owner. Returns the endpoints that this has disabled: told 410 by the receiver, or nothing but
--- failures for five days. `results`: array of {delivery, webhook, epoch, status, next_attempt_at, at, request,
--- response_status, response_body, error, gone}, where status is pending for one that is tried again.
+-- Records the results of calls. A result counts only under the epoch that still owns the endpoint; otherwise the new owner
+-- calls again. Returns the endpoints that this disables: the receiver answered 410, or all calls failed for five days.
+-- `results`: array of {delivery, webhook, epoch, status, next_attempt_at, at, request, response_status, response_body,
+-- error, gone}. The status of a call to retry is pending.
 create or replace function record_calls(results jsonb, at timestamptz) returns setof text
 language plpgsql
 as $$
@@ -19,7 +19,7 @@ begin
       last_attempt_at = x.at, next_attempt_at = x.next_attempt_at, request = x.request,
       response_status = x.response_status, response_body = x.response_body, error = x.error
     from x join webhook w on w.id = x.webhook and w.epoch = x.epoch and w.status <> 'deleted'
-    -- Not written as it stands in the partial indexes: only the primary key may come into question here.
+    -- Deliberately unlike the condition of the partial indexes, so that the planner can use only the primary key.
     where d.id = x.delivery and d.status not in ('succeeded', 'failed')
     returning x.webhook, x.status, x.at, x.gone
   ), judged as (

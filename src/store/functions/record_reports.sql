@@ -1,5 +1,5 @@
--- Records what reports say of deliveries whose rows the caller has locked. `facts`: array of facts, with failure_code where
--- the type is bounced.
+-- Records the facts of reports about deliveries whose rows the caller has locked. `facts`: array of facts, with failure_code
+-- if the type is bounced.
 create or replace function record_reports(facts jsonb, at timestamptz) returns void
 language plpgsql
 as $$

@@ -1,8 +1,8 @@
--- Records how claimed deliveries ended. A result counts only under the epoch that claimed it and still owns the route;
--- returns the places, from 1, of the results that counted. A batch comes as columns, one element a result; its status and
--- what it tells, from `ids` on, are null where it was not tried: the claim is given back.
--- The route is not locked: while results waited for a lock, its lease could not be renewed. The lock on the delivery is enough.
--- A new owner takes the claim back under the same lock: after this it finds no claim, and before this no result counts.
+-- Records the results of claimed deliveries. A result counts only under the epoch that claimed the delivery and still owns
+-- the route. Returns the ordinals, from 1, of the results that counted. A batch comes as columns, one element per result. If
+-- a delivery was not tried, its status and the event columns from `ids` on are null, and the claim is given back.
+-- The route is not locked, because its lease could not be renewed while results waited for a lock. The lock on the delivery
+-- is enough: a new owner reclaims under the same lock. Whichever comes first, the other finds no claim.
 create or replace function record_results(at timestamptz,
   submissions uuid[], positions integer[], routes text[], epochs bigint[], statuses text[], due_times timestamptz[],
   responses text[], failure_codes text[], fault_counts integer[],
@@ -23,7 +23,7 @@ begin
         type, at, attempt, remote, enhanced, class, queued_at, began_at, conversation, ordinal)
     join route r on r.key = x.route and r.epoch = x.epoch
     join delivery d on d.submission_id = x.submission and d.position = x.position
-    -- Not written so that an index of what is on the wire could come into question.
+    -- Deliberately written so that the planner cannot use an index of claimed deliveries.
     where d.claim_epoch is not distinct from x.epoch and d.route is not distinct from x.route
     order by d.submission_id, d.position for update of d
   ), updated as (

@@ -1,7 +1,7 @@
--- The ids of an inbox's messages that `query` finds, newest first, from `since` on and before `until`. `query` is a tsquery
--- with a $ before each word. The newest part is asked alone, older ones together, twice as many each time: common words end
--- early, and rare ones cost few scans. A direction or a sender is not in the index of words: up to `most` hits are compared
--- with them. If there are more hits, the last row has the id of the last one compared, with `is_found` false.
+-- Returns the ids of an inbox's messages that match `query`, newest first, from `since` on and before `until`. `query` is a
+-- tsquery with a $ before each word. Searches the newest part alone, then older parts together, twice as many each time. So
+-- common words end early, and rare ones cost few scans. The word index has no direction and no sender: up to `most` hits are
+-- compared with them. If there are more hits, the last row has the id of the last hit compared, with `is_found` false.
 create or replace function search_messages(
   inbox text, query text, only_direction text, only_sender text, since text, until text, wanted integer, most integer)
 returns table (message_id text, is_found boolean)
@@ -25,7 +25,7 @@ begin
     last := least(first + at_once - 1, cardinality(numbers));
     select string_agg('(' || replace(query, '$', to_hex(n) || '_') || ')', ' | ')::tsquery into asked
       from unnest(numbers[first:last]) n;
-    -- Materialized, so that no plan looks through messages in the order of their ids instead.
+    -- Materialized, so that the planner does not scan messages in the order of their ids.
     with hit as materialized (
       select s.message_id as id, s.inbox_id from message_search s where s.words @@ asked
     )
@@ -53,7 +53,7 @@ begin
     end if;
     exit when starts[last] < since;
     first := last + 1;
-    -- A tsquery holds 1 MiB.
+    -- A tsquery holds up to 1 MiB.
     at_once := greatest(1, least(at_once * 2, 64, 100000 / length(query)));
   end loop;
 end $$;

@@ -1,5 +1,5 @@
--- The seconds until an organization's limits let it send so many messages to so many recipients more; null where they do
--- already. Where both windows are used up it is the one that ends later.
+-- Returns the seconds until an organization's limits allow `messages` and `recipients` more; null if they allow them now. If
+-- both windows are used up, the one that ends later counts.
 create or replace function send_wait(limits jsonb, used usage, messages integer, recipients integer, at timestamptz)
 returns integer
 language plpgsql stable
@@ -21,7 +21,7 @@ begin
     waits := greatest(1, ceil(extract(epoch from (today + 1)::timestamp at time zone 'UTC' - at)));
   end if;
   if used.minute_messages + messages > (limits->>'messagesPerMinute')::integer then
-    -- Who waited for the lock meanwhile has an earlier time than the window's beginning.
+    -- A caller that waited for the lock may have a time before the window's start.
     waits := greatest(waits, 1, least(60, ceil(extract(epoch from used.minute_started_at + interval '60 s' - at))));
   end if;
   return waits;

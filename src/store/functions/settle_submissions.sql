@@ -1,6 +1,6 @@
--- Brings submissions in line with their deliveries, appends events, numbered under the submission's lock, tells of them
--- and counts what became of recipients: all that is told to customers goes through here. A fact has as many numbers as it
--- tells events, and stands under the last of them.
+-- Updates submissions from their deliveries, appends events, announces them and counts results of recipients. All events for
+-- customers go through here. Events are numbered under the submission's lock. A fact takes a number for each event it
+-- contains (itself, `queued_at`, `began_at`); its row has the last.
 create or replace function settle_submissions(facts recipient_fact[], at timestamptz) returns void
 language plpgsql
 as $$

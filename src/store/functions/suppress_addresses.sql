@@ -1,4 +1,4 @@
--- Suppresses the recipients that `facts` names, in the organization of each; returns how many are new.
+-- Suppresses the recipients of `facts`, each in its organization; returns how many are new.
 -- `facts`: array of {id (the suppression's), submission, position, reason}.
 create or replace function suppress_addresses(facts jsonb, at timestamptz) returns integer
 language plpgsql

@@ -1,6 +1,6 @@
--- The messages of searched inboxes of which the next `wanted` rows of the outbox tell for the first time, or of fewer where
--- these have many items, wait from here on. Returns how many rows that were. Where another node does the same, or the outbox
--- was numbered anew meanwhile, nothing moves.
+-- Reads the next `wanted` rows of the outbox, fewer if these have many items, and queues their new messages of searched
+-- inboxes for indexing. Returns how many rows it read. Changes nothing if another node did the same, or the outbox was
+-- renumbered meanwhile.
 create or replace function take_new_messages(wanted integer, most_items integer) returns bigint
 language sql
 as $$

@@ -1,4 +1,4 @@
--- A UUID version 7 (RFC 9562 5.7).
+-- Returns a UUID version 7 (RFC 9562 5.7).
 create or replace function uuid_v7(at timestamptz) returns uuid
 language sql volatile
 as $$

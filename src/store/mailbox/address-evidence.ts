@@ -1,22 +1,22 @@
-// What an organization's own mail says of addresses: those it has suppressed, and how its deliveries to them ended.
+// Evidence about addresses from an organization's own mail: its suppressions and the results of its deliveries.
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
 
 export interface AddressEvidence {
   isSuppressed: boolean
-  /** The last delivery that says so found the mailbox (true), or heard that there is none (false). */
+  /** The last conclusive delivery found the mailbox (true), or heard that there is none (false). Null: no such delivery. */
   mailbox: boolean | null
 }
 
-/** The evidence for each of the keys (`sameAddressKey`), in their order; of each address the last 20 deliveries count. */
+/** Returns the evidence for each key (`sameAddressKey`), in order. The last 20 deliveries to each address count. */
 export async function findAddressEvidence(
   db: Queryable,
   organizationId: OrganizationId,
   addressKeys: string[],
 ): Promise<AddressEvidence[]> {
   if (addressKeys.length === 0) return []
-  // With a limit each key is one probe of the index; `exists` would be planned as a reading of all the suppressions.
-  // A permanent refusal may be for a full mailbox as well: the event knows what kind it was.
+  // The limit makes each key one index probe; for `exists` the planner would read all suppressions.
+  // A permanent refusal may also mean a full mailbox: the event has its kind.
   return await db.query<AddressEvidence>(
     `select coalesce((
         select true from suppression s where s.organization_id = $1 and s.address_key = k.key limit 1

@@ -1,4 +1,4 @@
-// What the embedded capture server took instead of the world.
+// Mail that the embedded capture server took instead of sending it out.
 import type { Queryable, Tx } from '../../postgres/db.ts'
 import { deleteUnusedRaws, insertRaws, type RawRow } from './raws.ts'
 
@@ -9,7 +9,7 @@ export interface CapturedMail {
   raw: RawRow
 }
 
-/** Stores captured mails and keeps the newest `keep`; returns the blobs that went with the older ones. */
+/** Stores captured mails and keeps the newest `keep`. Returns the blobs of the older mails that it deleted. */
 export async function insertCaptured(
   tx: Tx,
   mails: CapturedMail[],
@@ -48,7 +48,7 @@ export interface CapturedRow {
 
 const columns = `c.id, c.raw_id as "rawId", c.sender, c.recipients, r.size_bytes as "sizeBytes", c.captured_at as "capturedAt"`
 
-/** Newest first, after the one with the id `before`. */
+/** Lists captured mails, newest first, after the id `before`. */
 export async function listCaptured(
   db: Queryable,
   before: string | null,

@@ -19,7 +19,7 @@ export interface InboxRow {
 const columns = `id, organization_id as "organizationId", local_part as "localPart", domain, domain_id as "domainId",
   display_name as "displayName", status, created_at as "createdAt", updated_at as "updatedAt", deleted_at as "deletedAt"`
 
-/** Inserts the inbox; its address must be free, else the constraint `inbox_address` refuses it. */
+/** Inserts the inbox. If its address is taken, the constraint `inbox_address` refuses it. */
 export async function insertInbox(
   tx: Tx,
   row: Omit<InboxRow, 'status' | 'deletedAt'>,
@@ -71,7 +71,7 @@ export async function findInboxByIdempotencyKey(
   return row ?? null
 }
 
-/** Whose address on a managed domain it is: the living inbox, or the organization that had it last. */
+/** Returns the holder of an address on a managed domain: the active inbox, or a deleted one of the last organization. */
 export async function findAddressHolder(
   db: Queryable,
   domain: string,
@@ -85,7 +85,7 @@ export async function findAddressHolder(
   return row ?? null
 }
 
-/** Whether an inbox at this claim on a domain has the address now. Inboxes of a former owner do not count. */
+/** Whether an active inbox under this claim on a domain has the address. Inboxes of a former owner do not count. */
 export async function isOpenOnDomain(db: Queryable, domainId: DomainId, address: string): Promise<boolean> {
   const rows = await db.query(
     `select from inbox where domain = split_part($2, '@', 2) and local_part = split_part($2, '@', 1) and domain_id = $1
@@ -99,12 +99,12 @@ export interface AddressedInbox {
   id: InboxId
   organizationId: OrganizationId
   address: string
-  /** What its organization may still receive now: today, and of bytes beside those that it keeps. */
+  /** The room that its organization has left: messages today, and bytes within the limits of today and of stored mail. */
   roomMessages: number
   roomBytes: number
 }
 
-/** The living inboxes at these `localPart@domain` addresses. If a former owner of a domain has one too, that of the owner of now. */
+/** Finds the active inboxes at these `localPart@domain` addresses. The current owner's comes before a former owner's. */
 export async function findInboxesByAddress(
   db: Queryable,
   addresses: string[],
@@ -143,7 +143,7 @@ export interface InboxFilter {
   text: string | null
 }
 
-/** Living inboxes, newest first, after `beforeId`. */
+/** Lists active inboxes, newest first, after `beforeId`. */
 export async function listInboxes(
   db: Queryable,
   filter: InboxFilter,
@@ -161,7 +161,7 @@ export async function listInboxes(
   )
 }
 
-/** Locks those of the inboxes that are living, in their order, as `lockInbox` does. */
+/** Locks the active ones of the inboxes, in the order of their ids, as `lockInbox` does. */
 export async function lockInboxes(tx: Tx, ids: readonly InboxId[]): Promise<Set<InboxId>> {
   const rows = await tx.query<{ id: InboxId }>(
     `select id from inbox where id = any($1) and status = 'active' order by id for no key update`,
@@ -171,8 +171,8 @@ export async function lockInboxes(tx: Tx, ids: readonly InboxId[]): Promise<Set<
 }
 
 /**
- * Locks the inbox against filing and acceptance; null when it is not there or not living. Receiving never waits for it:
- * what it takes for an inbox that is being deleted goes when it is filed.
+ * Locks the inbox against filing and acceptance. Returns null if it does not exist or is not active. Receiving never
+ * waits for this lock: mail for an inbox that is being deleted is dropped when it is filed.
  */
 export async function lockInbox(
   tx: Tx,
@@ -186,7 +186,7 @@ export async function lockInbox(
   return row ?? null
 }
 
-/** Of these inboxes, those with a message behind the number that goes with each, or that are gone (`seq` null). */
+/** Returns those of the inboxes that have a message above the given number, or that are gone (`seq` null). */
 export async function findGrown(
   db: Queryable,
   seen: ReadonlyMap<string, number>,
@@ -203,7 +203,7 @@ export async function updateDisplayName(tx: Tx, id: InboxId, displayName: string
   await tx.query('update inbox set display_name = $2, updated_at = $3 where id = $1', [id, displayName, at])
 }
 
-/** Leaves a tombstone: on a managed domain the address stays taken. What people wrote about it goes. */
+/** Leaves a tombstone without the display name. On a managed domain the address stays taken. */
 export async function entombInbox(tx: Tx, id: InboxId, at: Date): Promise<void> {
   await tx.query(
     `update inbox set status = 'deleted', display_name = '', deleted_at = $2, updated_at = $2 where id = $1`,
@@ -211,12 +211,12 @@ export async function entombInbox(tx: Tx, id: InboxId, at: Date): Promise<void> 
   )
 }
 
-/** Managed domains that the deployment had before and that have inboxes still; the first few by name. */
+/** Lists the deployment's former managed domains that still have inboxes, the first 20 by name. */
 export async function listFormerDomains(
   db: Queryable,
   managedDomain: string,
 ): Promise<{ domain: string; inboxes: number }[]> {
-  // Two ranges of the index pass over the domain that nearly all of them are on.
+  // Two ranges of the index skip the domain that nearly all of these inboxes are on.
   return await db.query(
     `select domain, count(*) as inboxes from inbox
     where domain_id is null and status = 'active' and (domain < $1 or domain > $1) group by domain order by domain limit 20`,

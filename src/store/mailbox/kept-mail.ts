@@ -1,4 +1,4 @@
-// Mail for the service's own addresses: reports until they are read, and what operators may want to see, for a while.
+// Mail for the service's own addresses: reports until they are read, and mail for operators for a limited time.
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Queryable, Tx, Writer } from '../../postgres/db.ts'
 import { type Claim, isOfClaim } from '../work.ts'
@@ -13,7 +13,7 @@ export interface KeptReport extends KeptRow {
   failures: number
 }
 
-/** The claimed reports with their bytes, in the order in which they came or are due again. */
+/** Reads the claimed reports with their bytes, in the order in which they came or are due again. */
 export async function readKept(db: Queryable, ids: readonly string[]): Promise<(KeptReport & RawRow)[]> {
   return await db.query<KeptReport & RawRow>(
     `select k.id, k.purpose, k.address, k.envelope,
@@ -24,7 +24,7 @@ export async function readKept(db: Queryable, ids: readonly string[]): Promise<(
   )
 }
 
-/** Locks the reports that are still the claim's; returns their ids. */
+/** Locks the reports that this claim still holds; returns their ids. */
 export async function lockReports(
   tx: Tx,
   { owner, until }: Claim,
@@ -37,7 +37,7 @@ export async function lockReports(
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Operators' mail that makes room for newer: somebody has read it, or it is a report that could not be read. */
+/** Operators' mail that may be deleted for newer mail: an operator has read it, or it is a report that could not be read. */
 const isDone = '(read_at is not null or failures > 0)'
 
 export interface KeptAmount {
@@ -45,7 +45,7 @@ export interface KeptAmount {
   bytes: number
 }
 
-/** How much of a purpose waits to be read, from one network or (null) from all; counts up to `maxMails` mails. */
+/** Counts the unread mail of a purpose, from one network or (null) from all, up to `maxMails` mails. */
 export async function countWaitingKept(
   db: Queryable,
   purpose: KeptRow['purpose'],
@@ -60,7 +60,7 @@ export async function countWaitingKept(
   return row!
 }
 
-/** Deletes what has been read; returns the blobs that nothing needs any more, to be deleted after the commit. */
+/** Deletes mail that has been read. Returns its unused blobs, which the caller deletes after the commit. */
 export async function deleteKept(tx: Tx, ids: string[]): Promise<string[]> {
   if (ids.length === 0) return []
   const gone = await tx.query<{ rawId: string }>(
@@ -73,7 +73,7 @@ export async function deleteKept(tx: Tx, ids: string[]): Promise<string[]> {
   )
 }
 
-/** Ends the claim of reports that are not read any more: they are left for operators to see. */
+/** Ends the claim of reports that will not be read, and leaves them to operators. */
 export async function setAsideReports(
   db: Writer,
   { owner, until }: Claim,
@@ -88,9 +88,9 @@ export async function setAsideReports(
 }
 
 /**
- * Deletes up to `limit` of operators' mail: all that came before `before`. Of mail that an operator has read, and of reports
- * that were set aside, the newest `keep` stay, and of those from before `heavyBefore` the newest of `keepBytes` together.
- * Unread mail younger than `before` stays, whatever came since. Returns how many went, and their blobs.
+ * Deletes up to `limit` of operators' mail: all from before `before`. Of read mail and reports that were set aside, it
+ * keeps the newest `keep`. Among those from before `heavyBefore` it keeps the newest up to `keepBytes` together. Unread
+ * mail younger than `before` always stays. Returns how many it deleted, and their blobs.
  */
 export async function dropOldKept(
   tx: Tx,
@@ -117,7 +117,7 @@ export async function dropOldKept(
   return { dropped: old.length, blobs }
 }
 
-/** A mail that is kept for operators, without its bytes. */
+/** A mail kept for operators, without its bytes. */
 export interface KeptMail {
   id: string
   address: string
@@ -132,7 +132,7 @@ export interface KeptMail {
 const columns = `id, address, envelope, raw_id as "rawId", size_bytes as "sizeBytes", received_at as "receivedAt",
   read_at as "readAt"`
 
-/** Newest first, after the one with `beforeId`; all, or those that nobody has read. */
+/** Lists operators' mail, newest first, after `beforeId`: all, or only unread mail. */
 export async function listKept(
   db: Queryable,
   { beforeId, limit, isUnread }: { beforeId: string | null; limit: number; isUnread: boolean },
@@ -154,7 +154,7 @@ export async function findKept(db: Queryable, id: string): Promise<KeptMail | nu
   return row ?? null
 }
 
-/** Notes that an operator has read it; the first time counts. */
+/** Notes when an operator read the mail for the first time. */
 export async function markKeptRead(db: Writer, id: string, at: Date): Promise<void> {
   await db.query(
     `update kept_mail set read_at = $2 where id = $1 and purpose = 'operator' and read_at is null`,
@@ -162,7 +162,7 @@ export async function markKeptRead(db: Writer, id: string, at: Date): Promise<vo
   )
 }
 
-/** How much of it nobody has read, by the address that it came to, the most first. */
+/** Counts operators' unread mail by recipient address, the most first. */
 export async function countUnreadKept(db: Queryable): Promise<{ address: string; count: number }[]> {
   return await db.query<{ address: string; count: number }>(
     `select address, count(*)::integer as count from kept_mail where purpose = 'operator' and read_at is null

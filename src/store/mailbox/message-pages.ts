@@ -1,4 +1,4 @@
-// Pages of messages. A page ends before its messages weigh more than is read whole.
+// Pages of messages. A page ends before its messages together weigh more than may be read whole.
 import type { InboxId, MessageId, ThreadId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import { maxReadBytes } from './message-weight.ts'
@@ -7,18 +7,18 @@ import { stretchOf } from './stretch.ts'
 
 export interface MessagePage {
   page: MessageRow[]
-  /** The last of them, if there is more behind it. */
+  /** The last message of the page if more follow, else null. */
   last: Pick<MessageRow, 'id' | 'seq'> | null
 }
 
-/** Selects rows of `message m` in an order, at most as many as `max` says. */
+/** Selects rows of `message m` in an order, up to `max`. */
 interface Picked {
   rows(max: string): string
   order: string
 }
 
 /**
- * Reads a page of the rows that `picked` selects: up to `limit` of them, whose weights together are at most `maxReadBytes`.
+ * Reads a page of the rows that `picked` selects: up to `limit` of them, with weights of up to `maxReadBytes` together.
  * The first message is always read, whatever it weighs.
  */
 async function readPage(
@@ -52,18 +52,18 @@ export interface MessageFilter {
   /** Bounds of the id: ids begin with their milliseconds. */
   sinceId: string | null
   untilId: string | null
-  /** What `writeQuery` made of the words that must occur. */
+  /** The required words, as `writeQuery` returns them. */
   words: string | null
 }
 
 export interface FoundPage extends Pick<MessagePage, 'page'> {
-  /** Where the next page begins: the last message read, or the last hit compared; null at the end. */
+  /** The start of the next page: the last message read, or the last hit compared. Null at the end. */
   last: Pick<MessageRow, 'id'> | null
   /** Whether the search ended before all hits of its words were compared. */
   isCut: boolean
 }
 
-/** The inbox's messages, newest first, after `beforeId`. */
+/** Lists the inbox's messages, newest first, after `beforeId`. */
 export async function listMessages(
   db: Queryable,
   filter: MessageFilter,
@@ -84,7 +84,7 @@ function directionsOf(direction: Direction | null): Direction[] {
   return direction === null ? ['inbound', 'outbound'] : [direction]
 }
 
-/** Each direction has its own part of an index; and what an inbox sends is from its own address, or from no other. */
+/** Each direction has its own part of an index. An inbox sends only from its own address. */
 function pickOf(direction: string, from: string | null): string {
   if (from === null || direction === 'outbound') {
     const isOwn =
@@ -100,10 +100,10 @@ function pickOf(direction: string, from: string | null): string {
 
 const idBounds = [`coalesce($2, 'msg_')`, `least(coalesce($3, 'msg_g'), coalesce($4, 'msg_g'))`] as const
 
-/** Hits of the words that one search compares with a direction or a sender: 5,000 take about 30 ms. */
+/** One search compares up to this many hits of its words with a direction or a sender; 5,000 take about 30 ms. */
 const maxCompared = 5_000
 
-/** The same by the index of words, which knows only what has been indexed since it was filed. */
+/** Lists messages by the word index, which has only the messages indexed by now. */
 async function searchMessages(
   db: Queryable,
   { inboxId, direction, from, sinceId, untilId }: MessageFilter,
@@ -121,14 +121,14 @@ async function searchMessages(
   const { page, last } = await readPage(db, { rows, order: 'm.id desc' }, [found], limit)
   const end = hits.at(-1)
   const isCut = end?.isFound === false
-  // One that was deleted since it was found makes the page shorter, and is not the end of the search.
+  // A hit that was deleted meanwhile makes the page shorter, but does not end the search.
   const isMore = isCut || found.length > limit
   return { page, last: last ?? (isMore ? end! : null), isCut }
 }
 
 /**
- * The inbox's messages, or those of one direction, oldest first, after the number `afterSeq`: numbers are given under the
- * inbox's lock, in the order of filing.
+ * Lists the inbox's messages, or those of one direction, oldest first, after the number `afterSeq`. Numbers are given
+ * under the inbox's lock, in the order of filing.
  */
 export async function listFollowing(
   db: Queryable,
@@ -146,7 +146,7 @@ export async function listFollowing(
   return await readPage(db, { rows, order: 'm.seq' }, [inboxId, afterSeq], limit)
 }
 
-/** The thread's messages, oldest first, after the number `afterSeq`. */
+/** Lists the thread's messages, oldest first, after the number `afterSeq`. */
 export async function listThreadMessages(
   db: Queryable,
   threadId: ThreadId,

@@ -1,4 +1,4 @@
-// Messages and their texts have as much JSON as the database's measure of them allows.
+// A message and its texts are no longer as JSON than the database's measure of their weight allows.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'

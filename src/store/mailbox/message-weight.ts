@@ -1,26 +1,26 @@
-// How much of messages is read whole, and how much of one is shown, as SQL over `message m`.
+// Bounds for how much of messages is read whole and how much is shown, as SQL over `message m`.
 
-/** Bytes of JSON that the texts of one answer may have. */
+/** The largest size of all texts in one answer, in bytes of JSON. */
 export const maxAnswerBytes = 16 << 20
-/** Bytes of JSON that a byte or a character becomes at most: `\u0001`. */
+/** The most bytes of JSON that one byte or character can become: `\u0001`. */
 const growth = 6
-/** The largest weight that is read whole: of a page's messages together, or of one message. As JSON it has at most 6 MiB. */
+/** The largest weight that is read whole, of a page's messages together or of one message. As JSON that is up to 6 MiB. */
 export const maxReadBytes = 1 << 20
-/** Characters of each of the three texts of a message that is cut, so that together they fit whatever they hold. */
+/** Characters of each of the three texts of a cut message, so that together they always fit. */
 export const maxCutLength = Math.floor(maxAnswerBytes / growth / 3)
 
-/** Received mail has its new text apart, the same or not. */
+/** Received mail also has an extracted text. If that is null, the text counts twice. */
 const sumOfTexts = (bytesOf: (column: string) => string) =>
   `(${bytesOf('m.text')}::bigint * case when m.direction = 'inbound' and m.extracted_text is null then 2 else 1 end
   + coalesce(${bytesOf('m.html')}, 0) + coalesce(${bytesOf('m.extracted_text')}, 0))`
 
-/** The bytes of a message's texts as JSON. The database reads the texts and writes the JSON to find out. */
+/** The size of a message's texts as JSON, in bytes. To compute it the database reads the texts and writes the JSON. */
 export const jsonTextBytes = sumOfTexts((column) => `octet_length(to_json(${column})::text)`)
 
-/** Whether the message weighs more than is read at once: its texts are read in pieces. */
+/** Whether the message weighs more than may be read at once, so that its texts are read in pieces. */
 export const isLong = `m.weight_bytes > ${maxReadBytes}`
 
-/** Whether the texts are too much for any answer: only their beginnings are shown. */
+/** Whether the texts are too long for any answer, so that only their beginnings are shown. */
 export const isCut = `case when m.weight_bytes <= ${maxReadBytes} then false
   when ${sumOfTexts((column) => `octet_length(${column})`)} > ${maxAnswerBytes} then true
   else ${jsonTextBytes} > ${maxAnswerBytes} end`

@@ -1,4 +1,4 @@
-// Messages and threads as they are read, and the filing of received ones.
+// Messages and threads: reading them, deleting messages, and filing received ones.
 import type { AuthResult } from '../../base/auth-result.ts'
 import {
   type InboxId,
@@ -22,7 +22,7 @@ export interface MailboxValue {
   name?: string
 }
 
-/** An attachment's entry. An outbound one's bytes stand in the message's raw row, one after the other. */
+/** An attachment's entry. The bytes of outbound attachments are in the message's raw row, one after the other. */
 export interface AttachmentEntry {
   filename: string
   contentType: string
@@ -31,11 +31,11 @@ export interface AttachmentEntry {
   contentId: string | null
   sha256: string
   scanState: 'unscanned' | 'clean' | 'infected' | 'failed'
-  /** Where its bytes stand in the raw row, and how; of an outbound one known once it is scanned. Never shown. */
+  /** Position and encoding of its bytes in the raw row. For an outbound one it is known after the scan. Never shown. */
   span?: { start: number; length: number; encoding: 'base64' | 'quoted-printable' | 'uuencode' | 'none' }
 }
 
-/** What the spam engine made of a received mail. */
+/** The spam engine's result for a received mail. */
 export interface SpamRecord {
   score: number
   action: string
@@ -43,7 +43,7 @@ export interface SpamRecord {
 }
 
 export interface SecurityRecord extends MailFindings {
-  /** The envelope as it came, for the trace header. */
+  /** The envelope as received, for the trace header. */
   envelope: { from: string; recipients: string[]; protocol: string; receivedBy: string }
   smtp: { remoteIp: string; helo: string; tls: { encrypted: boolean; protocol: string; cipher: string } }
   /** Absent in mail that could not be read, or was filed before this was counted. */
@@ -55,19 +55,19 @@ export interface SecurityRecord extends MailFindings {
   }
 }
 
-/** What the checks of a received mail found. */
+/** The findings of the checks of a received mail. */
 export interface MailFindings {
-  /** RFC 8601 results in short; `not_evaluated` where there was no check. */
+  /** RFC 8601 results in short; `not_evaluated` if there was no check. */
   authentication: { spf: string; dkim: string; dmarc: string }
-  /** The result of each method, as Authentication-Results shows it; absent in mail that was filed before there were checks. */
+  /** The result of each method, as Authentication-Results shows it. Absent in mail filed before there were checks. */
   methods?: AuthMethod[]
-  /** Block lists that the client was on; absent where it was on none that was asked. */
+  /** Block lists that list the client. Absent if none of those asked lists it. */
   listedBy?: string[]
-  /** Absent where no spam engine was asked, or none answered. */
+  /** Absent if no spam engine was asked, or none answered. */
   spam?: SpamRecord
 }
 
-/** One method of RFC 8601: what it found, why, and of what. */
+/** One method of RFC 8601: its result, the reason, and the properties checked. */
 export interface AuthMethod {
   method: string
   result: AuthResult
@@ -78,7 +78,7 @@ export interface AuthMethod {
   properties: [string, string, string][]
 }
 
-/** A message; the texts of a long one are still to be read where `Text` leaves it open. */
+/** A message. With the default `Text`, the texts of a long message are not read yet. */
 export interface MessageRow<Text = string | LongText> {
   id: MessageId
   organizationId: OrganizationId
@@ -95,13 +95,13 @@ export interface MessageRow<Text = string | LongText> {
   text: Text
   html: Text | null
   extractedText: Text | null
-  /** Its texts are too long for any answer: these are the beginnings of them. */
+  /** Whether its texts are too long for any answer, so that these are only their beginnings. */
   isCut: boolean
   metadata: Record<string, string | number | boolean | null>
   purpose: string
   attachments: AttachmentEntry[]
   security: SecurityRecord | null
-  /** A program wrote it; false of what was sent. */
+  /** Whether a program wrote it; false for outbound messages. */
   isAutomatic: boolean
   submissionId: SubmissionId | null
   submissionStatus: SubmissionStatus | null
@@ -111,12 +111,12 @@ export interface MessageRow<Text = string | LongText> {
   updatedAt: Date
 }
 
-/** A received message has its new text apart, whether it is the same or not. */
+/** A received message always has an extracted text: the trimmed text, if the column is null. */
 const extractedText = `coalesce(m.extracted_text, btrim(m.text, E' \\t\\r\\n'))`
-/** The same in bytes, which are trimmed at once, and a long text is not. */
+/** The same as bytes, because trimming bytes is fast and trimming a long text is not. */
 const extractedBytes = `coalesce(convert_to(m.extracted_text, 'UTF8'), btrim(convert_to(m.text, 'UTF8'), '\\x20090d0a'))`
 
-/** The columns of a `MessageRow` of `message m`. `text` wraps each column that is a text. */
+/** The columns of a `MessageRow` of `message m`. `text` wraps each text column. */
 const columnsWith = (text: (column: string) => string) =>
   `m.id, m.organization_id as "organizationId", m.inbox_id as "inboxId", m.thread_id as "threadId", m.seq,
   m.direction, m.internet_message_id as "internetMessageId", m.in_reply_to as "inReplyTo",
@@ -128,11 +128,11 @@ const columnsWith = (text: (column: string) => string) =>
   coalesce(s.status, m.settled_as) as "submissionStatus", coalesce(s.failure_code, m.settled_code) as "failureCode",
   m.raw_id as "rawId", m.created_at as "createdAt", greatest(m.updated_at, s.updated_at) as "updatedAt"`
 
-/** The columns of a `MessageRow` of `message m`, and whether its texts are long: `readMessages` then reads them in pieces. */
+/** The columns of a `MessageRow` of `message m`, and whether its texts are long, so that `readMessages` reads pieces. */
 export const messageColumns = `${columnsWith((column) => `case when ${isLong} then left(${column}, 0) else ${column} end`)},
   ${isLong} as "isLong", ${isCut} as "isCut"`
 
-// Mail of a deleted inbox is gone from every read at once, though it is purged later.
+// A deleted inbox's mail disappears from every read at once, though it is purged later.
 export const itsInbox = `join inbox b on b.id = m.inbox_id and b.status = 'active' left join submission s on s.id = m.submission_id`
 
 export async function findMessage(
@@ -148,7 +148,7 @@ export async function findMessage(
   return row ?? null
 }
 
-/** The rows of a statement that selects `messageColumns`. */
+/** Returns the rows of a statement that selects `messageColumns`. */
 export async function readMessages<Row extends MessageRow>(
   db: Queryable,
   sql: string,
@@ -171,7 +171,7 @@ function withLongTexts<Row extends MessageRow>(db: Queryable, row: Row): Row {
   }
 }
 
-/** Several messages of whatever organization, their texts cut to `maxLength` characters; without those that are gone. */
+/** Finds messages of any organization, their texts cut to `maxLength` characters. Skips deleted messages. */
 export async function findMessagesCut(
   db: Queryable,
   ids: readonly string[],
@@ -209,7 +209,7 @@ export async function findThread(
   return row ?? null
 }
 
-/** The inbox's threads by their last message, newest first, after the given place. */
+/** Lists the inbox's threads by their last message, newest first, after `before`. */
 export async function listThreads(
   db: Queryable,
   inboxId: InboxId,
@@ -224,9 +224,7 @@ export async function listThreads(
   )
 }
 
-/**
- * Where the message stands in the inbox's order of filing, or stood before it was deleted; null where it is not known there.
- */
+/** Returns the message's number in the inbox's order of filing, also after its deletion; null if it is not known there. */
 export async function findSeq(db: Queryable, inboxId: InboxId, messageId: string): Promise<number | null> {
   const [row] = await db.query<{ seq: number }>(
     `select m.seq from message m where m.id = $2 and m.inbox_id = $1
@@ -236,7 +234,7 @@ export async function findSeq(db: Queryable, inboxId: InboxId, messageId: string
   return row?.seq ?? null
 }
 
-/** Forgets where up to `limit` messages stood that were deleted before `before`; returns how many. */
+/** Deletes up to `limit` tombstones of messages deleted before `before`; returns how many. */
 export async function deleteTombstones(tx: Tx, before: Date, limit: number): Promise<number> {
   const rows = await tx.query(
     `delete from message_tombstone where message_id = any(array(
@@ -247,8 +245,8 @@ export async function deleteTombstones(tx: Tx, before: Date, limit: number): Pro
 }
 
 /**
- * Removes messages, and keeps where they stood. Their threads go with the last one, and else know no more than what is left
- * of them. The inboxes are locked.
+ * Removes messages and leaves tombstones with their numbers. Recomputes their threads from the messages left, and deletes
+ * empty threads. The caller has locked the inboxes.
  */
 export async function deleteMessageRows(
   tx: Tx,
@@ -293,13 +291,13 @@ export interface FiledMessage
   organizationId: string
   rawId: string
   threadId: ThreadId
-  /** The nearest first. */
+  /** The nearest ancestor first. */
   ancestors: string[]
   participants: string[]
-  /** A long text as its UTF-8, as is `html`. */
+  /** A long text is given as UTF-8 bytes, and so is `html`. */
   text: string | Uint8Array
   html: string | Uint8Array | null
-  /** Null where it is the text without the white space around it. */
+  /** Null if it is the text without surrounding white space. */
   extractedText: string | null
   security: SecurityRecord
   note: string | null
@@ -308,7 +306,7 @@ export interface FiledMessage
 
 const maxParticipants = 500
 
-/** Files the mails whose spool rows are still the claim's; returns the ids that became messages. */
+/** Files the mails whose spool rows this claim still holds; returns the ids that became messages. */
 export async function fileMessages(
   tx: Tx,
   { owner, until }: Claim,
@@ -352,7 +350,7 @@ export async function fileMessages(
   return rows.map(({ id }) => id)
 }
 
-/** Each once, as `join_participants` has them. A call of that costs the database 9 µs a mail (two participants, batches of 128). */
+/** Each once, as in `join_participants`. Calling that costs the database 9 µs a mail (2 participants, batches of 128). */
 function firstParticipants(emails: string[]): string[] {
   return [...new Set(emails)].slice(0, maxParticipants)
 }

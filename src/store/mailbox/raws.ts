@@ -1,7 +1,7 @@
-// Raw bytes: received messages, shared by their recipients, and the attachments of outbound ones.
+// Raw bytes: received messages, shared by their recipients, and the attachments of outbound messages.
 import type { Queryable, Tx } from '../../postgres/db.ts'
 
-/** Bytes up to 256 KiB stand in the row; above that `blob` names them in the blob store. */
+/** Bytes up to 256 KiB are in the row. For larger ones, `blob` names them in the blob store. */
 export interface RawRow {
   id: string
   sizeBytes: number
@@ -13,7 +13,7 @@ export interface RawRow {
 export const maxInlineBytes = 256 * 1024
 
 /**
- * Raw rows as two parameters: their bytes in one piece, as a binary parameter, and where each one's lie in it. A bytea
+ * Packs raw rows into two parameters: all their bytes in one binary parameter, and each row's position in it. A bytea
  * within a text array costs four times as much, and a list of VALUES makes another statement for each length.
  */
 export function packRaws(raws: RawRow[]): { rows: string; bytes: Buffer } {
@@ -29,7 +29,7 @@ export function packRaws(raws: RawRow[]): { rows: string; bytes: Buffer } {
   }
 }
 
-/** The rows that `packRaws` packed, as a query over these parameters, for an insert into raw. */
+/** Returns a query over these parameters for the rows that `packRaws` packed, for an insert into raw. */
 function selectRaws(rows: string, bytes: string, at: string): string {
   return `select x.id, x.size, substring(${bytes}::bytea from x.start + 1 for x.size), x.blob, ${at}::timestamptz
     from jsonb_to_recordset(${rows}::jsonb) as x(id uuid, size integer, start integer, blob text)`
@@ -52,7 +52,7 @@ export async function findRaw(db: Queryable, id: string): Promise<RawRow | null>
   return row ?? null
 }
 
-/** Raw rows by id, each with no more than the first `length` bytes of those in its row. */
+/** Finds raw rows by id. Bytes stored in a row are cut to the first `length`. */
 export async function findStarts(
   db: Queryable,
   ids: readonly string[],
@@ -65,7 +65,7 @@ export async function findStarts(
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** The bytes of raw rows that have them, by id. */
+/** Returns the bytes of raw rows that store them, by id. */
 export async function findBytes(db: Queryable, ids: readonly string[]): Promise<Map<string, Buffer>> {
   if (ids.length === 0) return new Map()
   const rows = await db.query<{ id: string; bytes: Buffer }>(
@@ -75,13 +75,13 @@ export async function findBytes(db: Queryable, ids: readonly string[]): Promise<
   return new Map(rows.map(({ id, bytes }) => [id, bytes]))
 }
 
-/** Which of the ids are those of raw rows. */
+/** Returns those of the ids that are ids of raw rows. */
 export async function findRawIds(db: Queryable, ids: readonly string[]): Promise<Set<string>> {
   const rows = await db.query<{ id: string }>('select id from raw where id = any($1::uuid[])', [ids])
   return new Set(rows.map(({ id }) => id))
 }
 
-/** The newest blobs that rows name. */
+/** Returns the newest blobs that rows name. */
 export async function findNewestBlobs(db: Queryable, limit: number): Promise<string[]> {
   const rows = await db.query<{ blob: string }>(
     'select blob from raw where blob is not null order by id desc limit $1',
@@ -90,10 +90,10 @@ export async function findNewestBlobs(db: Queryable, limit: number): Promise<str
   return rows.map(({ blob }) => blob)
 }
 
-/** Deletes those of the raw rows that nothing refers to any more; returns the blobs they named. */
+/** Deletes those of the raw rows that are no longer referenced; returns their blobs. */
 export async function deleteUnusedRaws(tx: Tx, ids: string[]): Promise<string[]> {
   if (ids.length === 0) return []
-  // Two that delete the last two references at once would each leave the bytes to the other, and nobody would take them.
+  // Locked: if two transactions deleted the last two references at once, each would leave the bytes to the other.
   await tx.query('select from raw where id = any($1::uuid[]) order by id for update', [ids])
   const rows = await tx.query<{ blob: string | null }>(
     `delete from raw r where r.id = any($1::uuid[])

@@ -1,4 +1,4 @@
-// Removes what has been kept for long enough, or belongs to an organization that goes, with all that hangs on it.
+// Removes rows past their retention, or of an organization that is deleted, with everything that belongs to them.
 import {
   firstUuidAt,
   type InboxId,
@@ -11,7 +11,7 @@ import type { Queryable, Tx } from '../../postgres/db.ts'
 import { countGone } from '../accounts/usage.ts'
 import { countRows } from '../rows.ts'
 
-/** Settled submissions that were accepted before `before`, the oldest first: their ids begin with their time. */
+/** Finds settled submissions accepted before `before`, oldest first: their ids begin with their time. */
 export async function findSettledBefore(tx: Tx, before: Date, limit: number): Promise<SubmissionId[]> {
   const rows = await tx.query<{ id: SubmissionId }>(
     `select id from submission where id < $1::uuid and status <> 'pending' order by id limit $2 for update skip locked`,
@@ -26,11 +26,11 @@ export interface MessageOfAge {
   threadId: ThreadId
   rawId: string | null
   submissionId: SubmissionId | null
-  /** Whether it is still to be delivered to somebody. */
+  /** Whether a recipient still waits for it. */
   isWaiting: boolean
 }
 
-/** The oldest messages between two ids, which begin with their time. */
+/** Finds the oldest messages between two ids, which begin with their time. */
 export async function findMessagesOfAge(
   tx: Tx,
   { afterId, beforeId }: { afterId: string; beforeId: string },
@@ -45,7 +45,7 @@ export async function findMessagesOfAge(
   )
 }
 
-/** Submissions of the organization; what is on the wire ends by itself before it is one of them. */
+/** Finds submissions of the organization without a delivery on the wire. Such deliveries end by themselves first. */
 export async function findRemovable(
   tx: Tx,
   organizationId: OrganizationId,
@@ -61,8 +61,8 @@ export async function findRemovable(
 }
 
 /**
- * Removes submissions with their recipients, events, complaints and content. A message that one of them sent stays in its
- * inbox as it was read before: it names its submission, and says how that ended.
+ * Removes submissions with their recipients, events, complaints and content. The messages that they sent stay in their
+ * inboxes and read as before: each names its submission and its result.
  */
 export async function removeSubmissions(tx: Tx, ids: readonly SubmissionId[]): Promise<void> {
   if (ids.length === 0) return
@@ -94,7 +94,7 @@ export interface Holdings {
   suppressions: number
 }
 
-/** What the organization has, as people count it. */
+/** Counts the organization's objects that people see. */
 export async function countHoldings(db: Queryable, id: OrganizationId): Promise<Holdings> {
   const [row] = await db.query<Holdings>(
     `select (select count(*) from inbox where organization_id = $1 and status = 'active') as inboxes,
@@ -121,7 +121,7 @@ export async function findLivingInboxes(
   return rows.map((row) => row.id)
 }
 
-/** Whether mail of the organization's deleted inboxes is still to be purged. */
+/** Whether mail of the organization's deleted inboxes still waits to be purged. */
 export async function hasUnpurged(db: Queryable, id: OrganizationId): Promise<boolean> {
   const rows = await db.query(
     `select from inbox where organization_id = $1 and status = 'deleted' and not purged limit 1`,
@@ -130,19 +130,19 @@ export async function hasUnpurged(db: Queryable, id: OrganizationId): Promise<bo
   return rows.length > 0
 }
 
-/** How many submissions the organization has. */
+/** Counts the organization's submissions. */
 export async function countSubmissions(db: Queryable, id: OrganizationId): Promise<number> {
   return await countRows(db, 'submission where organization_id = $1', [id])
 }
 
-/** Where what was received for an organization waits until it is filed or read, each found by its index. */
+/** Tables in which an organization's received mail waits until it is filed or read, each with an indexed condition. */
 const received = {
   spool: 'organization_id = $1',
   kept_mail: 'turn = $1',
 }
 export const receivedTables = Object.keys(received) as (keyof typeof received)[]
 
-/** Removes up to `limit` of what was received for the organization; returns the raw rows that it named, one for each. */
+/** Removes up to `limit` rows of the organization's received mail. Returns the id of a raw row for each. */
 export async function removeReceived(
   tx: Tx,
   table: keyof typeof received,
@@ -157,12 +157,12 @@ export async function removeReceived(
   return rows.map(({ rawId }) => rawId)
 }
 
-/** Tables whose rows belong to an organization and to nothing else; an index of each begins with it. */
+/** Tables whose rows belong only to an organization. Each has an index that begins with it. */
 export const ownTables = [
   'suppression',
   'complaint',
   'outbox',
-  // Behind the outbox, out of which it fills.
+  // After the outbox, from which it fills.
   'search_waiting',
   'metric_delta',
   'metric',
@@ -185,7 +185,7 @@ export async function removeOwnRows(
   return rows.length
 }
 
-/** Removes its members, whose sessions are of no organization then, its keys with what was borrowed of their rates, and its usage. */
+/** Removes its members, its keys with the requests borrowed of their rates, and its usage. Sessions stay, but without it. */
 export async function removeKeys(tx: Tx, id: OrganizationId): Promise<void> {
   await tx.query('update session set organization_id = null where organization_id = $1', [id])
   for (const table of ['invitation', 'member', 'audit_entry', 'api_key'])
@@ -194,7 +194,7 @@ export async function removeKeys(tx: Tx, id: OrganizationId): Promise<void> {
   await tx.query('delete from received_usage where organization_id = $1', [id])
 }
 
-/** Purges up to `limit` messages of one deleted inbox, and at last its threads; null when no inbox is left to purge. */
+/** Purges up to `limit` messages of one deleted inbox, and its threads after the last. Null: no inbox is left to purge. */
 export async function purgeMessages(
   tx: Tx,
   limit: number,
@@ -214,7 +214,7 @@ export async function purgeMessages(
   if (rows.length < limit) {
     await tx.query('delete from thread where inbox_id = $1', [inbox.id])
     await tx.query('delete from message_tombstone where inbox_id = $1', [inbox.id])
-    // In this order: who begins a part holds the row of the inbox.
+    // In this order, because beginning a part locks the row in searched_inbox first.
     await tx.query('delete from searched_inbox where inbox_id = $1', [inbox.id])
     await tx.query('delete from search_part where inbox_id = $1', [inbox.id])
     await tx.query('update inbox set purged = true where id = $1', [inbox.id])

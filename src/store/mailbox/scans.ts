@@ -1,4 +1,4 @@
-// Attachments that wait to be scanned, and what was found in them.
+// Attachments that wait for a scan, and the verdicts on them.
 import type { MessageId, OrganizationId } from '../../base/ids.ts'
 import type { Queryable, Tx, Writer } from '../../postgres/db.ts'
 import { type Claim, isOfClaim } from '../work.ts'
@@ -11,11 +11,11 @@ export interface ScanJob {
   attachments: AttachmentEntry[]
   rawId: string | null
   failures: number
-  /** Whether its inbox has been deleted meanwhile. */
+  /** Whether its inbox was deleted meanwhile. */
   isDeleted: boolean
 }
 
-/** What there is to scan; null where the message is gone. */
+/** Returns the message to scan; null if it is gone. */
 export async function findScan(db: Queryable, messageId: string): Promise<ScanJob | null> {
   const [job] = await db.query<ScanJob>(
     `select m.id as "messageId", m.organization_id as "organizationId", m.direction, m.attachments, m.raw_id as "rawId",
@@ -26,7 +26,7 @@ export async function findScan(db: Queryable, messageId: string): Promise<ScanJo
   return job ?? null
 }
 
-/** Stores what is known of a message's attachments now; false where the message is gone. */
+/** Stores the current scan states of a message's attachments; returns false if the message is gone. */
 export async function storeVerdicts(
   tx: Tx,
   messageId: MessageId,
@@ -40,7 +40,7 @@ export async function storeVerdicts(
   return rows.length > 0
 }
 
-/** Ends the work of this claim; returns the messages whose it was. */
+/** Ends this claim's work; returns the messages that the claim still held. */
 export async function endScans(
   db: Writer,
   { owner, until }: Claim,
@@ -53,12 +53,12 @@ export async function endScans(
   return rows.map(({ id }) => id)
 }
 
-/** The states as `findScanStates` returns them. */
+/** Returns the states in the form of `findScanStates`. */
 export function scanStatesOf(attachments: readonly AttachmentEntry[]): string {
   return attachments.map(({ scanState }) => scanState).join(' ')
 }
 
-/** The scan states of the attachments of each message, in their order; without the messages that are gone. */
+/** Returns the scan states of each message's attachments, in their order. Skips deleted messages. */
 export async function findScanStates(db: Queryable, ids: readonly string[]): Promise<Map<string, string>> {
   const rows = await db.query<{ id: string; states: string }>(
     `select m.id, array_to_string(array(select a->>'scanState' from jsonb_array_elements(m.attachments) with ordinality x(a, n)

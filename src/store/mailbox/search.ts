@@ -1,16 +1,16 @@
-// The words of messages: what is not indexed yet, storing it, and the queries that find it.
+// The word index of messages: finding messages to index, storing their words, and writing search queries.
 import type { MessageId, OrganizationId } from '../../base/ids.ts'
 import type { Tx, Writer } from '../../postgres/db.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from './messages.ts'
 
-/** A message that waits to be indexed, by its place in its organization's line. */
+/** A message that waits to be indexed, by its ordinal in its organization's queue. */
 export interface WaitingMessage {
   organizationId: OrganizationId
   ordinal: number
   id: MessageId
 }
 
-/** A message as it is searched; its words go behind `prefix`. */
+/** A message to index. Each of its words is stored after `prefix`. */
 export interface UnindexedMessage {
   id: MessageId
   prefix: string
@@ -22,15 +22,15 @@ export interface UnindexedMessage {
 }
 
 /**
- * The index is written by whoever holds this until the transaction ends, in the order of asking; nothing is written for it.
- * Returns whether it could be had in time.
+ * Locks the index until the transaction ends, so that only the holder writes it; earlier requests come first. Writes
+ * nothing. Returns whether it got the lock in time.
  */
 export async function claimIndex(tx: Tx, waitMs: number): Promise<boolean> {
   const [row] = await tx.query<{ claimed: boolean }>('select claim_words($1) as claimed', [waitMs])
   return row!.claimed
 }
 
-/** Has messages of searched inboxes wait of which the outbox tells for the first time; returns how many of its rows were read. */
+/** Queues messages of searched inboxes that are new in the outbox for indexing. Returns how many outbox rows it read. */
 export async function takeNewMessages(tx: Tx, max: { rows: number; items: number }): Promise<number> {
   const [row] = await tx.query<{ rows: number }>('select take_new_messages($1, $2) as rows', [
     max.rows,
@@ -39,7 +39,7 @@ export async function takeNewMessages(tx: Tx, max: { rows: number; items: number
   return row!.rows
 }
 
-/** The next of those that wait, of the organizations behind `behind` in turn; none only where nothing waits. */
+/** Returns the next waiting messages, in round robin over organizations from after `behind`. Empty only if nothing waits. */
 export async function findSearchOrder(
   tx: Tx,
   behind: OrganizationId | null,
@@ -51,15 +51,15 @@ export async function findSearchOrder(
   )
 }
 
-/** Begins new parts of inboxes where these messages need them; returns whether it did. See the function. */
+/** Begins new parts of inboxes for which these messages need them; returns whether it did. See the function. */
 export async function addSearchParts(tx: Tx, ids: MessageId[]): Promise<boolean> {
   const [row] = await tx.query<{ added: number }>('select add_search_parts($1) as added', [ids])
   return row!.added > 0
 }
 
 /**
- * Reads as many of the first of them as the bounds allow, one at least: how many these are, and those of them that are there
- * and not indexed. Texts are cut.
+ * Reads as many of the first messages as the bounds allow, at least one, with cut texts. Returns how many it read, and
+ * those of them that exist and are not indexed.
  */
 export async function readUnindexed(
   tx: Tx,
@@ -73,12 +73,12 @@ export async function readUnindexed(
   return { count: rows.length, messages: rows.filter((row) => row.prefix !== null) }
 }
 
-/** Stores the words of messages, each as a tsvector is written; passes over messages that are gone. */
+/** Stores the words of messages, each a text in tsvector syntax. Skips deleted messages. */
 export async function storeWords(tx: Tx, messages: { id: MessageId }[], vectors: string[]): Promise<void> {
   await tx.query('select index_messages($1, $2)', [messages.map(({ id }) => id), vectors])
 }
 
-/** These wait no longer. */
+/** Removes messages from the queue for indexing. */
 export async function dropWaiting(tx: Tx, waiting: WaitingMessage[]): Promise<void> {
   await tx.query('select drop_waiting($1, $2)', [
     waiting.map(({ organizationId }) => organizationId),
@@ -86,19 +86,19 @@ export async function dropWaiting(tx: Tx, waiting: WaitingMessage[]): Promise<vo
   ])
 }
 
-/** Moves what was stored into the index itself; until then each search looks through it. */
+/** Moves stored words from the pending list into the index itself. Until then each search scans that list. */
 export async function settleIndex(db: Writer): Promise<void> {
   await db.query(`select gin_clean_pending_list('message_search_words')`)
 }
 
-/** A word that is looked for, so many places behind the one before it in its phrase, or only its beginning. */
+/** A search term: a word, or only its beginning, `distance` words after the previous one of its phrase. */
 interface QueryTerm {
   word: string
   distance: number
   isPrefix: boolean
 }
 
-/** Phrases that must all occur, as `search_messages` takes them: a tsquery with a $ before each word. */
+/** Returns a query for phrases that must all occur, as `search_messages` takes it: a tsquery with a $ before each word. */
 export function writeQuery(phrases: QueryTerm[][]): string {
   return phrases.map((phrase) => `(${phrase.map(writeTerm).join('')})`).join(' & ')
 }

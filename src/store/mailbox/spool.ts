@@ -1,4 +1,4 @@
-// Received mail between its 250 and its filing, and the mail kept for the service itself.
+// Received mail between its 250 reply and its filing, and the mail kept for the service itself.
 import type { InboxId, MessageId, OrganizationId, SubmissionId } from '../../base/ids.ts'
 import { releaseBytes } from '../../postgres/columns.ts'
 import type { Queryable, Writer } from '../../postgres/db.ts'
@@ -6,17 +6,17 @@ import type { DeliveryKey } from '../sending/deliveries.ts'
 import type { MailFindings } from './messages.ts'
 import { packRaws, type RawRow } from './raws.ts'
 
-/** What is known of a received message beyond its bytes. */
+/** The facts about a received message beyond its bytes. */
 export interface SpoolEnvelope {
   from: string
-  /** Recipients as given, tags included, of this inbox alone. */
+  /** Recipients of this inbox alone, as given, with tags. */
   recipients: string[]
   helo: string
   remoteIp: string
   tls: { encrypted: boolean; protocol: string; cipher: string }
   protocol: string
   receivedBy: string
-  /** What was found out about the sender; mail that was received before there were checks has none. */
+  /** Findings about the sender. Absent in mail that was received before there were checks. */
   findings?: MailFindings
 }
 
@@ -30,7 +30,7 @@ export interface SpoolRow {
   failures: number
 }
 
-/** A mail to be filed; its bytes stand in the raw row, or in the blob that this names. */
+/** A mail to file. Its bytes are in the raw row, or in the blob that this names. */
 export type SpooledMail = SpoolRow & Pick<RawRow, 'sizeBytes' | 'blob'>
 
 export interface KeptRow {
@@ -38,23 +38,23 @@ export interface KeptRow {
   purpose: 'operator' | 'feedback' | 'return_path'
   /** The first of the mail's addresses. */
   address: string
-  /** What the sender's share is counted under; null for a trusted peer, which needs none. */
+  /** The network under which the sender's share is counted; null for a trusted peer, which needs no share. */
   network: string | null
   envelope: SpoolEnvelope
 }
 
-/** The bound of mail of a purpose that waits to be read. */
+/** The bound of unread mail of a purpose. */
 export interface KeptBound {
   mails: number
   bytes: number
-  /** A network holds at most that much for each mail and byte which then stays free; its first mail needs only to fit. */
+  /** Mails (bytes) that a network may hold per mail (byte) that then stays free. Its first mail only needs to fit. */
   share: number
 }
 export type KeptBounds = Record<KeptRow['purpose'], KeptBound>
 
 /**
- * What became of a received mail. `known`: an earlier attempt of its delivery was stored. `over`: nothing is stored, for a bound.
- * `gone`: nothing is stored, because none of its inboxes lives, or because another mail of its delivery came just before.
+ * The result for a received mail. `known`: an earlier attempt of its delivery was stored. `over`: a bound forbids to
+ * store it. `gone`: not stored, because none of its inboxes is active, or another mail of its delivery came just before.
  */
 export type Received = 'stored' | 'known' | 'over' | 'gone'
 
@@ -64,13 +64,13 @@ export interface ReceivedMail {
   receivedAt: Date
   inboxes: { id: MessageId; organizationId: OrganizationId; inboxId: InboxId; envelope: SpoolEnvelope }[]
   kept: (KeptRow & { submissionId: SubmissionId | null })[]
-  /** The delivery that a node of ours makes by it; null for mail of strangers. */
+  /** The delivery that one of our own nodes makes by it; null for mail from other servers. */
   delivery: DeliveryKey | null
 }
 
 /**
- * Stores received mails together, in one statement: `receive_mails`. Returns what became of each. Run again with the same
- * ids, it changes nothing.
+ * Stores received mails together in one statement, `receive_mails`. Returns the result for each. A second run with the
+ * same ids changes nothing.
  */
 export async function insertReceived(
   db: Writer,
@@ -108,7 +108,7 @@ export async function insertReceived(
   return mails.map((_, i) => verdicts.get(i) ?? 'gone')
 }
 
-/** The claimed mails, in the order in which they came or are due again. */
+/** Reads the claimed mails, in the order in which they came or are due again. */
 export async function readSpool(db: Queryable, ids: readonly string[]): Promise<SpooledMail[]> {
   return await db.query<SpooledMail>(
     `select s.id, s.organization_id as "organizationId", s.inbox_id as "inboxId", s.raw_id as "rawId", s.envelope,

@@ -1,10 +1,10 @@
-// A stretch of an index, written so that no plan reads anything else.
+// The condition and order for a range of an index, written so that the planner cannot read anything else.
 
 /**
- * Where and in which order the rows stand whose first columns are `values` and whose last is from the first bound on and
- * before the second, the last row first. Of `a = 1 and b >= 2 order by b` it would be planned, where statistics say that
- * most rows have a 1, or where they say nothing of the 2, to go through all of b. Rows compared as wholes can be found by
- * this index alone; `any` says how few they are, and is not taken for a constant, which would take `a` out of the order.
+ * Selects the rows whose first columns are `values` and whose last column is from the first bound on and before the
+ * second, in descending order. For `a = 1 and b >= 2 order by b` the planner may read all of b. It does so if statistics
+ * say that most rows have a 1, or say nothing of the 2. Only this index can find rows compared as wholes. `any` tells the
+ * planner how few rows match. It is not taken for a constant, which would drop `a` from the order.
  */
 export function stretchOf(
   columns: readonly [first: string, ...others: string[]],

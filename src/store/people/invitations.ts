@@ -1,4 +1,4 @@
-// Invitations into an organization, one for each address, by the digest of the secret that was mailed.
+// Invitations into an organization, one per address, by the digest of the mailed secret.
 import type { OrganizationId, PersonId } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
@@ -7,7 +7,7 @@ import type { MemberRole } from './people.ts'
 export interface InvitationRow {
   id: string
   organizationId: OrganizationId
-  /** As people's are compared. */
+  /** In the form in which people's addresses are compared. */
   email: string
   role: MemberRole
   invitedBy: PersonId | null
@@ -18,7 +18,7 @@ export interface InvitationRow {
 const columns = `i.id, i.organization_id as "organizationId", i.email, i.role, i.invited_by as "invitedBy",
   i.created_at as "createdAt", i.expires_at as "expiresAt"`
 
-/** Adds the invitation in place of an earlier one for the address, whose link ends. */
+/** Adds the invitation. It replaces an earlier one for the address, whose link then stops working. */
 export async function putInvitation(tx: Tx, row: InvitationRow, hash: Buffer): Promise<void> {
   await tx.query('delete from invitation where organization_id = $1 and email = $2', [
     row.organizationId,
@@ -37,7 +37,7 @@ export async function putInvitation(tx: Tx, row: InvitationRow, hash: Buffer): P
   await tx.query(named.insertInto('invitation'), named.values)
 }
 
-/** Those that can still be accepted, newest first. */
+/** Lists invitations that can still be accepted, newest first. */
 export async function listInvitations(
   db: Queryable,
   organizationId: OrganizationId,
@@ -49,7 +49,7 @@ export async function listInvitations(
   )
 }
 
-/** The invitation behind the digest while it can be accepted, with the organization that it is into. */
+/** Finds the invitation with this digest while it can be accepted, with its organization's name. */
 export async function findInvitation(
   db: Queryable,
   hash: Buffer,
@@ -63,7 +63,7 @@ export async function findInvitation(
   return row ?? null
 }
 
-/** Whether somebody has invited the address. */
+/** Whether an invitation for the address is open. */
 export async function isInvited(db: Queryable, email: string, at: Date): Promise<boolean> {
   const rows = await db.query('select from invitation where email = $1 and expires_at > $2 limit 1', [
     email,
@@ -72,7 +72,7 @@ export async function isInvited(db: Queryable, email: string, at: Date): Promise
   return rows.length > 0
 }
 
-/** Takes the invitation, which is gone then; null where another has been faster. */
+/** Takes the invitation and deletes it; null if it was already taken or has expired. */
 export async function takeInvitation(tx: Tx, hash: Buffer, at: Date): Promise<InvitationRow | null> {
   const [row] = await tx.query<InvitationRow>(
     `delete from invitation i where i.token_hash = $1 and i.expires_at > $2 returning ${columns}`,
@@ -81,7 +81,7 @@ export async function takeInvitation(tx: Tx, hash: Buffer, at: Date): Promise<In
   return row ?? null
 }
 
-/** Withdraws one of the organization's; null where there is none. */
+/** Withdraws one of the organization's invitations; null if there is none. */
 export async function deleteInvitation(
   tx: Tx,
   organizationId: OrganizationId,

@@ -1,7 +1,7 @@
 // Networks from which accounts have signed in, by a keyed digest of both.
 import type { Queryable, Writer } from '../../postgres/db.ts'
 
-/** A network is known for so many days after its last sign-in; `stale-people.ts` deletes it then. */
+/** A network stays known for this many days after its last sign-in. Then `stale-people.ts` deletes it. */
 export const knownNetworkDays = 90
 
 export async function rememberNetwork(db: Writer, subject: Buffer, at: Date): Promise<void> {

@@ -1,14 +1,14 @@
-// Letters that were sent within a window of time, counted by a keyed digest of the subject and its window.
+// Counts of letters sent within a window of time, by a keyed digest of the subject and the window.
 import type { Writer } from '../../postgres/db.ts'
 
 export interface LetterCount {
-  /** The digest names the window as well: a new window is a new row. */
+  /** The digest includes the window, so that a new window is a new row. */
   subject: Buffer
   max: number
   endsAt: Date
 }
 
-/** Counts one letter more; false, and nothing counted, if the window has `max` already. */
+/** Counts one more letter. Returns false and counts nothing if the window already has `max`. */
 export async function countLetter(db: Writer, { subject, max, endsAt }: LetterCount): Promise<boolean> {
   const rows = await db.query(
     `insert into letter_count as c (subject, letters, ends_at) values ($1, 1, $2)

@@ -1,4 +1,4 @@
-// The members of an organization, each with the role that says what they may do there.
+// The members of an organization, each with a role that defines their permissions there.
 import type { KeyId, OrganizationId, PersonId } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 import { countRows } from '../rows.ts'
@@ -10,11 +10,11 @@ export interface MemberRow {
   name: string
   role: MemberRole
   createdAt: Date
-  /** When a session of theirs was last used for this organization. */
+  /** When a session of the member was last used for this organization. */
   lastSeenAt: Date | null
 }
 
-/** The oldest first. */
+/** Lists members, oldest first. */
 export async function listMembers(db: Queryable, organizationId: OrganizationId): Promise<MemberRow[]> {
   return await db.query<MemberRow>(
     `select m.person_id as "personId", p.email, p.name, m.role, m.created_at as "createdAt",
@@ -25,7 +25,7 @@ export async function listMembers(db: Queryable, organizationId: OrganizationId)
   )
 }
 
-/** In one statement, whether or not the address has an account. */
+/** Whether the address is a member's. It takes one statement, whether or not the address has an account. */
 export async function isMember(tx: Tx, organizationId: OrganizationId, email: string): Promise<boolean> {
   const rows = await tx.query(
     'select from member m join person p on p.id = m.person_id where m.organization_id = $1 and p.email = $2',
@@ -34,7 +34,7 @@ export async function isMember(tx: Tx, organizationId: OrganizationId, email: st
   return rows.length > 0
 }
 
-/** A member with their role, which stays as it is while the caller holds the organization's lock. */
+/** Finds a member and their role, which cannot change while the caller holds the organization's lock. */
 export async function findMember(
   db: Queryable,
   organizationId: OrganizationId,
@@ -52,7 +52,7 @@ export async function countOwners(tx: Tx, organizationId: OrganizationId): Promi
   return await countRows(tx, `member where organization_id = $1 and role = 'owner'`, [organizationId])
 }
 
-/** How many organizations that wait for approval the person owns. */
+/** Counts the organizations that the person owns and that wait for approval. */
 export async function countPending(tx: Tx, personId: PersonId): Promise<number> {
   const owned = `member m join organization o on o.id = m.organization_id
     where m.person_id = $1 and m.role = 'owner' and o.status = 'pending'`
@@ -72,7 +72,7 @@ export async function updateRole(
   ])
 }
 
-/** Removes the member; their sessions go on without this organization. */
+/** Removes the member. Their sessions continue without this organization. */
 export async function deleteMember(
   tx: Tx,
   organizationId: OrganizationId,

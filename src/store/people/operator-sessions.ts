@@ -1,4 +1,4 @@
-// Sessions of the operator, by the digest of their token: those of nobody in particular.
+// Sessions of the operator, by the digest of their token: sessions without a person.
 import type { Queryable, Tx } from '../../postgres/db.ts'
 
 export interface OperatorSessionRow {
@@ -15,7 +15,7 @@ export async function insertOperatorSession(tx: Tx, row: OperatorSessionRow, has
   )
 }
 
-/** The session that was begun after `since` and has not ended. */
+/** Finds the session if it began after `since` and has not ended. */
 export async function findOperatorSession(
   db: Queryable,
   hash: Buffer,
@@ -29,7 +29,7 @@ export async function findOperatorSession(
   return row ?? null
 }
 
-/** Ends it, and forgets those that are over by their age. */
+/** Ends the session, and deletes operator sessions that are too old or have ended. */
 export async function endOperatorSession(tx: Tx, hash: Buffer, since: Date): Promise<void> {
   await tx.query(
     'delete from session where person_id is null and (token_hash = $1 or created_at <= $2 or ended_at is not null)',

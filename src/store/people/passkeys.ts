@@ -1,4 +1,4 @@
-// Passkeys: the public half of what a person's device signs in with.
+// Passkeys: the public half of the credentials with which people's devices sign in.
 import type { PersonId } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
@@ -7,7 +7,7 @@ export interface PasskeyRow {
   id: string
   personId: PersonId
   credentialId: Buffer
-  /** As COSE writes it. */
+  /** In COSE format. */
   publicKey: Buffer
   signCount: number
   transports: string[]
@@ -19,7 +19,7 @@ export interface PasskeyRow {
 const columns = `id, person_id as "personId", credential_id as "credentialId", public_key as "publicKey",
   sign_count as "signCount", transports, name, created_at as "createdAt", last_used_at as "lastUsedAt"`
 
-/** The constraint `passkey_credential_id_key` refuses one that is known already. */
+/** Adds a passkey. The constraint `passkey_credential_id_key` refuses a known one. */
 export async function insertPasskey(tx: Tx, row: Omit<PasskeyRow, 'lastUsedAt'>): Promise<void> {
   const named = new Arguments({
     id: row.id,
@@ -34,7 +34,7 @@ export async function insertPasskey(tx: Tx, row: Omit<PasskeyRow, 'lastUsedAt'>)
   await tx.query(named.insertInto('passkey'), named.values)
 }
 
-/** A person's, the oldest first. */
+/** Lists a person's passkeys, oldest first. */
 export async function listPasskeys(db: Queryable, personId: PersonId): Promise<PasskeyRow[]> {
   return await db.query<PasskeyRow>(
     `select ${columns} from passkey where person_id = $1 order by created_at, id`,
@@ -42,7 +42,7 @@ export async function listPasskeys(db: Queryable, personId: PersonId): Promise<P
   )
 }
 
-/** The passkey, held until the transaction ends, so that its counter is compared and raised once. */
+/** Returns the passkey, locked until the transaction ends, so that its counter is compared and raised once. */
 export async function lockPasskey(tx: Tx, credentialId: Buffer): Promise<PasskeyRow | null> {
   const [row] = await tx.query<PasskeyRow>(
     `select ${columns} from passkey where credential_id = $1 for update`,
@@ -55,7 +55,7 @@ export async function notePasskeyUse(tx: Tx, id: string, signCount: number, at: 
   await tx.query('update passkey set sign_count = $2, last_used_at = $3 where id = $1', [id, signCount, at])
 }
 
-/** Removes one of the person's; its name, or null where there is none. */
+/** Removes one of the person's passkeys. Returns its name, or null if there is none. */
 export async function deletePasskey(tx: Tx, personId: PersonId, id: string): Promise<string | null> {
   const [row] = await tx.query<{ name: string }>(
     'delete from passkey where person_id = $1 and id = $2 returning name',

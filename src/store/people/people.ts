@@ -1,4 +1,4 @@
-// People who sign in, and the organizations that they are members of.
+// People who sign in, and the organizations of which they are members.
 import type { KeyId, OrganizationId, PersonId } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 import type { OrganizationRow } from '../accounts/organizations.ts'
@@ -44,7 +44,7 @@ export async function findPersonByEmail(db: Queryable, email: string): Promise<P
   return row ?? null
 }
 
-/** The key is the member's own, and must be there. */
+/** Adds a member. The key is the member's own, and must already exist. */
 export async function insertMember(
   tx: Tx,
   row: {
@@ -61,7 +61,7 @@ export async function insertMember(
   )
 }
 
-/** The organizations of these people that are not being deleted, the oldest membership of each first. */
+/** Lists the organizations of these people that are not being deleted, the oldest membership of each first. */
 export async function listMemberships(
   db: Queryable,
   personIds: readonly PersonId[],

@@ -1,11 +1,11 @@
-// What proves who a person is: a confirmed address, a password, an identity at a provider, links that were mailed.
+// The proofs of a person's identity: a confirmed address, a password, an identity at a provider, mailed links.
 import type { PersonId } from '../../base/ids.ts'
 import type { Tx } from '../../postgres/db.ts'
 import type { PersonRow } from './people.ts'
 
 /**
- * The person whose address is not proved yet, added if there is none, held until the transaction ends; null if the address is
- * somebody's. They have no password: each sign-up keeps its own with its link.
+ * Returns the person with this unproved address, added if there is none, locked until the transaction ends. Null if the
+ * address is already proved. The person has no password: each sign-up keeps its own with its link.
  */
 export async function putUnconfirmed(
   tx: Tx,
@@ -20,7 +20,7 @@ export async function putUnconfirmed(
   return found?.id ?? null
 }
 
-/** The person, held until the transaction ends. */
+/** Returns the person, locked until the transaction ends. */
 export async function lockPerson(tx: Tx, id: PersonId): Promise<PersonRow | null> {
   const [row] = await tx.query<PersonRow>(
     `select id, email, name, password_hash as "passwordHash", confirmed_at as "confirmedAt", created_at as "createdAt"
@@ -30,17 +30,17 @@ export async function lockPerson(tx: Tx, id: PersonId): Promise<PersonRow | null
   return row ?? null
 }
 
-/** Holds the person, so that a reset of their password waits until the transaction ends. */
+/** Locks the person, so that a reset of their password waits until the transaction ends. */
 export async function holdPerson(tx: Tx, id: PersonId): Promise<void> {
   await tx.query('select from person where id = $1 for key share', [id])
 }
 
-/** Their address is proved from now on, if it was not before. */
+/** Marks the person's address as proved, if it was not before. */
 export async function confirmPerson(tx: Tx, id: PersonId, at: Date): Promise<void> {
   await tx.query('update person set confirmed_at = coalesce(confirmed_at, $2) where id = $1', [id, at])
 }
 
-/** Their address is proved anew by a mailed link. */
+/** Marks the person's address as proved again, by a mailed link. */
 export async function proveAgain(tx: Tx, id: PersonId, at: Date): Promise<void> {
   await tx.query(
     'update person set confirmed_at = coalesce(confirmed_at, $2), proved_at = $2 where id = $1',
@@ -56,7 +56,7 @@ export async function updatePersonName(tx: Tx, id: PersonId, name: string): Prom
   await tx.query('update person set name = $2 where id = $1', [id, name])
 }
 
-/** Who an identity provider's subject is here. */
+/** Finds the person linked to an identity provider's subject. */
 export async function findPersonBySubject(tx: Tx, issuer: string, subject: string): Promise<PersonId | null> {
   const [row] = await tx.query<{ id: PersonId }>(
     'select id from person where oidc_issuer = $1 and oidc_subject = $2',
@@ -65,7 +65,7 @@ export async function findPersonBySubject(tx: Tx, issuer: string, subject: strin
   return row?.id ?? null
 }
 
-/** Links the person to the provider's subject; false where they are linked to one already. */
+/** Links the person to the provider's subject; returns false if they are already linked to one. */
 export async function linkSubject(
   tx: Tx,
   id: PersonId,

@@ -1,15 +1,15 @@
-// What is sent or printed as a link: by the digest of its secret, taken once.
+// Tokens that are mailed or printed as links, by the digest of their secret, each used once.
 import type { PersonId } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 
 export interface PersonToken {
   hash: Buffer
   purpose: 'confirm' | 'reset' | 'sign_in' | 'operator'
-  /** Null for the operator's, and for one that is for an address. */
+  /** Null for an operator's token, and for a token for an address. */
   personId: PersonId | null
-  /** It is for whoever has this address once it is used. */
+  /** The address, if the token is for the person who has it when the token is used. */
   email?: string
-  /** Of a sign-up: what its link confirms. */
+  /** The data that a sign-up's link confirms. */
   signUp?: SignUp
   createdAt: Date
   expiresAt: Date
@@ -32,13 +32,13 @@ export async function insertToken(tx: Tx, row: PersonToken): Promise<void> {
 }
 
 /**
- * Whom a token is for: the person that it names, or who has its address. Security: not who has proved that address since, for
- * a link that was mailed to nobody may have been passed on as harmless.
+ * The person a token is for: the person it names, or the one with its address. Security: not a person who proved that
+ * address later. A link mailed to an address without an account may have been passed on as harmless.
  */
 const holder = `coalesce(person_id, (select id from person p where p.email = person_token.email
   and (p.confirmed_at is null or p.confirmed_at <= person_token.created_at)))`
 
-/** Whom the token is for; null where there is none of the purpose that is still good. */
+/** Returns the person the token is for; null if there is no valid token of the purpose. */
 export async function findToken(
   db: Queryable,
   hash: Buffer,
@@ -52,7 +52,7 @@ export async function findToken(
   return row ?? null
 }
 
-/** Takes the token, which is gone then; null where there is none of the purpose that is still good. */
+/** Takes the token and deletes it; null if there is no valid token of the purpose. */
 export async function takeToken(
   tx: Tx,
   hash: Buffer,
@@ -74,7 +74,7 @@ export async function takeToken(
   return { personId, signUp: name !== null && passwordHash !== null ? { name, passwordHash } : null }
 }
 
-/** Ends all links of the purpose that the person, or their address, was sent. */
+/** Deletes all links of the purpose that were sent to the person or their address. */
 export async function deleteTokens(tx: Tx, personId: PersonId, purpose: 'confirm' | 'reset'): Promise<void> {
   await tx.query(
     `delete from person_token where purpose = $2

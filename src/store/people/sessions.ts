@@ -6,7 +6,7 @@ import type { PersonRow } from './people.ts'
 export interface SessionRow {
   id: SessionId
   personId: PersonId
-  /** The organization that its requests are for; null: of none. */
+  /** The organization of its requests; null: none. */
   organizationId: OrganizationId | null
   userAgent: string
   ip: string
@@ -25,7 +25,7 @@ export async function insertSession(tx: Tx, row: SessionRow, hash: Buffer): Prom
   )
 }
 
-/** The sessions behind these digests that were used since `since`, with their people. */
+/** Finds the sessions with these digests that were used since `since`, with their people. */
 export async function findSessions(
   db: Queryable,
   hashes: readonly Buffer[],
@@ -42,7 +42,7 @@ export async function findSessions(
   )
 }
 
-/** Those of the sessions that have not ended. */
+/** Returns those of the sessions that have not ended and were used since `since`. */
 export async function listLiveSessions(
   db: Queryable,
   ids: readonly SessionId[],
@@ -61,7 +61,7 @@ export async function isLive(tx: Tx, id: SessionId): Promise<boolean> {
   return rows.length > 0
 }
 
-/** A person's sessions that have not ended, newest first, as many as anyone can look through. */
+/** Lists a person's sessions that have not ended, newest first, up to 100. */
 export async function listSessions(db: Queryable, personId: PersonId, since: Date): Promise<SessionRow[]> {
   return await db.query<SessionRow>(
     `select ${columns} from session s where s.person_id = $1 and s.ended_at is null and s.last_used_at > $2
@@ -70,12 +70,12 @@ export async function listSessions(db: Queryable, personId: PersonId, since: Dat
   )
 }
 
-/** Notes that they are in use. */
+/** Notes that the sessions are in use. */
 export async function touchSessions(db: Writer, ids: readonly SessionId[], at: Date): Promise<void> {
   await db.query('update session set last_used_at = $2 where id = any($1) and ended_at is null', [ids, at])
 }
 
-/** Ends one session of the person; false where there is none that lives. */
+/** Ends one session of the person; returns false if there is no such live session. */
 export async function endSession(tx: Tx, personId: PersonId, id: string, at: Date): Promise<boolean> {
   const rows = await tx.query(
     'update session set ended_at = $3 where person_id = $1 and id = $2 and ended_at is null returning id',
@@ -84,12 +84,12 @@ export async function endSession(tx: Tx, personId: PersonId, id: string, at: Dat
   return rows.length > 0
 }
 
-/** Ends the session behind the digest of a token, whosever it is. */
+/** Ends the session with this token's digest, whichever person has it. */
 export async function endSessionBehind(tx: Tx, hash: Buffer, at: Date): Promise<void> {
   await tx.query('update session set ended_at = $2 where token_hash = $1 and ended_at is null', [hash, at])
 }
 
-/** Ends all sessions of the person but `keep`, where that is one. */
+/** Ends all sessions of the person except `keep`, if it is given. */
 export async function endSessions(
   tx: Tx,
   personId: PersonId,
@@ -102,7 +102,7 @@ export async function endSessions(
   )
 }
 
-/** Has the session's requests be for this organization. */
+/** Selects the organization of the session's requests. */
 export async function chooseOrganization(
   db: Writer,
   id: SessionId,

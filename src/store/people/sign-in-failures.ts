@@ -1,21 +1,21 @@
-// Attempts that count against an account or a network, by keyed digests, and until when each is refused.
+// Sign-in attempts counted against an account or a network, by keyed digests, and how long each is refused.
 import type { Queryable, Writer } from '../../postgres/db.ts'
 
-/** After `free` of them each one more is followed by a wait: `firstWaitSeconds`, then twice as long each time. */
+/** After `free` attempts, each further one causes a wait: first `firstWaitSeconds`, then twice as long each time. */
 export interface AttemptBound {
   free: number
   firstWaitSeconds: number
   longestWaitSeconds: number
 }
 
-/** Nobody is held to what happened longer ago. */
+/** Older attempts no longer count. */
 const forgottenAfter = `interval '1 day'`
 /** Before any time that another attempt, or another node, may have read from its clock. */
 const unblocked = `timestamptz 'epoch'`
 
 /**
- * Counts an attempt, unless the subject has to wait: false then. One statement, so that attempts that are made at the same
- * time count one by one.
+ * Counts an attempt. Returns false if the subject must wait. It is one statement, so that simultaneous attempts count one
+ * by one.
  */
 export async function countAttempt(
   db: Writer,
@@ -36,7 +36,7 @@ export async function countAttempt(
   return rows.length > 0
 }
 
-/** Until when the subject is refused. */
+/** Returns until when the subject is refused. */
 export async function findBlock(db: Queryable, subject: Buffer): Promise<Date | null> {
   const [row] = await db.query<{ until: Date }>(
     'select blocked_until as until from sign_in_failure where subject = $1',
@@ -45,12 +45,12 @@ export async function findBlock(db: Queryable, subject: Buffer): Promise<Date | 
   return row?.until ?? null
 }
 
-/** Forgets all attempts of the subject. */
+/** Deletes all attempts of the subject. */
 export async function clearAttempts(db: Writer, subject: Buffer): Promise<void> {
   await db.query('delete from sign_in_failure where subject = $1', [subject])
 }
 
-/** Takes back the last attempt of the subject, with the wait that it brought. */
+/** Reverts the last attempt of the subject, and the wait that it caused. */
 export async function takeBackAttempt(db: Writer, subject: Buffer): Promise<void> {
   await db.query(
     `update sign_in_failure set failures = greatest(failures - 1, 0), blocked_until = ${unblocked} where subject = $1`,

@@ -1,4 +1,4 @@
-// Attempts of recipients that wait for the next one, for operators.
+// The last attempts of recipients that wait for their next one, for operators.
 import type { SubmissionId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import type { StoredStep } from './conversation.ts'
@@ -7,7 +7,7 @@ export interface AttemptRow {
   submissionId: SubmissionId
   recipient: string
   attempt: number
-  /** Null: an earlier program, which recorded it, told that apart. */
+  /** Null if an earlier version recorded the beginning as a separate event. */
   beganAt: Date | null
   endedAt: Date
   remote: { host: string; ip: string; tls: string | null } | null
@@ -16,7 +16,7 @@ export interface AttemptRow {
   conversation: StoredStep[] | null
 }
 
-/** The last attempts of some that wait in the queue, organization by organization those that are due first. */
+/** Returns the last attempts of up to `limit` retries that wait in the queue, by organization and then by due time. */
 export async function listLastAttempts(db: Queryable, route: string, limit: number): Promise<AttemptRow[]> {
   return await db.query<AttemptRow>(
     `select e.submission_id as "submissionId", e.recipient, e.attempt, e.began_at as "beganAt", e.at as "endedAt", e.remote,

@@ -1,20 +1,20 @@
-// How much waits, for operators: counted along indexes, and only up to a bound.
+// Counts the waiting work for operators, along indexes and only up to a bound.
 import type { Queryable } from '../../postgres/db.ts'
 import { countRows } from '../rows.ts'
 import { skipScan } from './skip-scan.ts'
 
 export interface Backlog {
-  /** Recipients that wait, by queue; the queues of single domains are one. */
+  /** Waiting recipients by queue. The queues of single domains count as one. */
   waiting: { route: string; due: number; later: number }[]
   onWire: number
-  /** When the send was accepted that waits longest. */
+  /** When the longest waiting send was accepted. */
   oldestAcceptedAt: Date | null
   spooled: number
   oldestReceivedAt: Date | null
   webhookCalls: number
   oldestWebhookCallAt: Date | null
   unfolded: number
-  /** When the oldest was told of what the index of words may not have yet. */
+  /** When the oldest message was announced that the word index may not have yet. */
   oldestUnindexedAt: Date | null
 }
 
@@ -34,7 +34,7 @@ const firstUnindexed = skipScan(
   'organization_id, ordinal',
 )
 
-/** No count goes beyond `max`, so that counting costs no more than that. */
+/** Reads the backlog. No count goes beyond `max`, which bounds its cost. */
 export async function readBacklog(db: Queryable, at: Date, max: number): Promise<Backlog> {
   const [row] = await db.query<Backlog>(
     `select coalesce((select jsonb_agg(q) from (
@@ -62,7 +62,7 @@ export async function readBacklog(db: Queryable, at: Date, max: number): Promise
   return row!
 }
 
-/** Connections to this database by state, those of other programs too, and how many the server takes. */
+/** Returns the connections to this database by state, including those of other programs, and the server's maximum. */
 export async function readConnections(
   db: Queryable,
 ): Promise<{ states: { state: string; count: number }[]; max: number }> {
@@ -75,7 +75,7 @@ export async function readConnections(
   return row!
 }
 
-/** How many messages wait for their attachments to be scanned; no more are counted than `max`. */
+/** Counts the messages whose attachments wait for a scan, up to `max`. */
 export async function countScans(db: Queryable, max: number): Promise<number> {
   return await countRows(db, '(select from scan limit $1) w', [max])
 }

@@ -1,4 +1,4 @@
-// Complaints: what feedback reports said of mail that was sent.
+// Complaints: the content of feedback reports about sent mail.
 import { type MessageId, newUuid, type OrganizationId, type SubmissionId } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import type { Tx } from '../../postgres/db.ts'
@@ -19,7 +19,7 @@ export interface ComplaintRow {
 
 type NewComplaint = Omit<ComplaintRow, 'id' | 'createdAt'> & { addressKey: string }
 
-/** Adds it; false where the same recipient of the same submission has complained in this way before. */
+/** Adds a complaint. Returns false if the same recipient of the submission has already complained in this way. */
 export async function insertComplaint(tx: Tx, complaint: NewComplaint, at: Date): Promise<boolean> {
   const named = new Arguments({
     id: newUuid(),

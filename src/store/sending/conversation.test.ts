@@ -1,4 +1,4 @@
-// What was said fits into 2 KiB, whatever was said: the longest words are cut first, and no step is lost.
+// A stored conversation fits into 2 KiB: the longest texts are cut first, and no step is lost.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

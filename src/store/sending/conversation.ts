@@ -1,23 +1,23 @@
-// What was said in an attempt, as it is kept: each command, its reply, and when that came, in at most 2 KiB.
+// The conversation of an attempt as it is stored: each command, its reply and the time of the reply, in up to 2 KiB.
 
 export interface ConversationStep {
-  /** Its verb; `connect` for the greeting, `.` for the end of a message. */
+  /** The command's verb; `connect` for the greeting, `.` for the end of a message. */
   command: string
-  /** When the reply was read, in ms since the attempt began. What opened the connection came before. */
+  /** When the reply was read, in ms since the attempt began. Negative for steps that opened the connection before. */
   atMs: number
   code: number
   enhancedStatus: string | null
-  /** The peer's words, sanitized, in one line; those that were cut end with `…`. */
+  /** The peer's text, sanitized, in one line. A text that was cut ends with `…`. */
   text: string
 }
 
 export interface Conversation {
-  /** The connection had carried a message before: its opening belongs to another attempt. */
+  /** Whether the connection had carried a message before, so that its opening belongs to another attempt. */
   isReused: boolean
   steps: ConversationStep[]
 }
 
-/** A step as the column has it. */
+/** A step as the column stores it. */
 export type StoredStep = [
   command: string,
   atMs: number,
@@ -33,13 +33,13 @@ interface Said {
   reply: { code: number; enhanced: string | null; text: string }
 }
 
-/** The step that every connection begins with. */
+/** The first step of every connection. */
 const opening = 'connect'
 const maxBytes = 2048
 
 /**
- * What was said as JSON of at most 2 KiB: the longest words are cut first. Null: nothing was said. `said` has a dozen steps
- * at most, with verbs of our own.
+ * Returns the conversation as JSON of up to 2 KiB, or null if nothing was said. Cuts the longest texts first. `said` has
+ * up to a dozen steps, with verbs of our own.
  */
 export function writeConversation(said: readonly Said[], beganMs: number): string | null {
   if (said.length === 0) return null
@@ -59,7 +59,7 @@ export function writeConversation(said: readonly Said[], beganMs: number): strin
   }
 }
 
-/** What the column has, as it is shown. */
+/** Returns the conversation from its column, as it is shown. */
 export function readConversation(stored: StoredStep[] | null): Conversation | null {
   if (!stored) return null
   const steps = stored.map(([command, atMs, code, enhancedStatus, text]) => {
@@ -68,7 +68,7 @@ export function readConversation(stored: StoredStep[] | null): Conversation | nu
   return { isReused: steps[0]?.command !== opening, steps }
 }
 
-/** Whole characters. */
+/** Cuts a text without splitting a character. */
 function cut(text: string, maxLength: number): string {
   return text.length <= maxLength ? text : `${text.slice(0, maxLength).replace(/[\ud800-\udbff]$/, '')}…`
 }

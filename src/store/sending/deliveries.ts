@@ -1,4 +1,4 @@
-// Deliveries on their way: due, claimed, recorded, ended.
+// Deliveries from due to ended: claiming them, recording results, ending them.
 import type { InboxId, OrganizationId, SubmissionId } from '../../base/ids.ts'
 import { newUuid } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
@@ -16,15 +16,15 @@ export interface ClaimedDelivery {
   organizationId: OrganizationId
   email: string
   attempts: number
-  /** How many of them a lasting fault of ours ended before the message was written. */
+  /** How many attempts a lasting fault of ours ended before the message was written. */
   ownFaults: number
   queuedAt: Date
   expiresAt: Date
-  /** Its address was suppressed since it was accepted. */
+  /** Whether its address was suppressed after the send was accepted. */
   isSuppressed: boolean
 }
 
-/** What a submission's message is composed of. */
+/** The content from which a submission's message is composed. */
 export interface OutboundContent {
   submissionId: SubmissionId
   /** Whether it was sent from an inbox, or through a domain alone. */
@@ -39,7 +39,7 @@ export interface OutboundContent {
   html: string | null
   attachments: AttachmentEntry[]
   rawId: string | null
-  /** The bytes of the raw row, where they are at hand. */
+  /** The bytes of the raw row, if they are already in memory. */
   attachedBytes?: Buffer | null
   /** Further header fields. */
   headers: Record<string, string>
@@ -52,7 +52,7 @@ const claiming = `select c.submission_id as "submissionId", c.position, c.organi
   c.attempts, c.own_faults as "ownFaults", c.queued_at as "queuedAt", c.expires_at as "expiresAt", c.suppressed as "isSuppressed",
   c.progress from claim_due(`
 
-/** One look at a queue under a lease, and what it claimed; null where the lease has passed. */
+/** Makes one claim under a lease; returns what it saw and claimed, or null if the lease has passed. */
 async function claimOnce(
   db: Writer,
   { route, epoch, wanted, passedOver, rounds }: Claim,
@@ -70,24 +70,24 @@ async function claimOnce(
   return first ? { progress: first.progress!, claimed } : null
 }
 
-/** A look at a queue by its owner. */
+/** A queue and the lease of its owner. */
 interface QueueOwner {
   route: string
   epoch: number
-  /** The owner's; it goes on from claim to claim. */
+  /** The owner's rounds, which continue from claim to claim. */
   rounds: RoundRobin
 }
 
 export interface Claim extends QueueOwner {
   wanted: number
-  /** Organizations that get no turn. */
+  /** Organizations from which nothing is claimed. */
   passedOver: string[]
 }
 
 /**
- * Takes up to `wanted` due deliveries of the route, in turns by organization, none of those in `passedOver`. The claim is
- * the attempt's record. What a claim costs does not grow with the organizations that wait; it comes back empty only once
- * it has been through all of them.
+ * Claims up to `wanted` due deliveries of the route, in round robin over organizations, none of those in `passedOver`.
+ * The claim records the attempt. Its cost does not grow with the number of waiting organizations. It comes back empty
+ * only after it has passed all of them.
  */
 export async function claimDeliveries(db: Writer, claim: Claim, at: Date): Promise<ClaimedDelivery[]> {
   const { rounds } = claim
@@ -96,13 +96,13 @@ export async function claimDeliveries(db: Writer, claim: Claim, at: Date): Promi
     if (!found) return []
     rounds.see(found.progress, at)
     if (found.claimed.length > 0) return found.claimed
-    // A round that an earlier claim began has passed those whose mail it left.
+    // A round that an earlier claim began has already passed organizations whose mail it left.
     if (rounds.areOver && round === 'new') return []
     if (rounds.areOver) round = rounds.begin(at)
   }
 }
 
-/** What the submissions' messages are composed of, as far as it is still there. */
+/** Reads the content of the submissions' messages. Skips content that is deleted. */
 export async function readContents(db: Queryable, ids: SubmissionId[]): Promise<OutboundContent[]> {
   return await db.query<OutboundContent>(
     `select s.id as "submissionId", case when m.id is null then 'domain' else 'inbox' end as origin,
@@ -120,8 +120,8 @@ export async function readContents(db: Queryable, ids: SubmissionId[]): Promise<
 }
 
 /**
- * When the route's next delivery falls due, or null when none waits. As a claim sees it: neither what has outlived its time
- * nor what is held counts.
+ * Returns when the route's next delivery falls due; null if none waits. As in a claim, neither expired nor held
+ * deliveries count.
  */
 export async function nextDue(db: Writer, lease: QueueOwner, at: Date): Promise<Date | null> {
   const { rounds } = lease
@@ -138,7 +138,7 @@ export async function nextDue(db: Writer, lease: QueueOwner, at: Date): Promise<
   }
 }
 
-/** Whether the organization's mail is held, as while it is suspended. */
+/** Whether the organization's mail is held, for example because the organization is suspended. */
 export async function isHeld(db: Queryable, organizationId: OrganizationId): Promise<boolean> {
   const active = await db.query(`select from organization where id = $1 and status = 'active'`, [
     organizationId,
@@ -146,7 +146,7 @@ export async function isHeld(db: Queryable, organizationId: OrganizationId): Pro
   return active.length === 0
 }
 
-/** How a claimed delivery ended. Status null: it was not tried, and the claim is given back. */
+/** The result of a claimed delivery. Status null: it was not tried, and the claim is given back. */
 export interface DeliveryResult {
   submissionId: SubmissionId
   position: number
@@ -156,25 +156,25 @@ export interface DeliveryResult {
   dueAt: Date | null
   response: string | null
   failureCode: string | null
-  /** How many attempts a lasting fault of ours has ended by now; left out where this one was another. */
+  /** How many attempts a lasting fault of ours has ended by now. Absent if this attempt ended otherwise. */
   ownFaults?: number
-  /** The remote says that there is no such address: nothing more is sent to it. */
+  /** Whether the remote says that there is no such address: the address is then suppressed. */
   suppresses?: boolean
-  /** Null where it was not tried. */
+  /** Null if it was not tried. */
   outcome: Outcome | null
 }
 
-/** What is told of a recipient's attempt, or of what came in its place: one row, of which its events are made. */
+/** The record of a recipient's attempt, or of an event without an attempt: one row, from which its events are made. */
 export interface Outcome extends Omit<EventFact, 'recipient' | 'response'> {
-  /** When it was taken up, at its first attempt. */
+  /** When its first attempt was claimed. */
   queuedAt: Date | null
-  /** When the attempt began; null: there was none. */
+  /** When the attempt began; null if there was none. */
   beganAt: Date | null
-  /** As `writeConversation` has it. */
+  /** As `writeConversation` returns it. */
   conversation: string | null
 }
 
-/** One call a batch; returns for each result whether it counted under the lease that claimed it. */
+/** Records a batch in one call. Returns for each result whether it counted under the lease that claimed it. */
 export async function recordResults(db: Writer, results: DeliveryResult[], at: Date): Promise<boolean[]> {
   const named = new Arguments({ at, ...columnsOf(results), ...outcomeColumnsOf(results) })
   const recording = `select ordinal from record_results(${named.of()}) ordinal`
@@ -234,7 +234,7 @@ function outcomeColumnsOf(results: DeliveryResult[]): Record<string, Buffer> {
   }
 }
 
-/** Of the results that counted, the dead addresses are suppressed in the same commit. */
+/** Records results, and suppresses the dead addresses of those that counted in the same commit. */
 async function recordAndSuppress(
   db: Writer,
   recording: string,
@@ -258,10 +258,10 @@ export interface DeliveryKey {
 
 const keyColumns = `submission_id as "submissionId", position`
 const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
-/** Those with mail that waits. */
+/** Queues with waiting mail. */
 const queues = skipScan('queues', 'route', `delivery where ${waiting}`)
 
-/** Deliveries past their lifetime that wait. */
+/** Finds waiting deliveries past their lifetime. */
 export async function findExpired(db: Queryable, at: Date, limit: number): Promise<DeliveryKey[]> {
   return await db.query<DeliveryKey>(
     `select ${keyColumns} from delivery where expires_at <= $1 and ${waiting} order by expires_at limit $2`,
@@ -281,8 +281,8 @@ export async function findWaitingOfRoute(
 }
 
 /**
- * What the organization has waiting, in whatever queue. Only what was accepted before `before`, an id, so that who goes
- * through all of it comes to an end.
+ * Finds the organization's waiting deliveries in all queues. Returns only those accepted before the id `before`, so that
+ * a caller that goes through all of them comes to an end.
  */
 export async function findWaitingOfOrganization(
   db: Queryable,
@@ -301,9 +301,9 @@ export async function findWaitingOfOrganization(
 }
 
 /**
- * Moves what waits in a queue that is no longer its own, as after a change of the delivery mode, or of a customer's MX
- * from or to ours; returns how much.
- * `route` is `@relay` or `@capture`, or null where each domain has its own queue.
+ * Moves waiting deliveries to the queue in which they now belong; returns how many. Runs after a change of the delivery
+ * mode, or of a customer's MX from or to ours. `route` is `@relay` or `@capture`, or null if each domain has its own
+ * queue.
  */
 export async function moveToRoutes(
   db: Writer,
@@ -315,7 +315,7 @@ export async function moveToRoutes(
     `(${name} = $2 or ${name} in (select name from domain where status = 'verified' and inbound = 'verified'))`
   const proper = `case when ${isLocal('domain')} then '@local' else coalesce($1, domain) end`
   const rows = await db.query<{ route: string }>(
-    // Queues that are a domain's own, and may be, are not looked into.
+    // Skips queues of a single domain that may stay.
     `with recursive ${queues}, misplaced as materialized (
       select m.* from queues cross join lateral (
         select submission_id, position, ${proper} as route from delivery
@@ -332,7 +332,7 @@ export async function moveToRoutes(
   return rows.length
 }
 
-/** The submission's deliveries that wait, and how many are on the wire; locked in order. */
+/** Locks the submission's deliveries in order. Returns for each whether it waits and whether it is on the wire. */
 export async function lockSubmissionDeliveries(
   tx: Tx,
   submissionId: SubmissionId,
@@ -345,8 +345,8 @@ export async function lockSubmissionDeliveries(
 }
 
 /**
- * The inbox's deliveries that have not ended, and which are on the wire; locked in order, so that none comes back from the
- * wire between two looks.
+ * Locks the inbox's deliveries that have not ended, in order. Returns which are on the wire. The locks keep a delivery
+ * from coming back from the wire between two queries.
  */
 export async function lockInboxDeliveries(
   tx: Tx,
@@ -361,16 +361,16 @@ export async function lockInboxDeliveries(
   )
 }
 
-/** Why deliveries end without an attempt. */
+/** The reason why deliveries end without an attempt. */
 export interface DeliveryEnd {
   failureCode: string
   eventType: 'failed' | 'cancelled' | 'suppressed'
   classification: string | null
-  /** Those that were just claimed under it, which then have had no attempt; left out: those that wait. */
+  /** Ends deliveries that were just claimed under this epoch, which then count no attempt. Absent: ends waiting ones. */
   epoch?: number
 }
 
-/** Ends deliveries, with one event each; returns how many. What is on the wire is left alone. */
+/** Ends deliveries, with one event each; returns how many. Deliveries on the wire are not changed. */
 export async function endDeliveries(
   db: Writer,
   ended: DeliveryKey[],

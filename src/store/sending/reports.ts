@@ -1,4 +1,4 @@
-// What reports find out about deliveries, and write.
+// The deliveries that reports are about, and the facts that reports record.
 import { type MessageId, newUuid, type OrganizationId } from '../../base/ids.ts'
 import type { Tx } from '../../postgres/db.ts'
 import type { DeliveryStatus } from '../status.ts'
@@ -12,11 +12,11 @@ export interface ReportedDelivery extends DeliveryKey {
   addressKey: string
   status: DeliveryStatus
   onWire: boolean
-  /** Whether a report of delay has been told. */
+  /** Whether a report of delay was already published. */
   isDelayPublished: boolean
 }
 
-/** Locks the deliveries of the places, in order. */
+/** Locks the deliveries of the keys, in order. */
 export async function lockReported(tx: Tx, keys: DeliveryKey[]): Promise<ReportedDelivery[]> {
   if (keys.length === 0) return []
   return await tx.query<ReportedDelivery>(
@@ -28,7 +28,7 @@ export async function lockReported(tx: Tx, keys: DeliveryKey[]): Promise<Reporte
   )
 }
 
-/** An event that a report tells; `bounced` also ends the delivery, whose row the caller has locked. */
+/** An event from a report. `bounced` also ends the delivery, whose row the caller has locked. */
 export interface ReportFact extends DeliveryKey {
   type: 'bounced' | 'deferred' | 'complained'
   recipient: string

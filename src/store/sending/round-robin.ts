@@ -1,25 +1,25 @@
-// Where the looks at one destination queue go on: its organizations take turns, a few of them at each look.
+// The round robin of one destination queue: its organizations take part in rounds, a few of them in each claim.
 
-/** What one look saw of a round: how far it came, when the first of those it saw falls due, whether any are left. */
+/** The result of one claim for a round: how far it came, the earliest due time it saw, whether the round is over. */
 interface RoundState {
   cursor: string | null
   due_ms: number | null
   is_over: boolean
 }
 
-/** Of what was never tried (`untried`), and of what waits for its next attempt (`retried`). */
+/** The rounds of first attempts (`untried`) and of retries (`retried`). */
 export type RoundStates = Record<'untried' | 'retried', RoundState>
 
-/** When the first falls due that the look saw; infinity where none does. */
+/** Returns when the earliest delivery seen falls due; infinity if there is none. */
 export function dueOf({ untried, retried }: RoundStates): number {
   return Math.min(untried.due_ms ?? Number.POSITIVE_INFINITY, retried.due_ms ?? Number.POSITIVE_INFINITY)
 }
 
 const beforeAll = '00000000-0000-0000-0000-000000000000'
-/** Between two rounds of those who wait for their next attempt: they can be many, and none of them hurries. */
+/** The pause between two rounds of retries: there can be many, and none is urgent. */
 const retriedRestMs = 1_000
 
-/** A round through the organizations: from the one after `cursor` up to `until`, where it began; null once it is over. */
+/** A round through the organizations, from the one after `cursor` up to `until`, its beginning. `until` null: it is over. */
 class Round {
   cursor = beforeAll
   until: string | null = null
@@ -37,13 +37,13 @@ class Round {
   }
 }
 
-/** The owner of a queue keeps one of these for as long as its lease. */
+/** The rounds of one queue. Its owner keeps them as long as its lease. */
 export class RoundRobin {
   readonly #untried = new Round()
   readonly #retried = new Round()
   #retriedAgainMs = 0
 
-  /** A claim begins. A round of the later ones goes on where the claim before left it; returns whether there is one. */
+  /** Begins a claim. A round of retries continues where the last claim left it; returns whether there is such a round. */
   begin(at: Date): 'goes on' | 'new' {
     this.#untried.begin()
     if (this.#retried.until !== null) return 'goes on'
@@ -51,19 +51,19 @@ export class RoundRobin {
     return 'new'
   }
 
-  /** A look for what falls due next begins: what a round that is not over has seen may have been claimed since. */
+  /** Begins a search for the next due time. Restarts the rounds, because what they saw may have been claimed since. */
   beginAnew(at: Date): void {
     if (this.begin(at) === 'goes on') this.#retried.begin()
   }
 
-  /** Ends the rounds where they are: the next claim is to begin with what was just seen to be due. */
+  /** Stops both rounds, so that the next claim starts at the delivery found due. */
   end(): void {
     this.#untried.until = null
     this.#retried.until = null
     this.#retriedAgainMs = 0
   }
 
-  /** Where the next look is to go on and where it ends, of the fresh and of the later ones; null: not at those. */
+  /** The cursors and ends of both rounds for the next claim. Null: the claim skips this round. */
   get bounds(): Record<string, string | null> {
     const [untried, retried] = [this.#untried, this.#retried]
     return {
@@ -86,7 +86,7 @@ export class RoundRobin {
     return this.#untried.until === null && this.#retried.until === null
   }
 
-  /** When the first falls due that these rounds have seen; infinity where none does. */
+  /** When the earliest delivery that these rounds have seen falls due; infinity if there is none. */
   get dueMs(): number {
     return Math.min(this.#untried.dueMs, this.#retried.dueMs)
   }

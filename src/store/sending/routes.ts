@@ -1,21 +1,21 @@
-// Destination queues: the routes, who owns them, and what operators say about them.
+// Destination queues: the routes, their owners, and how operators pause, resume and flush them.
 import type { OrganizationId, SubmissionId } from '../../base/ids.ts'
 import type { Queryable, Tx, Writer } from '../../postgres/db.ts'
 import { isUnowned, type Lease, Leases, living } from '../leases.ts'
 import type { StoredStep } from './conversation.ts'
 import { skipScan } from './skip-scan.ts'
 
-/** Adds routes that are not there yet; acceptance asks once a route and remembers. */
+/** Adds missing routes. Acceptance calls this once per route and remembers it. */
 export async function addRoutes(db: Writer, keys: string[], at: Date): Promise<void> {
   await db.query(
-    // In order, so that two that add the same routes never wait for each other.
+    // In order, so that two transactions that add the same routes never wait for each other.
     `insert into route (key, created_at) select distinct key, $2::timestamptz from unnest($1::text[]) key order by key
     on conflict do nothing`,
     [keys, at],
   )
 }
 
-/** Why the way to a destination is blocked. It belongs to no organization: everyone sees it whose mail waits there. */
+/** The reason why a route is blocked. It belongs to no organization: everyone with mail in this queue sees it. */
 export interface RouteFault {
   text: string
   classification: 'network' | 'dns' | 'tls'
@@ -25,7 +25,7 @@ export interface RouteRow extends Lease {
   paused: boolean
   failures: number
   notBefore: Date | null
-  /** Why the route is blocked; null once it runs again or was flushed. */
+  /** Why the route is blocked; null once it works again or was flushed. */
   lastFault: string | null
 }
 
@@ -35,7 +35,7 @@ const waiting = `d.claim_epoch is null and d.status in ('pending', 'deferred')`
 
 const mayGoOut = (at: string) => `(not r.paused and (r.not_before is null or r.not_before <= ${at}))`
 
-/** A queue that is paused or has to wait is taken over only for what its lost owner left on the wire. */
+/** A paused or blocked queue is acquired only if its lost owner left deliveries on the wire. */
 export const routeLeases = new Leases<RouteRow>({
   name: 'route',
   id: 'key',
@@ -44,14 +44,14 @@ export const routeLeases = new Leases<RouteRow>({
   mayGoOn: 'true',
 })
 
-/** A queue that could be taken over, for the sake of one organization that has something due in it. */
+/** A queue that could be acquired for one organization that has due mail in it. */
 export interface Candidate {
   key: string
   organizationId: string
   failures: number
 }
 
-/** Where a walk through all queues goes on. */
+/** The position from which a walk through all queues continues. */
 export interface WalkCursor {
   key: string
   status: string
@@ -59,8 +59,8 @@ export interface WalkCursor {
 }
 
 /**
- * Of the queues named, those that nobody alive owns and that have new mail which may go out, once for each organization
- * of the first few that have some.
+ * Returns those of the named queues that have no living owner, are not blocked, and have new mail due. There is one
+ * candidate for each of the first few organizations with such mail.
  */
 export async function findAmong(db: Writer, nodeId: number, at: Date, keys: string[]): Promise<Candidate[]> {
   return await db.query<Candidate>(
@@ -74,13 +74,13 @@ export async function findAmong(db: Writer, nodeId: number, at: Date, keys: stri
 }
 
 const beforeAll: WalkCursor = { key: '', status: '', organizationId: '00000000-0000-0000-0000-000000000000' }
-/** With `z` for the status, behind all that waits in a queue. */
+/** With the status `z`, this sorts after all waiting mail of a queue. */
 const lastOrganization = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /**
- * Walks on through all queues, past at most `max` pairs of a queue and an organization with mail that waits in it: one
- * look at the index for each, and one for a queue that has an owner or must wait. Returns the pairs that have something
- * due, and where to go on; null once the walk is at its end.
+ * Continues a walk through all queues. It passes up to `max` pairs of a queue and an organization with waiting mail, by
+ * one index probe for each pair. A queue that has an owner or is blocked takes one probe. Returns the pairs with due
+ * mail, and where to continue; null at the end of the walk.
  */
 export async function walkQueues(
   db: Queryable,
@@ -115,7 +115,7 @@ export async function walkQueues(
   return { candidates, next: seen.find(({ step }) => step === walk.max) ?? null }
 }
 
-/** The queues whose lost owner left something on the wire, each with an organization that it is of. */
+/** Finds the queues whose lost owner left deliveries on the wire, each with one of their organizations. */
 export async function findOrphaned(db: Queryable, nodeId: number): Promise<Candidate[]> {
   return await db.query<Candidate>(
     `with recursive ${living},
@@ -126,7 +126,7 @@ export async function findOrphaned(db: Queryable, nodeId: number): Promise<Candi
   )
 }
 
-/** Notes a fault of the way there: the whole route waits. The only write while a destination is down. */
+/** Records a fault of the route, so that the whole route waits. It is the only write while a destination is down. */
 export async function backOffRoute(
   db: Writer,
   route: Lease,
@@ -148,8 +148,8 @@ export async function clearBackOff(db: Writer, route: Lease): Promise<void> {
 }
 
 /**
- * Gives back what an earlier owner had on the wire when it was lost. Whether the far side took it is unknown, so each
- * is tried again; the lost attempt keeps its number and its event.
+ * Releases the deliveries that a lost owner had on the wire; returns how many. It is unknown whether the far side took
+ * them, so they are retried. A lost attempt keeps its number and its event.
  */
 export async function reclaimOrphans(db: Writer, route: Lease, at: Date): Promise<number> {
   const [row] = await db.query<{ count: number }>('select reclaim_orphans($1, $2, $3) as count', [
@@ -168,7 +168,7 @@ export interface QueueRow extends RouteRow {
   lastFaultAt: Date | null
 }
 
-/** What operators see: every route where something waits, is paused or failed; or the one with `key`. */
+/** Lists for operators every route with waiting or claimed mail, and every paused or failed one; or only the route `key`. */
 export async function listQueues(db: Queryable, key: string | null): Promise<QueueRow[]> {
   return await db.query<QueueRow>(
     `with n as (
@@ -197,21 +197,21 @@ export interface WaitingRow {
   status: 'pending' | 'deferred'
   organizationId: OrganizationId
   organizationName: string
-  /** Its organization is not active: it waits for that. */
+  /** Whether it waits because its organization is not active. */
   isHeld: boolean
   sender: string
   subject: string
   attempts: number
-  /** What was said of it last. */
+  /** The last response for this recipient. */
   response: string | null
-  /** In its last attempt. */
+  /** The conversation of its last attempt. */
   conversation: StoredStep[] | null
   acceptedAt: Date
   dueAt: Date
   expiresAt: Date
 }
 
-/** What waits in the queue, from `offset` on: what was never tried first, organization by organization, by what is due. */
+/** Lists recipients that wait in the queue, from `offset` on: untried ones first, by organization and due time. */
 export async function listWaiting(
   db: Queryable,
   key: string,
@@ -235,7 +235,7 @@ export async function listWaiting(
   )
 }
 
-/** Pauses the queue, which need not be there yet: mail that comes for it later waits. */
+/** Pauses the queue, even if it does not exist yet. Mail that comes for it later waits. */
 export async function pauseRoute(tx: Tx, key: string, at: Date): Promise<void> {
   await tx.query(
     `insert into route (key, paused, created_at) values ($1, true, $2) on conflict (key) do update set paused = true`,
@@ -243,13 +243,13 @@ export async function pauseRoute(tx: Tx, key: string, at: Date): Promise<void> {
   )
 }
 
-/** False: there is no such queue. */
+/** Resumes the queue. Returns false if there is no such queue. */
 export async function resumeRoute(tx: Tx, key: string): Promise<boolean> {
   const rows = await tx.query('update route set paused = false where key = $1 returning key', [key])
   return rows.length > 0
 }
 
-/** Makes everything that waits due at once, whatever its back-off; returns how much. Null: no such route. */
+/** Makes all waiting deliveries due at once and clears the back-off; returns how many changed. Null: no such route. */
 export async function flushRoute(tx: Tx, key: string, at: Date): Promise<number | null> {
   const routes = await tx.query(
     'update route set failures = 0, not_before = null where key = $1 returning key',

@@ -1,4 +1,4 @@
-// Sends on their way into the database: what is known of an idempotency key, and a batch that is accepted at once.
+// Stores sends: finds earlier sends by idempotency key, and accepts a batch in one statement.
 import { sha256 } from '../../base/digest.ts'
 import type { RefusalCode } from '../../base/errors.ts'
 import type { InboxId, KeyId, OrganizationId, SubmissionId } from '../../base/ids.ts'
@@ -8,7 +8,7 @@ import type { Queryable, Writer } from '../../postgres/db.ts'
 import type { MessageRow } from '../mailbox/messages.ts'
 import type { SendOperation, SubmissionRow } from './submissions.ts'
 
-/** SHA-256 of what an idempotency key is unique within. */
+/** Returns the SHA-256 of the scope and the text of an idempotency key. The scope is the organization and the operation. */
 export function idempotencyDigest(
   organizationId: OrganizationId,
   operation: SendOperation,
@@ -17,7 +17,7 @@ export function idempotencyDigest(
   return sha256(`${organizationId} ${operation} ${key}`)
 }
 
-/** What was accepted before under an idempotency key. */
+/** The send that was accepted before under an idempotency key. */
 export interface EarlierSend {
   submissionId: SubmissionId
   /** Null: sent without an inbox. */
@@ -28,7 +28,7 @@ export interface EarlierSend {
   isDeleted: boolean
 }
 
-/** What was accepted under each of the digests. */
+/** Returns the earlier send under each digest, or null. */
 export async function findEarlierSends(db: Queryable, digests: Buffer[]): Promise<(EarlierSend | null)[]> {
   const rows = await db.query<EarlierSend & { i: number }>(
     `select d.i::integer, s.* from unnest($1::bytea[]) with ordinality d(digest, i) cross join lateral (
@@ -42,25 +42,25 @@ export async function findEarlierSends(db: Queryable, digests: Buffer[]): Promis
   return digests.map((_, i) => found.get(i + 1) ?? null)
 }
 
-/** A send that nothing has been made of yet. */
+/** A send to check before any rows are made of it. */
 export interface AskedSend {
   organizationId: OrganizationId
   inboxId: string | null
-  /** The address keys. */
+  /** Address keys. */
   recipients: string[]
 }
 
-/** A limit of volume, by its name in the organization's limits. */
+/** A volume limit, by its name in the organization's limits. */
 export type SendLimit = 'messagesPerMinute' | 'messagesPerDay' | 'recipientsPerDay'
 
 export interface ForeseenRefusal {
   code: RefusalCode
   retryAfterSeconds: number | null
-  /** The limit that is exceeded. */
+  /** The exceeded limit. */
   limit: SendLimit | null
 }
 
-/** What `decide_sends` would refuse the send with as things stand, without a lock; null if it would take the send. */
+/** Returns the refusal that `decide_sends` would give now, without a lock; null if it would accept the send. */
 export async function foreseeRefusal(
   db: Queryable,
   { organizationId, inboxId, recipients }: AskedSend,
@@ -82,41 +82,41 @@ export async function foreseeRefusal(
   return refusal ?? null
 }
 
-/** A recipient's delivery, as it begins. */
+/** A new delivery to a recipient. */
 export interface NewDelivery {
   email: string
   /** The address key. */
   key: string
   domain: string
-  /** The queue that it waits in. */
+  /** The queue in which it waits. */
   route: string
 }
 
-/** A send as it is stored, and answered: the rows that it becomes. */
+/** A send and the rows that it becomes. */
 export interface NewSend {
-  /** Null for what the service itself sends. */
+  /** Null if the service itself sends. */
   keyId: KeyId | null
-  /** No limit of the organization's volume counts it. */
+  /** Whether the organization's volume limits do not count it. */
   isUncounted: boolean
   operation: SendOperation
   idempotency: { key: string; digest: Buffer; requestHash: Buffer }
   submission: SubmissionRow
-  /** Null for a send of no inbox: its content stands by itself. */
+  /** Null for a send without an inbox, which has `content` instead. */
   message: MessageRow<string> | null
   content: DirectContent | null
   /** Further header fields of the mail. */
   headers: Record<string, string>
-  /** What the message adds to its thread. */
+  /** The message's part in its thread. */
   thread: { isNew: boolean; subject: string; participants: string[] } | null
   /** In the order of the submission's recipients. */
   deliveries: NewDelivery[]
   expiresAt: Date
 }
 
-/** What a send of no inbox says. */
+/** The content of a send without an inbox. */
 export interface DirectContent
   extends Pick<MessageRow<string>, 'internetMessageId' | 'recipients' | 'text' | 'html'> {
-  /** The customer's domain that it is sent from. */
+  /** The customer's domain from which it is sent. */
   domainId: string
 }
 
@@ -125,13 +125,13 @@ export interface SendVerdict {
   verdict: string
   submissionId: SubmissionId
   retryAfterSeconds: number | null
-  /** The limit that is exceeded, of a `send_limit_exceeded`. */
+  /** The exceeded limit, if the verdict is `send_limit_exceeded`. */
   limit: SendLimit | null
   /** The ordinals of its suppressed recipients, from 0. */
   suppressed: number[]
 }
 
-/** One statement a batch; returns a verdict for each send, in order. */
+/** Decides and stores a batch in one statement. Returns a verdict for each send, in order. */
 export async function acceptSends(db: Writer, sends: NewSend[], at: Date): Promise<SendVerdict[]> {
   const decided = await db.query<SendVerdict>(acceptance, Object.values(columnsOf(sends, at)))
   let first = 1
@@ -144,7 +144,7 @@ export async function acceptSends(db: Writer, sends: NewSend[], at: Date): Promi
 
 const acceptance = accepting(new Arguments(columnsOf([], new Date(0))))
 
-/** Decides, then writes what passed, in one statement and so in one commit. Only the names of its values count. */
+/** Returns a statement that decides and then writes the passed sends, in one commit. It uses only names from `batch`. */
 function accepting(batch: Arguments): string {
   const inboxes = `${batch.parameter('in_inboxes')}::text[]`
   const decision = batch.of(

@@ -1,8 +1,8 @@
-// Skip scans: a row for each value of an index's first column, by one look at the index each, however many rows have it.
+// Skip scans find one row for each value of an index's first column, with one index probe per value.
 
 /**
- * A recursive common table expression: the first row, in `order`, of each value of the first of `columns`. `from` is a table
- * and a condition that its index answers.
+ * Returns a recursive common table expression with the first row, in `order`, of each value of the first of `columns`.
+ * `from` is a table and a condition that its index answers.
  */
 export function skipScan(name: string, columns: string, from: string, order = columns): string {
   const [value] = columns.split(',')

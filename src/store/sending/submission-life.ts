@@ -1,4 +1,4 @@
-// What the events of a submission do not tell: what each recipient waits for, how an answer came, and the content that was sent.
+// Details beyond a submission's events: when each recipient is tried next, how servers answered, and the sent content.
 import type { SubmissionId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import type { MessageRow } from '../mailbox/messages.ts'
@@ -8,12 +8,12 @@ export interface RecipientOutlook {
   email: string
   attempts: number
   failureCode: string | null
-  /** Whether it is with a remote server at this moment. */
+  /** Whether it is with a remote server now. */
   isOnWire: boolean
   /** While it waits: when it is tried next, and when it is given up. */
   nextAttemptAt: Date | null
   givenUpAt: Date | null
-  /** Whether an operator has paused the queue that it waits in. */
+  /** Whether an operator has paused its queue. */
   isPaused: boolean
 }
 
@@ -24,7 +24,7 @@ export interface Exchange {
   conversation: StoredStep[] | null
 }
 
-/** Each recipient in the order of the submission. */
+/** Lists the recipients in the order of the submission. */
 export async function listOutlooks(db: Queryable, id: SubmissionId): Promise<RecipientOutlook[]> {
   return await db.query<RecipientOutlook>(
     `select d.email, d.attempts, d.failure_code as "failureCode", d.claim_epoch is not null as "isOnWire",
@@ -38,7 +38,7 @@ export async function listOutlooks(db: Queryable, id: SubmissionId): Promise<Rec
   )
 }
 
-/** Of the newest events that have an answer. */
+/** Lists the exchanges of the newest events that have an answer. */
 export async function listExchanges(db: Queryable, id: SubmissionId, limit: number): Promise<Exchange[]> {
   return await db.query<Exchange>(
     `select e.id as "eventId", e.remote ->> 'cipher' as cipher, e.remote ->> 'stage' as stage, e.conversation
@@ -67,7 +67,7 @@ export async function findSentContent(
   return row ?? null
 }
 
-/** The thread of the submission's message; null where it has none, or it was deleted. */
+/** Returns the thread of the message; null if it is gone or its inbox was deleted. */
 export async function findThreadOf(db: Queryable, messageId: string): Promise<string | null> {
   const [row] = await db.query<{ id: string }>(
     `select m.thread_id as id from message m join inbox b on b.id = m.inbox_id and b.status <> 'deleted' where m.id = $1`,

@@ -39,7 +39,7 @@ export interface SubmissionRow {
   updatedAt: Date
 }
 
-// What people wrote goes from every read with the inbox, though it is erased later.
+// People's texts disappear from every read when the inbox is deleted, though they are erased later.
 const written = (column: string, erased: string) =>
   `case when exists (select from inbox b where b.id = s.inbox_id and b.status = 'deleted') then ${erased} else ${column} end`
 
@@ -64,7 +64,7 @@ export async function findSubmission(
   return row ?? null
 }
 
-/** Several submissions of whatever organization. */
+/** Finds submissions of any organization. */
 export async function findSubmissions(db: Queryable, ids: readonly string[]): Promise<SubmissionRow[]> {
   return await db.query<SubmissionRow>(`select ${columns} from submission s where s.id = any($1::uuid[])`, [
     ids,
@@ -104,7 +104,7 @@ export async function listSubmissions(
   return await list(statuses.map(ids).join(' union all '), inboxIds === null ? [] : [inboxIds])
 }
 
-/** The ids of one status: each list is a stretch of an index, however many there are of other statuses. */
+/** Selects the ids of one status. Each list is a range of an index, however many submissions have another status. */
 function idsOfOrganization(status: SubmissionStatus): string {
   const stretch = stretchOf(['s.organization_id', 's.status', 's.id'], ['$1::uuid', `'${status}'`], idBounds)
   return `(select s.id from submission s where ${stretch} limit $4)`
@@ -127,7 +127,7 @@ const idsTo = `select d.submission_id as id from delivery d cross join lateral (
       and ($7::text[] is null or s.inbox_id = any($7)) limit 1
   ) s where ${recipientStretch} limit $4`
 
-/** Marks the results of messages that go as deleted: their idempotency keys answer 410. What people wrote goes with them. */
+/** Marks the results of deleted messages, so that their idempotency keys answer 410, and erases people's texts in them. */
 export async function eraseResults(tx: Tx, ids: readonly SubmissionId[]): Promise<void> {
   if (ids.length === 0) return
   await tx.query(

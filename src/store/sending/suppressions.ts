@@ -1,4 +1,4 @@
-// Addresses that an organization does not write to any more.
+// Addresses to which an organization no longer writes.
 import { newUuid, newUuidAt, type OrganizationId, type SubmissionId } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 import { newestFirst } from '../rows.ts'
@@ -12,7 +12,7 @@ export interface SuppressionRow {
   email: string
   reason: SuppressionReason
   submissionId: SubmissionId | null
-  /** Words of a former service, one line of up to 200 characters. */
+  /** Text from a former service, one line of up to 200 characters. */
   note: string | null
   createdAt: Date
 }
@@ -20,7 +20,7 @@ export interface SuppressionRow {
 const columns = `id, organization_id as "organizationId", email, reason,
   submission_id as "submissionId", note, created_at as "createdAt"`
 
-/** Adds one and tells its organization; null where the address is suppressed already, and its row stays as it is. */
+/** Adds a suppression and announces it. Returns null if the address is already suppressed; its row then stays as it is. */
 export async function insertSuppression(
   tx: Tx,
   suppression: {
@@ -56,7 +56,7 @@ export async function findSuppression(
   return row ?? null
 }
 
-/** Whether there was one. */
+/** Deletes a suppression; returns whether there was one. */
 export async function deleteSuppression(
   tx: Tx,
   organizationId: OrganizationId,
@@ -72,7 +72,7 @@ export async function deleteSuppression(
 /** The organization's suppressions, newest first, after `beforeId`. */
 export const listSuppressions = newestFirst<SuppressionRow>(columns, 'suppression where organization_id = $1')
 
-/** Suppresses recipients of submissions, each in its own organization, which is told; returns how many are new. */
+/** Suppresses recipients of submissions, each in its own organization, and announces it; returns how many are new. */
 export async function suppressRecipients(
   tx: Tx,
   recipients: (DeliveryKey & { reason: SuppressionReason })[],
