@@ -1,4 +1,4 @@
-// The request for a certificate as another program reads it.
+// Tests the certificate request as another program reads it.
 import assert from 'node:assert/strict'
 import { createPrivateKey, createPublicKey } from 'node:crypto'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-// A key pair, and the request (PKCS #10) for a certificate over it.
+// Creates a key pair and a request (PKCS #10) for a certificate of it.
 import { generateKeyPair, sign } from 'node:crypto'
 import { promisify } from 'node:util'
 import forge from 'node-forge'
@@ -6,8 +6,8 @@ import forge from 'node-forge'
 const dnsName = 2
 
 /**
- * A new key, PEM, and a request for these names, PEM. RSA of 2048 bits: senders of mail that know no elliptic curves are
- * still about.
+ * A new key and a request for these names, both PEM. RSA of 2048 bits, because some senders of mail still do not
+ * support elliptic curves.
  */
 export async function makeCertificateRequest(
   names: readonly string[],
@@ -15,10 +15,10 @@ export async function makeCertificateRequest(
   const { publicKey, privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
   const request = forge.pki.createCertificationRequest()
   request.publicKey = forge.pki.publicKeyFromPem(publicKey.export({ type: 'spki', format: 'pem' }).toString())
-  // RFC 8555 7.4: the names stand in the extension alone; a common name would bound them to 64 characters.
+  // RFC 8555 7.4: only the extension has the names. A common name would limit them to 64 characters.
   const altNames = names.map((value) => ({ type: dnsName, value }))
   request.setAttributes([{ name: 'extensionRequest', extensions: [{ name: 'subjectAltName', altNames }] }])
-  // What forge has made by then is signed by Node: forge's own signing holds the main thread for 90 ms.
+  // Node signs the request that forge made, because forge's own signing blocks the main thread for 90 ms.
   const signer = {
     sign() {
       const written = request as unknown as Record<'certificationRequestInfo', forge.asn1.Asn1>

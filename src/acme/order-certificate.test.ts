@@ -1,4 +1,4 @@
-// An authority that lies: whatever it answers is a value, in bounded time and memory.
+// Tests an authority that lies: each of its answers becomes a value, in bounded time and memory.
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ const key = accountKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 
 type Answer = (path: string, base: string, response: ServerResponse, request: IncomingMessage) => void
 
-/** Speaks as far as an account, and then says what the test has it say. */
+/** Answers correctly up to the account, and then as the test specifies. */
 async function startAuthority(t: TestContext, answer: Answer): Promise<string> {
   const before = getCACertificates('default')
   setDefaultCACertificates([...before, cert])

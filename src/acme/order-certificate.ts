@@ -1,4 +1,4 @@
-// Orders one certificate for many names by RFC 8555, and does without the names that cannot be validated.
+// Orders one certificate for many names by RFC 8555, without the names that cannot be validated.
 import type { Authorization, Client, Order } from 'acme-client'
 import { rest } from '../base/signal.ts'
 import { makeCertificateRequest } from './certificate-request.ts'
@@ -6,9 +6,9 @@ import { type Account, createAcmeClient, reasonOf } from './client.ts'
 
 export interface OrderDeps {
   account: Account
-  /** Whom the authority may write to. */
+  /** Contact address for the authority. */
   email: string
-  /** Has the key authorization answered under this token, by whichever node is asked; in place when it resolves. */
+  /** Makes every node answer this token with the key authorization. Resolves when that is in effect. */
   publish(token: string, keyAuthorization: string): Promise<void>
   stop: AbortSignal
 }
@@ -18,24 +18,24 @@ interface Refused {
   reason: string
 }
 
-/** What an order came to; in each case with the names that were refused, and why. */
+/** The result of an order, in each case with the refused names and the reasons. */
 export type Ordered =
   | { status: 'issued'; refused: Refused[]; chain: string; key: string }
-  /** Of what was left no certificate was wanted. */
+  /** No certificate was wanted for the remaining names. */
   | { status: 'needless'; refused: Refused[] }
   | { status: 'failed'; refused: Refused[]; reason: string }
 
 type Round = { issued: { chain: string; key: string } } | { refused: Refused[]; reason: string }
 
-/** An order that loses a name is lost as a whole, so the next one is made without it; each may lose more. */
+/** One refused name fails the whole order, so the next order omits it. Each order may lose more names. */
 const maxRounds = 4
 const validationMs = 120_000
 const finishMs = 60_000
 const pollMs = [250, 500, 1_000, 2_000, 3_000]
 
 /**
- * Orders a certificate for these names, the account first where the authority does not know it. `isWanted` says of what is
- * left of them whether it is worth one. Never rejects, and takes about ten minutes at most.
+ * Orders a certificate for these names, and first creates the account if the authority does not know it. `isWanted`
+ * decides whether the remaining names are worth a certificate. Never rejects. Takes up to about ten minutes.
  */
 export async function orderCertificate(
   deps: OrderDeps,
@@ -57,7 +57,7 @@ export async function orderCertificate(
       if (!isWanted(left)) return { status: 'needless', refused }
     }
   } catch (error) {
-    // The client answers whatever the authority says, and whatever happens on the way, with an exception.
+    // The client throws for each refusal by the authority, and for each fault on the way.
     reason = reasonOf(error)
   }
   return { status: 'failed', refused, reason }
@@ -65,7 +65,7 @@ export async function orderCertificate(
 
 async function enter({ account, email }: OrderDeps): Promise<Client> {
   const client = await createAcmeClient(account)
-  // RFC 8555 7.3: a key that has an account already is answered with that account.
+  // RFC 8555 7.3: for a key that already has an account, the authority returns that account.
   await client.createAccount({ termsOfServiceAgreed: true, contact: [`mailto:${email}`] })
   return client
 }
@@ -88,12 +88,12 @@ async function begin(client: Client, names: string[]): Promise<Order | Round> {
   try {
     return await client.createOrder({ identifiers: names.map((value) => ({ type: 'dns', value })) })
   } catch (error) {
-    // RFC 8555 6.7: an authority that refuses names says which, and the client leaves us the words.
+    // RFC 8555 6.7: an authority that refuses names lists them, but the client passes on only the words.
     return withoutNamed(names, reasonOf(error))
   }
 }
 
-/** The names that the words of a refusal hold are those that are refused. */
+/** The names that occur in the words of a refusal are refused. */
 function withoutNamed(names: string[], reason: string): Round {
   const words = new Set(
     reason
@@ -108,7 +108,7 @@ function describe([first, ...others]: Refused[]): string {
   return `${first!.name}: ${first!.reason}${others.length > 0 ? ` (and ${others.length} more)` : ''}`
 }
 
-/** Where no challenge over HTTP is offered, nothing is answered, and the authorization stays pending until it is given up. */
+/** Without a challenge over HTTP nothing is answered. The authorization then stays pending until we give up. */
 async function answerChallenge(
   client: Client,
   { challenges }: Authorization,
@@ -120,7 +120,7 @@ async function answerChallenge(
   await client.completeChallenge(challenge)
 }
 
-/** Waits until all are valid or lost, for two minutes at most; those that are lost by then, pending ones among them. */
+/** Waits up to two minutes until all are valid or lost. Returns the lost ones, including those still pending. */
 async function settle(
   client: Client,
   order: Order,
@@ -140,7 +140,7 @@ async function settle(
 }
 
 function isLost({ status }: Authorization): boolean {
-  // RFC 8555 7.1.6: what does not become valid ends as invalid, expired, deactivated or revoked.
+  // RFC 8555 7.1.6: an authorization that does not become valid ends as invalid, expired, deactivated or revoked.
   return status !== 'pending' && status !== 'valid'
 }
 

@@ -1,4 +1,4 @@
-// Which chains strangers accept: made for the test, with an authority that this process is told of.
+// Tests which chains the public accepts, with chains made for the test and an authority that this process trusts.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
@@ -21,7 +21,7 @@ interface Made {
   signedBy?: forge.pki.rsa.PrivateKey
 }
 
-/** All have the same key, so that who signed is told apart by name; `otherKeys` signs what is forged. */
+/** All certificates have the same key, so that only names distinguish their issuers. `otherKeys` signs forged ones. */
 function make({
   subject,
   issuer,

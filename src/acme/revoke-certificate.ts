@@ -1,7 +1,7 @@
-// Has an authority revoke a certificate that it issued to an account.
+// Asks an authority to revoke a certificate that it issued to an account.
 import { type Account, createAcmeClient, reasonOf } from './client.ts'
 
-/** Why the certificate (PEM) could not be revoked; null where it is revoked now. Never rejects. */
+/** Revokes the certificate (PEM). Returns null if it is revoked now, else the reason. Never rejects. */
 export async function revokeCertificate(account: Account, certificate: string): Promise<string | null> {
   try {
     const client = await createAcmeClient(account)
@@ -9,9 +9,9 @@ export async function revokeCertificate(account: Account, certificate: string): 
     await client.revokeCertificate(certificate)
     return null
   } catch (error) {
-    // The client answers whatever the authority says with an exception.
+    // The client throws for each refusal by the authority.
     const reason = reasonOf(error)
-    // RFC 8555 7.6: `alreadyRevoked`, of which the client leaves us the words; a revocation that was broken off goes on.
+    // RFC 8555 7.6: `alreadyRevoked`, passed on by the client as words only. An interrupted revocation is thus complete.
     return /already (been )?revoked/i.test(reason) ? null : reason
   }
 }

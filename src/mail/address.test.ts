@@ -1,4 +1,4 @@
-// The forms an address may have, those it may not, and which spellings are one address.
+// Tests the forms that an address may have or not, and which spellings are one address.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isWrittenAsEmail, parseDomain, parseEmail, readEmail, sameAddressKey } from './address.ts'

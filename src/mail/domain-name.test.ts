@@ -1,4 +1,4 @@
-// Which names can be registered, and the one form each is written in.
+// Tests which names can be registered, and the one form of each.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { domainToUnicode } from 'node:url'

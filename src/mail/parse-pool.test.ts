@@ -1,4 +1,4 @@
-// Reading in threads: the same answers as without, and no mail that stops another one or the service.
+// Tests reading in threads: the same answers as without, and no mail that stops another mail or the service.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -28,13 +28,13 @@ const withAttachment = Buffer.from(
     '--b\r\n\r\ntext\r\n--b\r\nContent-Type: application/pdf\r\nContent-Transfer-Encoding: base64\r\n\r\nUERG\r\n--b--\r\n',
 )
 
-/** Lines that are nearly boundaries: of all there is, this keeps the reader busy longest. */
+/** Lines that are nearly boundaries. No other mail keeps the reader busy longer. */
 const slowMail = Buffer.concat([
   Buffer.from('Content-Type: multipart/mixed; boundary=bb\r\n\r\n'),
   Buffer.from('--bx\r\n'.repeat(4_000_000)),
 ])
 
-/** With long texts as strings, and the new text where it is all of the text. */
+/** Restores long texts to strings, and the new text if it equals the text. */
 function asParsed(mail: ReadMail) {
   const [text = '', html] = [mail.text, mail.html].map((one) => one && Buffer.from(one).toString())
   return { ...mail, text, html, extractedText: mail.extractedText ?? withoutMargins(text ?? '') }
@@ -82,7 +82,7 @@ test('reads what stands in a file as what is in memory; a file that is not there
     await assert.rejects(read(missing), noBytes)
     await assert.rejects(read(changed), ChangedFile)
   }
-  // Part of the slow mail: over a hundred windows of its file.
+  // Part of the slow mail, more than a hundred windows of its file.
   const part = slowMail.subarray(0, 8 << 20)
   writeFileSync(path, part)
   assert.ok(isDeepStrictEqual(asParsed(await pool.parse({ path, sizeBytes: part.length })), parseMail(part)))
@@ -143,7 +143,7 @@ test('hostile 2, 17: of a file as of what is in memory: patience, the address of
   const forwarded = Buffer.from(`Subject: Fwd\r\n\r\nReturn-Path: <bounce-${'a'.repeat(48)}@us.test>\r\n`)
   assert.equal((await pool.report(inFile(forwarded), 'feedback'))?.kind, 'feedback')
   assert.equal(await pool.report(inFile(forwarded), 'return_path'), null)
-  // Nothing comes out of it, however much is read; and what comes out of the other grows when it is decoded.
+  // `empty` decodes to nothing, however much is read. `grown` becomes longer when it is decoded.
   const empty = `Content-Transfer-Encoding: quoted-printable\r\n\r\n${'=\r\n'.repeat(5 << 20)}`
   const grown = `Content-Type: text/plain; charset=windows-1252\r\n\r\n${'\x80'.repeat(3 << 20)}`
   for (const raw of [empty, grown].map((text) => Buffer.from(text, 'latin1'))) {
@@ -164,7 +164,7 @@ test('check 59: the event loop goes on while 25 MB of the worst are read', async
   const tookMs = performance.now() - startedMs
   delay.disable()
   assert.match(mail.note ?? '', /a text of more than 4 MiB/)
-  // A loop that read it would be delayed by all of that time.
+  // A loop that read the mail itself would be delayed by all of that time.
   const words = `${Math.round(delay.max / 1e6)} ms at most, while ${Math.round(tookMs)} ms were read`
   t.diagnostic(`event loop delayed by ${words}`)
   assert.ok(delay.max / 1e6 < tookMs / 4, words)
@@ -172,7 +172,7 @@ test('check 59: the event loop goes on while 25 MB of the worst are read', async
 
 test('what cannot be handed to a thread rejects alone, long after it was asked for', async (t) => {
   const pool = openPool(t)
-  // It waits behind more than are sent ahead, and is sent once an answer has come.
+  // It is queued after more requests than are sent ahead, so it is sent only after an answer.
   const before = Array.from({ length: 10 }, () => pool.parse(withAttachment))
   const unsendable = pool.words([{ subject: () => {} } as never])
   const after = pool.parse(withAttachment)
@@ -188,7 +188,7 @@ test('closing rejects what is open, and what comes later: no mail is filed as te
   await assert.rejects(pool.parse(withAttachment), /closed/)
 })
 
-/** Reads a mail that takes about a quarter of a second, in a process of its own; says when it begins, and what came of it. */
+/** A separate process that reads a mail for about 250 ms, and prints when it begins and the note that results. */
 const reader = `
 import { ParsePool } from ${JSON.stringify(new URL('./parse-pool.ts', import.meta.url).href)}
 const pool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
@@ -206,7 +206,7 @@ test('check 93: a process that was stopped in the middle of a mail does not hold
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   assert.equal((await lines.next()).value, 'begun')
   child.kill('SIGSTOP')
-  // Longer than a mail may take.
+  // Longer than the time limit of a mail.
   await pause(5_500)
   child.kill('SIGCONT')
   assert.doesNotMatch((await lines.next()).value ?? 'nothing was said', /it took more than|nothing/)

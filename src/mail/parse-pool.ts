@@ -1,4 +1,4 @@
-// Reads mail in worker threads, so that no mail stops the service or another mail, whatever is in it.
+// Reads mail in worker threads, so that no mail can stop the service or another mail.
 import { open } from 'node:fs/promises'
 import { ThreadPool, type TimeLimit } from '../base/thread-pool.ts'
 import type { Report, ReportAddress } from './bounce/report.ts'
@@ -10,23 +10,23 @@ import type { SearchedMail } from './read/words.ts'
 
 export interface ParsePoolOptions {
   threads: number
-  /** How long one mail may take. Its thread is then ended and replaced. */
+  /** Time limit for one mail. A thread that exceeds it is ended and replaced. */
   timeoutMs: number
 }
 
 const maxHeapMb = 512
-/** How much of a file is looked at for showing it as text: a header of a megabyte, and what is shown of the body. */
+/** Bytes of a file that are read to show it as text: a header of 1 MiB, and the shown part of the body. */
 const maxView = (1 << 20) + (1 << 18)
 
 type Outcome = Exclude<ParseAnswer, { changed: string } | { unreadable: string }>
 
-/** Over one of these mails the thread has failed, and would again. */
+/** The thread failed on one of these mails, and would fail again. */
 export class NoWords extends Error {}
 
-/** The mail would take longer than the patience that came with it, or was no longer wanted. */
+/** The mail would exceed the time limit that came with it, or was no longer wanted. */
 export class ParseTimedOut extends Error {}
 
-/** The file of a mail cannot be read: no fault of the mail. `code` says why, as the system does. */
+/** The file of a mail cannot be read, which is no fault of the mail. `code` is the system's error code. */
 export class NoBytes extends Error {
   readonly code: string | undefined
 
@@ -36,7 +36,7 @@ export class NoBytes extends Error {
   }
 }
 
-/** The caller bounds how many requests it has open. Threads start with the first mail and keep no process alive. */
+/** The caller bounds its open requests. Threads start with the first mail and keep no process alive. */
 export class ParsePool {
   readonly #pool: ThreadPool<ParseRequest, ParseAnswer>
   readonly #timeoutMs: number
@@ -48,9 +48,12 @@ export class ParsePool {
   }
 
   /**
-   * Reads `raw`, which is copied. Never rejects for what is in it: mail that cannot be read comes as text with a note.
-   * Rejects with `NoThread` where none could read it: after `close`, or where threads do not start; with `NoBytes` where
-   * its file cannot be read, `ChangedFile` where it is not what was written; and with `ParseTimedOut` where patience was given.
+   * Reads `raw`, which is copied. Never rejects because of the mail's content: mail that cannot be read comes as text
+   * with a note. Rejects with:
+   * - `NoThread` after `close`, or if threads do not start,
+   * - `NoBytes` if the file cannot be read,
+   * - `ChangedFile` if the file differs from what was written,
+   * - `ParseTimedOut` if `timeLimit` was given and is exceeded.
    */
   async parse(raw: MailBytes, timeLimit?: TimeLimit): Promise<ReadMail> {
     const outcome = await this.#run({ kind: 'parse', raw }, timeLimit)
@@ -59,35 +62,35 @@ export class ParsePool {
     return await viewAsText(raw, `shown as plain text, for it could not be read: ${fault}`)
   }
 
-  /** What the mail reports; null where it is no report. Rejects where it cannot be read, or not now. */
+  /** The report in the mail, or null if it is no report. Rejects if the mail cannot be read, for good or for now. */
   async report(raw: MailBytes, sentTo?: ReportAddress, timeLimit?: TimeLimit): Promise<Report | null> {
     const outcome = await this.#run({ kind: 'report', raw, sentTo }, timeLimit)
     if (!('report' in outcome)) throw new Error('fault' in outcome ? outcome.fault : 'no answer')
     return outcome.report
   }
 
-  /** The words of each mail as a tsvector is written. Rejects with `NoWords` where they cannot be had, or as `parse` does. */
+  /** The words of each mail in tsvector syntax. Rejects with `NoWords` if a mail fails, or as `parse` does. */
   async words(mails: SearchedMail[]): Promise<string[]> {
     const outcome = await this.#run({ kind: 'words', mails })
     if (!('vectors' in outcome)) throw new NoWords('fault' in outcome ? outcome.fault : 'no answer')
     return outcome.vectors
   }
 
-  /** The text of the HTML. Rejects where it cannot be had, or not now. */
+  /** The text of the HTML. Rejects if it cannot be read, for good or for now. */
   async textOf(html: string): Promise<string> {
     const outcome = await this.#run({ kind: 'text', html })
     if (!('text' in outcome)) throw new Error('fault' in outcome ? outcome.fault : 'no answer')
     return outcome.text
   }
 
-  /** What of the HTML may be shown in a browser. Rejects where it cannot be had, or not now. */
+  /** The HTML in a form that is safe in a browser. Rejects if it cannot be made, for good or for now. */
   async pageOf(html: string): Promise<SafeHtml> {
     const outcome = await this.#run({ kind: 'page', html })
     if (!('page' in outcome)) throw new Error('fault' in outcome ? outcome.fault : 'no answer')
     return outcome.page
   }
 
-  /** Ends the threads. What is still open rejects. */
+  /** Ends the threads. Open requests reject. */
   async close(): Promise<void> {
     await this.#pool.close()
   }
@@ -107,12 +110,12 @@ export class ParsePool {
 
 function pack(request: ParseRequest) {
   if (!('raw' in request) || 'path' in request.raw) return { message: request, transfer: [] }
-  // A view is copied with all the memory it looks into, so only its own bytes go.
+  // Posting a view would copy all of its underlying memory, so only its own bytes are sent.
   const raw = new Uint8Array(request.raw)
   return { message: { ...request, raw }, transfer: [raw.buffer] }
 }
 
-/** The mail as plain text, without asking a thread. Rejects as `parse` does where its file cannot be read. */
+/** The mail as plain text, made without a thread. Rejects as `parse` does if its file cannot be read. */
 export async function viewAsText(raw: MailBytes, note: string): Promise<ParsedMail> {
   return plainTextView(raw instanceof Uint8Array ? raw : await readStart(raw).catch(failAsBytes), note)
 }

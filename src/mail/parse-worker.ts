@@ -1,4 +1,4 @@
-// The thread in which mail is read: one request in, one answer out, in order.
+// The worker thread that reads mail and answers each request in order.
 import { parentPort } from 'node:worker_threads'
 import { type Report, type ReportAddress, readReport } from './bounce/report.ts'
 import type { Bytes } from './read/bytes.ts'
@@ -9,7 +9,7 @@ import { withoutMargins } from './read/quote.ts'
 import { type SafeHtml, safeHtml } from './read/safe-html.ts'
 import { type SearchedMail, writeVector } from './read/words.ts'
 
-/** A mail in memory, or the file in which it stands. */
+/** A mail in memory or in a file. */
 export type MailBytes = Uint8Array | { path: string; sizeBytes: number }
 type ReadRequest =
   | { kind: 'parse'; raw: MailBytes }
@@ -19,11 +19,11 @@ export type ParseRequest =
   | { kind: 'words'; mails: SearchedMail[] }
   | { kind: 'text'; html: string }
   | { kind: 'page'; html: string }
-/** A mail as it leaves the thread: a long text as its UTF-8, whose memory moves where a string is copied. */
+/** A mail as the thread returns it. A long text is sent as UTF-8, because its memory moves, while a string is copied. */
 export type ReadMail = Omit<ParsedMail, 'text' | 'html' | 'extractedText'> & {
   text: string | Uint8Array<ArrayBuffer>
   html: string | Uint8Array<ArrayBuffer> | null
-  /** Null where it is the text without the white space around it. */
+  /** Null if it equals the text without surrounding white space. */
   extractedText: string | null
 }
 export type ParseAnswer =
@@ -33,12 +33,12 @@ export type ParseAnswer =
   | { text: string }
   | { page: SafeHtml }
   | { fault: string }
-  /** The mail's file is not what was written. */
+  /** The mail's file differs from what was written. */
   | { changed: string }
-  /** The mail's file could not be read, which says nothing of the mail; `code` is the system's. */
+  /** The mail's file could not be read, which says nothing about the mail. `code` is the system's. */
   | { unreadable: string; code: string | undefined }
 
-/** A string of this length, twice copied and then held by the heap until its mail is filed, costs more than to move its bytes. */
+/** From this length on, moving bytes is cheaper. A string is copied twice and stays in the heap until its mail is filed. */
 const longText = 8 * 1024
 const encoder = new TextEncoder()
 
@@ -50,7 +50,7 @@ port?.on('message', (request: ParseRequest) => {
     post(answerFault(error))
   }
 })
-// What is late from then on is late because of a mail.
+// After this message, a late answer is late because of a mail.
 port?.postMessage('ready')
 
 function post(result: ParseAnswer): void {
@@ -65,7 +65,7 @@ function answerFault(error: unknown): ParseAnswer {
   if (error instanceof ChangedFile) return { changed: error.message }
   const { code, syscall } = error as NodeJS.ErrnoException
   if (syscall !== undefined) return { unreadable: String(error), code }
-  // A fault of the reader must not cost the other mails in the queue: the pool gives this one as plain text.
+  // A bug in the reader must not affect other mails in the queue. The pool returns this mail as plain text.
   return { fault: String(error) }
 }
 

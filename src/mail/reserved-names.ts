@@ -1,6 +1,6 @@
-// Local parts that no inbox gets: what the service needs itself, and what RFC 2142 reserves on a shared domain.
+// Local parts that no inbox gets: those the service needs, and those that RFC 2142 reserves on a shared domain.
 
-/** What the service itself needs on every domain that it receives for. */
+/** Local parts that the service needs on every domain that it receives for. */
 const needed = ['postmaster', 'abuse', 'mailer-daemon', 'bounce', 'bounces', 'fbl']
 
 // RFC 2142 3: business; 4: operations; 5: protocols.
@@ -15,7 +15,7 @@ const tlsReports = ['tls-reports', 'tlsrpt']
 const operational = [
   ...['noreply', 'no-reply', 'dmarc', 'dmarc-reports', ...tlsReports, 'root', 'admin', 'administrator'],
   ...['postfix', 'daemon', 'unsubscribe'],
-  // What the service writes to people from.
+  // Senders of the service's own mail to people.
   ...['accounts', 'posthorn-accounts'],
 ]
 
@@ -29,7 +29,7 @@ export function isReserved(localPart: string, domainKind: 'managed' | 'customer'
   return (domainKind === 'managed' ? onManagedDomains : onCustomerDomains).has(folded)
 }
 
-/** Whether reports about TLS (RFC 8460) come to this local part of the mail host. */
+/** Whether the mail host receives reports about TLS (RFC 8460) at this local part. */
 export function isTlsReports(localPart: string): boolean {
   return tlsReports.includes(localPart)
 }

@@ -1,5 +1,4 @@
-// The return path of what we send: signed, expiring, and of one delivery alone, so that a report about it can be believed
-// and a forged one cannot.
+// Signed and expiring return paths, one for each delivery, so that a report can be trusted and a forged one cannot.
 
 import type { SubmissionId } from '../base/ids.ts'
 import type { SecretBox } from '../base/secret-box.ts'
@@ -8,7 +7,7 @@ const purpose = 'return-path'
 const prefix = 'bounce-'
 const alphabet = 'abcdefghijklmnopqrstuvwxyz234567'
 const dayMs = 86_400_000
-/** RFC 3464 reports may be late: a week after the last attempt is taken, and then some. */
+/** RFC 3464 reports may be late. This accepts them for more than a week after the last attempt. */
 const lifetimeDays = 30
 const macBytes = 10
 
@@ -28,7 +27,7 @@ export function returnPathOf(secretBox: SecretBox, token: ReturnPathToken, host:
   return `${prefix}${toBase32(Buffer.concat([body, mac]))}@${host}`
 }
 
-/** What the local part of a return path says, or null where it is forged, expired, or another host's. */
+/** The token in the local part of a return path, or null if it is forged, expired or for another host. */
 export function readReturnPath(
   secretBox: SecretBox,
   localPart: string,
@@ -47,7 +46,7 @@ export function readReturnPath(
   return { submissionId, position: body.readUInt16BE(16) }
 }
 
-/** What is signed. */
+/** The signed text. */
 function textOf(body: Buffer, host: string): string {
   return `${host}\n${body.toString('hex')}`
 }

@@ -1,4 +1,4 @@
-// Archives that a scanner passes over are seen, those that people send are not, and no bytes take long.
+// Tests that archives that a scanner skips are found, that ordinary ones are not, and that no bytes take long.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
@@ -60,7 +60,7 @@ for (const [what, content, reason] of cases)
   test(`check 64: ${what}: ${reason ? 'cannot be called clean' : 'left to the scanner'}`, () => {
     if (reason) assert.match(findUnscannable(content) ?? '', reason)
     else assert.equal(findUnscannable(content), null)
-    // Wherever it is cut, the same is seen.
+    // The result is the same wherever the content is cut.
     const [whole, least] = [findUnscannable(content, content.length), content.length > 1 << 20 ? 1021 : 1]
     for (const pieceBytes of [least, least + 6]) assert.equal(findUnscannable(content, pieceBytes), whole)
   })

@@ -1,31 +1,31 @@
-// Finds in an archive what a scanner passes over without a word: encrypted files, and more than it unpacks.
+// Detects archives that a scanner silently skips: encrypted files, and more data than it unpacks.
 
 const localHeader = Buffer.from('PK\x03\x04', 'latin1')
 const centralHeader = Buffer.from('PK\x01\x02', 'latin1')
-/** What clamd looks into by default: MaxFileSize and MaxFiles. */
+/** clamd's default limits: MaxFileSize and MaxFiles. */
 const maxBytes = 100 << 20
 const maxFiles = 10_000
-/** Nothing that people send shrinks to a 250th; what unpacks to less than 10 MiB harms nobody. */
+/** No file that people send shrinks to a 250th. An archive that unpacks to less than 10 MiB is harmless. */
 const maxRatio = 250
 const harmlessBytes = 10 << 20
 
-/** Where a size of four bytes does not suffice, or is not known yet, this stands for it. */
+/** Marks a size that does not fit into four bytes or is not known yet. */
 const inZip64 = 0xffffffff
-/** Behind the start of a header, all that is looked at of it. */
+/** Bytes of a header that are read, from its start. */
 const headerBytes = 28
 
 /**
- * Looks at the pieces of a content, in their order, for why it cannot be called clean though a scanner let it pass. clamd
- * says nothing of encryption unless it is told to (AlertEncrypted), and nothing of a file in a ZIP archive that is over
- * its MaxFileSize, whatever it is told. Linear in the size; it looks at headers and unpacks nothing.
+ * Searches the pieces of a content, in order, for a reason not to call it clean although a scanner let it pass. clamd
+ * reports encryption only if AlertEncrypted is set. It never reports a file in a ZIP archive that is over its
+ * MaxFileSize, whatever its settings. Linear in the size. Reads headers and unpacks nothing.
  */
 export class ArchiveSearch {
-  // Names of folders stand in both kinds of headers, and either can be wrong: an unpacker may believe each of them.
+  // An archive lists its files in both kinds of headers. Either can be wrong, and an unpacker may believe either.
   readonly #local = new HeaderCount(localHeader, { flags: 6, size: 22, omitted: 0 })
   readonly #central = new HeaderCount(centralHeader, { flags: 8, size: 24, omitted: inZip64 })
   #sizeBytes = 0
   #start: Buffer = Buffer.alloc(0)
-  /** The last bytes so far: a header may go on in the next piece. */
+  /** The last bytes so far, because a header may continue in the next piece. */
   #end: Buffer = Buffer.alloc(0)
 
   add(piece: Buffer): void {
@@ -37,7 +37,7 @@ export class ArchiveSearch {
     this.#end = Buffer.from(known.subarray(-headerBytes))
   }
 
-  /** Of all that was added; null where nothing speaks against it. */
+  /** A reason not to call the content clean, or null if there is none. */
   findUnscannable(): string | null {
     if (this.#sizeBytes > maxBytes) return `larger than ${maxBytes} bytes`
     const [local, central] = [this.#local, this.#central]
@@ -50,7 +50,7 @@ export class ArchiveSearch {
     return null
   }
 
-  /** The size that a gzip file gives at its end. */
+  /** The unpacked size that a gzip file states at its end. */
   #gzipBytes(): number {
     const isGzip = this.#sizeBytes >= 18 && this.#start[0] === 0x1f && this.#start[1] === 0x8b
     return isGzip ? this.#end.readUInt32LE(this.#end.length - 4) : 0
@@ -60,11 +60,11 @@ export class ArchiveSearch {
 interface HeaderOffsets {
   flags: number
   size: number
-  /** What a size that stands elsewhere counts. */
+  /** Counts instead of a size that is stored elsewhere. */
   omitted: number
 }
 
-/** What the ZIP headers under a signature say, wherever they stand: archives are found within others, and after programs. */
+/** Sums up the ZIP headers with one signature, at any position: archives occur inside others and after programs. */
 class HeaderCount {
   files = 0
   bytes = 0
@@ -77,7 +77,7 @@ class HeaderCount {
     this.#offsets = offsets
   }
 
-  /** Counts the headers of which the last byte lies at `from` or behind it. */
+  /** Counts the headers whose last byte is at `from` or later. */
   scan(content: Buffer, from: number): void {
     const length = this.#offsets.size + 4
     let at = content.indexOf(this.#signature, Math.max(0, from - length + 1))
@@ -89,13 +89,13 @@ class HeaderCount {
 
   #count(content: Buffer, at: number): void {
     const { flags: flagsAt, size: sizeAt, omitted } = this.#offsets
-    // Four bytes come about by chance in what is packed, but never so often that they were too many files. To look at
-    // each of a million would hold up the event loop.
+    // A signature can occur by chance in packed data, but never often enough to exceed the file limit. Examining each
+    // of a million would block the event loop.
     this.files++
     const version = content[at + flagsAt - 2]!
     const flags = content.readUInt16LE(at + flagsAt)
     const method = content.readUInt16LE(at + flagsAt + 2)
-    // With a version and a method that exist they hardly ever are by chance.
+    // A chance signature hardly ever has a version and a method that exist.
     if (version > 63 || method > 99) return
     const size = content.readUInt32LE(at + sizeAt)
     this.bytes += size === inZip64 ? omitted : size

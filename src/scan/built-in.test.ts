@@ -1,4 +1,4 @@
-// The scanner of development: the EICAR test file and archive bombs are found, everything else is clean.
+// Tests that the development scanner finds the EICAR test file and archive bombs, and that everything else is clean.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'

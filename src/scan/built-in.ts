@@ -1,12 +1,12 @@
-// The scanner of development: knows the EICAR test file and archives nested too deep or too large, and nothing else.
+// The development scanner, which knows only the EICAR test file and archives that are nested too deep or too large.
 import { promisify } from 'node:util'
 import { gunzip, inflateRaw } from 'node:zlib'
 import type { Clamd, ScanVerdict } from './clamd.ts'
 
-/** What scans an attachment: clamd, or in development the built-in scanner. */
+/** Scans attachments: clamd, or in development the built-in scanner. */
 export type AttachmentScanner = Pick<Clamd, 'scan' | 'isAlive' | 'close'>
 
-/** What operators read about it. */
+/** The notice about it for operators. */
 export const builtInWords =
   'development scans attachments with a built-in scanner, which knows the EICAR test file and archive bombs and nothing else'
 
@@ -18,10 +18,10 @@ const eicar = Buffer.from(
 const zipHeader = Buffer.from('PK\x03\x04', 'latin1')
 const gzipHeader = Buffer.from([0x1f, 0x8b])
 
-/** A larger archive is not unpacked; nor is more of one than this. */
+/** A larger archive is not unpacked, and no more than this of its content. */
 const maxArchiveBytes = 32 << 20
 const maxUnpackedBytes = 32 << 20
-/** clamd's MaxRecursion and MaxFiles by default. */
+/** clamd's defaults of MaxRecursion and MaxFiles. */
 const maxDepth = 17
 const maxFiles = 10_000
 
@@ -29,7 +29,7 @@ const [unpackRaw, unpackGzip] = [promisify(inflateRaw), promisify(gunzip)]
 const stored = 0
 const deflated = 8
 
-/** Why an archive is not clean. */
+/** The reason why an archive is not clean. */
 class Finding extends Error {
   readonly state: 'infected' | 'failed'
   constructor(state: Finding['state'], detail: string) {
@@ -73,7 +73,7 @@ async function readArchive(pieces: ReturnType<Parameters<Clamd['scan']>[0]>): Pr
   return sizeBytes > maxArchiveBytes ? 'too large' : Buffer.concat(kept)
 }
 
-/** One attachment with all that is unpacked of it. */
+/** Unpacks one attachment with everything in it, under common limits. */
 class Unpacking {
   #leftBytes = maxUnpackedBytes
   #leftFiles = maxFiles
@@ -96,7 +96,7 @@ class Unpacking {
     const content = await unpack(packed, { maxOutputLength: this.#leftBytes, chunkSize: 1 << 20 }).catch(
       (error) => {
         if (error.code === 'ERR_BUFFER_TOO_LARGE') throw tooMuch()
-        return null // damaged: nobody can unpack it
+        return null // damaged: no program can unpack it
       },
     )
     if (!content) return
@@ -110,10 +110,10 @@ function* zipEntries(content: Buffer): Generator<{ method: number; packed: Buffe
   for (let at = 0; at >= 0; at = content.indexOf(zipHeader, at + 4)) {
     if (at + 30 > content.length) return
     const start = at + 30 + content.readUInt16LE(at + 26) + content.readUInt16LE(at + 28)
-    // A size of 0 stands behind the file: the unpacker finds its end.
+    // If the size is 0, it follows the file's data, and the unpacker finds the end.
     const sizeBytes = content.readUInt32LE(at + 18) || content.length
     yield { method: content.readUInt16LE(at + 8), packed: content.subarray(start, start + sizeBytes) }
-    // The files of a stored archive are its own: they are examined with it.
+    // Skips the files in a stored archive, because they are examined with that archive.
     if (content.readUInt16LE(at + 8) === stored) at = Math.max(at, start + content.readUInt32LE(at + 18) - 4)
   }
 }

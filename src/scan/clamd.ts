@@ -1,17 +1,17 @@
-// Asks clamd about bytes, over its INSTREAM command; an answer that did not come is a value as well.
+// Scans bytes with clamd over its INSTREAM command, and returns a missing answer as a value too.
 import { connect, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 
 export type ClamdAddress = { host: string; port: number } | { path: string }
 
 /**
- * `failed`: clamd did not look at all of it, and would not another time. `later`: it lives and gave no judgement.
- * `lost`: it took the bytes and cannot be spoken to since; they may be what ended it. `unreachable`: it cannot be spoken
- * to, whatever the bytes are.
+ * `failed`: clamd did not examine all of the content, and would not another time. `later`: it is alive but gave no
+ * verdict. `lost`: it took the bytes and has been unreachable since, perhaps because of them. `unreachable`: it cannot
+ * be reached, whatever the bytes are.
  */
 export interface ScanVerdict {
   state: 'clean' | 'infected' | 'failed' | 'later' | 'lost' | 'unreachable'
-  /** What was found, or what went wrong. */
+  /** The finding, or the fault. */
   detail: string
 }
 
@@ -19,11 +19,11 @@ type Pieces = Iterable<Buffer> | AsyncIterable<Buffer>
 
 interface ClamdOptions {
   connectMs?: number
-  /** How long clamd may take for one stream; its own limit, MaxScanTime, is two minutes. */
+  /** Time limit for one stream. clamd's own limit, MaxScanTime, is two minutes. */
   answerMs?: number
 }
 
-/** `isCut`: the connection ended before an answer, yet not for lack of time. `isOpened`: there was one. */
+/** `isCut`: the connection ended before an answer, but not by a timeout. `isOpened`: it was established. */
 type Reply = { text: string; isSent: boolean } | { fault: string; isCut: boolean; isOpened: boolean }
 
 const maxReplyBytes = 4096
@@ -42,35 +42,35 @@ export class Clamd {
     this.#answerMs = answerMs
   }
 
-  /** What clamd makes of the content, which may be opened twice. Rejects where it cannot be read, and for nothing else. */
+  /** Scans the content, which may be opened twice. Rejects only if the content cannot be read. */
   async scan(open: () => Pieces): Promise<ScanVerdict> {
     const first = await this.#stream(open())
     if (!('fault' in first)) return verdictOf(first)
     if (!(await this.isAlive()))
       return { state: first.isOpened ? 'lost' : 'unreachable', detail: first.fault }
     if (!first.isCut) return { state: 'later', detail: first.fault }
-    // QUIRK: a stream over clamd's StreamMaxLength is reset, and its reply may be lost with that. A clamd that was killed
-    // does so as well: only one that lives has cut it off by itself, and then it does so again.
+    // QUIRK: clamd resets a stream over its StreamMaxLength, and the reply may be lost with it. A killed clamd resets it
+    // too. A clamd that is alive cut the stream itself, and will do so again.
     const second = await this.#stream(open())
     if (!('fault' in second)) return verdictOf(second)
     if (!(await this.isAlive())) return { state: 'lost', detail: second.fault }
     return { state: second.isCut ? 'failed' : 'later', detail: second.fault }
   }
 
-  /** Its version; rejects, saying why, where it cannot be had. */
+  /** clamd's version. Rejects with the reason if clamd does not answer. */
   async version(): Promise<string> {
     const reply = await this.#converse([Buffer.from('zVERSION\0')], pingMs)
     if ('fault' in reply) throw new Error(reply.fault)
     return reply.text.slice(0, 100)
   }
 
-  /** Whether it answers. */
+  /** Whether clamd answers. */
   async isAlive(): Promise<boolean> {
     const reply = await this.#converse([Buffer.from('zPING\0')], pingMs)
     return 'text' in reply && reply.text === 'PONG'
   }
 
-  /** Ends what is under way; from then on it is unreachable. */
+  /** Ends all open scans. From then on clamd counts as unreachable. */
   close(): void {
     this.#isClosed = true
     for (const socket of this.#open) socket.destroy()
@@ -127,7 +127,7 @@ export class Clamd {
 async function* frame(content: Pieces): AsyncGenerator<Buffer> {
   yield Buffer.from('zINSTREAM\0')
   for await (const piece of content) {
-    // A piece of nothing would end the stream.
+    // An empty piece would end the stream.
     if (piece.length === 0) continue
     const length = Buffer.alloc(4)
     length.writeUInt32BE(piece.length)
@@ -137,7 +137,7 @@ async function* frame(content: Pieces): AsyncGenerator<Buffer> {
   yield Buffer.alloc(4)
 }
 
-/** What a reply says; one that is not understood says nothing. */
+/** The verdict of a reply. A reply that is not understood gives `later`. */
 function verdictOf({ text, isSent }: { text: string; isSent: boolean }): ScanVerdict {
   const found = /^stream: (\S.*) FOUND$/.exec(text)?.[1]
   if (found !== undefined) {
@@ -145,7 +145,7 @@ function verdictOf({ text, isSent }: { text: string; isSent: boolean }): ScanVer
     return { state: isUnread ? 'failed' : 'infected', detail: found }
   }
   if (text === 'INSTREAM size limit exceeded. ERROR') return { state: 'failed', detail: text }
-  // An OK before the end is none for the whole.
+  // An OK before the end of the content does not cover all of it.
   if (text === 'stream: OK' && isSent) return { state: 'clean', detail: '' }
   return { state: 'later', detail: `not understood: ${JSON.stringify(text.slice(0, 200))}` }
 }

@@ -1,4 +1,4 @@
-// What is read out of Rspamd's answers, and that no bytes are more than nothing, or take long.
+// Tests reading Rspamd's answers, and that other bytes give null or bounded findings and never take long.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

@@ -1,22 +1,22 @@
-// Reads what Rspamd answers about a mail: a bounded excerpt of its JSON, or nothing where it cannot be understood.
+// Reads a bounded excerpt of Rspamd's JSON answer about a mail, or null if it is not understood.
 
-/** What Rspamd found. The texts are printable ASCII, at most 100 characters each. */
+/** Rspamd's findings. The texts are printable ASCII, at most 100 characters each. */
 export interface SpamFindings {
   score: number
-  /** The score of the most severe action; null where Rspamd names none. */
+  /** The score of the most severe action, or null if Rspamd names none. */
   requiredScore: number | null
   /** `no action`, `add header`, `rewrite subject`, `greylist`, `soft reject`, `reject`, or one of the operator's own. */
   action: string
-  /** The names of the rules that matched, those that weigh most first, at most 200. */
+  /** The names of up to 200 rules that matched, those with the most weight first. */
   symbols: string[]
 }
 
 const maxSymbols = 200
 const maxTextLength = 100
-/** No score of any rule set comes near it. */
+/** Far above the scores of any rule set. */
 const maxScore = 1e6
 
-/** Null where the text is not an answer to a check; it is as long as the caller lets it be, and read in linear time but for sorting. */
+/** Null if the text is not an answer to a check. The caller bounds its length. Linear, except for sorting. */
 export function readAnswer(text: string): SpamFindings | null {
   const answer = parseObject(text)
   if (!answer) return null
@@ -55,7 +55,7 @@ function weightOf(rule: unknown): number {
   return Math.abs((isObject(rule) ? readScore(rule['score']) : null) ?? 0)
 }
 
-/** Security: names of rules can repeat what stands in the mail, and go to logs, replies and people. */
+/** Security: rule names can repeat text of the mail, and they reach logs, replies and people. */
 function printable(text: string): string {
   return text.slice(0, maxTextLength).replace(/[^\x20-\x7e]/g, '?')
 }

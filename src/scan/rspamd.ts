@@ -1,4 +1,4 @@
-// Asks Rspamd about a mail, over its HTTP protocol; an answer that did not come is a value, and delays nobody for long.
+// Checks mail with Rspamd over its HTTP protocol, and returns a missing answer as a value, without a long delay.
 import { PassThrough, type Readable } from 'node:stream'
 import { Agent, type Dispatcher } from 'undici'
 import { CircuitBreaker } from '../base/circuit-breaker.ts'
@@ -6,52 +6,52 @@ import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
 import { readAnswer, type SpamFindings } from './rspamd-answer.ts'
 
-/** Where Rspamd listens. */
+/** The address at which Rspamd listens. */
 export interface RspamdAddress {
   /** `http://127.0.0.1:11333`, without a path. */
   origin: string
-  /** What its controller wants to know; the scanner itself asks for none. */
+  /** The password of its controller. The scanner itself needs none. */
   password: string | null
 }
 
-/** The bytes of a mail, or what opens them where they stand in a blob. */
+/** The bytes of a mail, or a function that opens them if they are in a blob. */
 export type CheckedMail = Buffer | { open(): Readable; sizeBytes: number }
 
-/** What is known of a mail beside its bytes, as the SMTP conversation had it. */
+/** Facts about a mail from its SMTP conversation. */
 export interface CheckedEnvelope {
   remoteIp: string
   helo: string
   /** Empty for the null reverse path. */
   from: string
   recipients: string[]
-  /** The name that belongs to `remoteIp`, confirmed by a look-up of that name; null where there is none. */
+  /** The reverse name of `remoteIp`, confirmed by a lookup of that name. Null if there is none. */
   hostname: string | null
-  /** What Rspamd's log is to call the mail. */
+  /** The name of the mail in Rspamd's log. */
   queueId: string
 }
 
 export type SpamVerdict =
   | ({ status: 'judged' } & SpamFindings)
-  /** `reason` is for operators; what the mail itself could have put into it is not in it. */
+  /** `reason` is for operators. It contains no text that the mail could have chosen. */
   | { status: 'unavailable'; reason: string }
 
 export interface RspamdOptions {
   log: Log
   /** Our own name, as the MX. */
   mtaName: string
-  /** From the call to the last byte of the answer. */
+  /** Time limit from the call to the last byte of the answer. */
   timeoutMs?: number
-  /** Calls at the same time; what comes beyond them is not asked about. */
+  /** Limit of concurrent calls. Mail beyond it is not checked. */
   maxCalls?: number
-  /** So many calls in a row without an answer, and mail passes it over. */
+  /** After this many calls in a row without an answer, mail bypasses Rspamd. */
   maxFailures?: number
-  /** How long it is passed over before it is probed. */
+  /** Time that mail bypasses Rspamd before it is probed. */
   restMs?: number
 }
 
 /**
- * `silent`: nobody there, or not in time; more of the kind and mail would be delayed. `useless`: it lives, and its answer
- * is none, or ended early, as it does for mail that is larger than its `max_message`. `own`: not its fault.
+ * `silent`: Rspamd does not answer in time or at all, and more such calls would delay mail. `useless`: it is alive, but
+ * its answer is invalid or ended early, as for mail larger than its `max_message`. `own`: not its fault.
  */
 type Fault = { kind: 'silent' | 'useless' | 'own'; reason: string }
 interface Limits {
@@ -67,7 +67,7 @@ const maxHeaderBytes = 16 << 10
 const maxFieldLength = 512
 const maxRecipients = 100
 const pingMs = 1_000
-/** A call that was given less time than this says nothing by not being answered. */
+/** A call with less time than this proves nothing if it is not answered. */
 const fairMs = 1_000
 
 export class Rspamd {
@@ -81,7 +81,7 @@ export class Rspamd {
   readonly #circuit: CircuitBreaker
   readonly #closing = new AbortController()
   #calls = 0
-  /** In a row, of any kind. */
+  /** Faults in a row, except those of kind `own`. */
   #failures = 0
   #isDown = false
 
@@ -96,7 +96,7 @@ export class Rspamd {
     this.#circuit = new CircuitBreaker({ maxFailures, restMs, probe: () => this.#isAlive() })
     this.#agent = new Agent({
       allowH2: false,
-      // Rspamd closes each connection after its answer, so none is kept, and none is found closed by the next call.
+      // Rspamd closes each connection after its answer. None is kept, so that no call finds its connection closed.
       pipelining: 0,
       connections: null,
       connect: { timeout: timeoutMs },
@@ -107,8 +107,8 @@ export class Rspamd {
   }
 
   /**
-   * What Rspamd makes of the mail. Never rejects. Takes `timeoutMs` at most, `withinMs` where that is less, and no time
-   * while Rspamd is out of reach, or busy with as many mails as it is given; `signal` cuts it short.
+   * Checks the mail with Rspamd. Never rejects. Takes at most `timeoutMs`, or `withinMs` if that is less. Takes no time
+   * while Rspamd is unreachable or has as many calls as allowed. `signal` ends the check early.
    */
   async check(
     mail: CheckedMail,
@@ -129,7 +129,7 @@ export class Rspamd {
     return 'kind' in findings ? this.#noteFault(findings) : this.#noteAnswer(findings)
   }
 
-  /** Its name and version, such as `rspamd/3.4`; rejects, saying why, where it cannot be had. */
+  /** Rspamd's name and version, such as `rspamd/3.4`. Rejects with the reason if it cannot be read. */
   async version(): Promise<string> {
     const answer = await this.#request({ path: '/ping', method: 'GET' }, { limitMs: pingMs })
     if ('kind' in answer) throw new Error(answer.reason)
@@ -137,7 +137,7 @@ export class Rspamd {
     return answer.server
   }
 
-  /** Ends what is under way; from then on it is unavailable. */
+  /** Ends all open calls. From then on Rspamd counts as unavailable. */
   async close(): Promise<void> {
     this.#circuit.stop()
     this.#closing.abort()
@@ -157,7 +157,7 @@ export class Rspamd {
     if (Buffer.isBuffer(mail)) return await this.#request({ ...request, body: mail }, limits)
     const source = mail.open()
     const faults: Error[] = []
-    // Through a second stream, because what goes wrong with the connection destroys the one that is sent.
+    // Uses a second stream, because a fault of the connection destroys the stream that is sent.
     const body = new PassThrough().on('error', () => {})
     source.on('error', (error) => {
       faults.push(error)
@@ -206,12 +206,12 @@ export class Rspamd {
       if (text === null) return { kind: 'useless', reason: `an answer of more than ${maxAnswerBytes} bytes` }
       return { status: answer.statusCode, server: serverOf(answer.headers), text }
     } catch (error) {
-      // The world's answer comes as an exception here and leaves as a value.
+      // Turns the exception of a failed call into a value.
       return abort.signal.aborted ? (abort.signal.reason as Fault) : faultOf(error)
     } finally {
       clearTimeout(timer)
       for (const each of signals) each.removeEventListener('abort', cut)
-      // Of an answer that was not read to its end, the connection goes.
+      // Closes the connection of an answer that was not read to its end.
       abort.abort()
     }
   }
@@ -225,7 +225,7 @@ export class Rspamd {
     return { status: 'judged', ...findings }
   }
 
-  /** Mail that Rspamd chokes on fails as an outage does: only what is silent is passed over, for only that delays. */
+  /** Mail that Rspamd fails on looks like an outage. Only `silent` faults cause a bypass, as only they cause delay. */
   #noteFault({ kind, reason }: Fault): SpamVerdict {
     meters.rspamdChecks.inc({ outcome: 'unavailable' })
     if (kind === 'silent') this.#circuit.fail()
@@ -240,7 +240,7 @@ export class Rspamd {
   }
 }
 
-/** The actions that Rspamd has by itself; operators can make others. */
+/** Rspamd's built-in actions. Operators can define others. */
 const knownActions = new Set([
   ...['no action', 'add header', 'rewrite subject', 'greylist', 'soft reject', 'reject'],
 ])
@@ -256,14 +256,14 @@ function findingsOf(answer: Answer | Fault): SpamFindings | Fault {
   return readAnswer(answer.text) ?? { kind: 'useless', reason: 'an answer that is not understood' }
 }
 
-/** Security: a line end in what a stranger says would begin a field of the stranger's own. UTF-8 goes as its bytes. */
+/** Security: a line end in a stranger's text would start a field of the stranger's choice. UTF-8 is sent as its bytes. */
 function fieldValue(text: string): string {
   return Buffer.from(text.slice(0, maxFieldLength))
     .toString('latin1')
     .replace(/[\0-\x1f\x7f]/g, '?')
 }
 
-/** Null where it is longer than an answer may be. */
+/** The body as text, or null if it is longer than an answer may be. */
 async function readBounded(body: Dispatcher.ResponseData['body']): Promise<string | null> {
   const pieces: Buffer[] = []
   let bytes = 0
@@ -281,7 +281,7 @@ function serverOf({ server = 'unknown' }: Dispatcher.ResponseData['headers']): s
     .slice(0, 100)
 }
 
-/** What says that nobody is there. */
+/** Error codes of an unreachable Rspamd. */
 const silentCodes = new Set([
   ...['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT'],
   ...['ENOTFOUND', 'EAI_AGAIN'],
@@ -293,7 +293,7 @@ function faultOf(error: unknown): Fault {
     return { kind: 'own', reason: 'the mail has another size' }
   return {
     kind: silentCodes.has(code) ? 'silent' : 'useless',
-    // Node's own messages begin with, or hold, their code.
+    // Node's own messages begin with their code or contain it.
     reason: (message.includes(code) ? message : `${code} ${message}`).slice(0, 200),
   }
 }

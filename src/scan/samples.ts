@@ -1,4 +1,4 @@
-// Harmless archives that a scanner must not pass: they show whether clamd is set to say what it has not looked into.
+// Harmless archives that a scanner must not pass, to test whether clamd reports content that it did not examine.
 import { crc32 } from 'node:zlib'
 
 const encryptedFlag = 1
@@ -6,7 +6,7 @@ const encryptedFlag = 1
 /** A ZIP archive with a file that is marked as encrypted. */
 export const encryptedSample = zip(Buffer.from('thirteen byte'), encryptedFlag)
 
-/** ZIP archives within each other, deeper than MaxRecursion is ever set. */
+/** Nested ZIP archives, deeper than MaxRecursion is ever set. */
 export const nestedSample = nest(110)
 
 function nest(depth: number): Buffer {
@@ -15,7 +15,7 @@ function nest(depth: number): Buffer {
   return content
 }
 
-/** An archive of one file, stored as it is. */
+/** An archive of one file, stored uncompressed. */
 function zip(content: Buffer, flags: number): Buffer {
   const name = Buffer.from('a.zip')
   const about = Buffer.alloc(26)

@@ -1,4 +1,4 @@
-// What the lists say of domains and local parts, the operator's changes included.
+// Tests how the lists classify domains and local parts, including the operator's changes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -19,7 +19,7 @@ const domains: [domain: string, isDisposable: boolean, isFreeProvider: boolean][
   ['mailinator.com.example.com', false, false],
   ['com', false, false],
   ['localhost', false, false],
-  // It is on the list, and a public suffix: what is under it belongs to others.
+  // It is on the list and is a public suffix, so domains below it belong to others.
   ['ddns.net', true, false],
   ['somebody.ddns.net', false, false],
   ['mail.gmail.com', false, false],
@@ -62,7 +62,7 @@ const meant: [domain: string, provider: string | null][] = [
   ['protonmial.com', 'protonmail.com'],
   // gmaıl.com with a dotless i
   ['xn--gmal-nza.com', 'gmail.com'],
-  // Domains that are somebody's, though a letter away.
+  // Domains that exist, although they are one letter away from a provider.
   ['gmail.com', null],
   ['mail.com', null],
   ['ymail.com', null],

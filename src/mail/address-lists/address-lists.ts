@@ -1,10 +1,10 @@
-// What lists say of an address: a throwaway domain, a provider of free mailboxes, a role, a slip of a provider's name.
+// Classifies addresses by lists: disposable domains, free providers, roles, and misspelled provider names.
 import { getPublicSuffix } from 'tldts'
 import { freeProviders } from './free-providers.ts'
 import { foldRole, roleNames } from './roles.ts'
 import { suggestProvider } from './suggest-provider.ts'
 
-/** What the operator puts into a list and takes out of it. Domains in A-labels, roles as `foldRole` writes them. */
+/** The operator's additions to a list and removals from it. Domains are A-labels, roles have the form of `foldRole`. */
 export interface ListChange {
   added: ReadonlySet<string>
   removed: ReadonlySet<string>
@@ -23,14 +23,14 @@ export class AddressLists {
   readonly #freeProviders: Names[]
   readonly #changes: ListChanges
 
-  /** For `loadAddressLists`, which has the lists. */
+  /** Use `loadAddressLists`, which loads the lists. */
   constructor(disposable: Names[], changes: ListChanges) {
     this.#disposable = [...disposable, changes.disposable.added]
     this.#freeProviders = [freeProviders, changes.freeProviders.added]
     this.#changes = changes
   }
 
-  /** Whether the domain, or one that it is under, gives mailboxes to throw away. What is taken out of the list is never one. */
+  /** Whether the domain or a parent offers disposable mailboxes. A domain that the operator removed never does. */
   isDisposable(domain: string): boolean {
     for (const name of withParents(domain)) {
       if (this.#changes.disposable.removed.has(name)) return false
@@ -47,7 +47,7 @@ export class AddressLists {
     return has([roleNames, this.#changes.roles.added], this.#changes.roles, foldRole(localPart))
   }
 
-  /** The provider's domain that was probably meant, or null. Slips that strangers have registered are mostly disposable too. */
+  /** The provider's domain that was probably meant, or null. Misspellings owned by strangers are mostly disposable too. */
   suggestDomain(domain: string): string | null {
     return this.isFreeProvider(domain) ? null : suggestProvider(domain)
   }
@@ -57,7 +57,7 @@ function has(lists: Names[], { removed }: ListChange, name: string): boolean {
   return !removed.has(name) && lists.some((list) => list.has(name))
 }
 
-/** The domain and what it is under, nearest first, but no public suffix: names of strangers stand beside each other there. */
+/** The domain and its parents, nearest first, without public suffixes, which unrelated owners share. */
 function* withParents(domain: string): Generator<string> {
   yield domain
   const suffixLength = getPublicSuffix(domain, { allowPrivateDomains: true })?.length ?? 0
@@ -66,7 +66,7 @@ function* withParents(domain: string): Generator<string> {
   }
 }
 
-/** Loads the lists, 61,000 names: a megabyte of program that takes a moment and stays, so only those that need it ask. */
+/** Loads the lists: 61,000 names, 1 MB of program that takes a moment and stays in memory. Call it only if needed. */
 export async function loadAddressLists(changes: ListChanges): Promise<AddressLists> {
   const [{ default: mailchecker }, { disposableEmailBlocklistSet }] = await Promise.all([
     import('mailchecker'),

@@ -1,7 +1,6 @@
-// Providers where anybody has a mailbox for nothing, among them access providers that give one to each customer. The operator
-// adds others in `address-lists/free-providers.txt`.
+// Providers that give anybody a free mailbox, and access providers that give one to each customer.
 
-/** A-labels in lower case. */
+/** A-labels in lower case. Operators add others in `address-lists/free-providers.txt`. */
 export const freeProviders: ReadonlySet<string> = new Set(
   `
   126.com 139.com 163.com 188.com 189.cn 21cn.com abv.bg aim.com alice.it aliceadsl.fr aliyun.com aol.co.uk aol.com

@@ -1,4 +1,4 @@
-// Local parts that stand for a role and not for a person, without the dots, hyphens and underscores within them.
+// Local parts that name a role and not a person, written without dots, hyphens and underscores.
 
 // RFC 2142 3: business; 4: operations; 5: protocols; 6: lists.
 const rfc2142 = [
@@ -48,10 +48,10 @@ const offices = [
   ...['registrar', 'admissions', 'editor', 'advertising', 'ads', 'events', 'webadmin', 'domains', 'hosting'],
 ]
 
-/** The local parts that mean a role wherever they are. */
+/** The local parts that mean a role on every domain. */
 export const roleNames: ReadonlySet<string> = new Set([...rfc2142, ...machines, ...offices])
 
-/** The local part as it is compared: lower case, without a tag and without dots, hyphens and underscores. */
+/** The form for comparison: lower case, without a tag and without dots, hyphens and underscores. */
 export function foldRole(localPart: string): string {
   return localPart.toLowerCase().replace(/\+.*$/s, '').replace(/[._-]/g, '')
 }

@@ -1,7 +1,7 @@
-// What a domain is probably a slip of: the mail provider whose name is a letter or two away.
+// Suggests the mail provider whose name is one or two letters away from a misspelled domain.
 import { domainToUnicode } from 'node:url'
 
-/** Largest first, for of two that are as near the first is meant. Short names are a letter away from too many others. */
+/** Largest first: of two equally near providers the first wins. Short names are one letter away from too many others. */
 const providers = [
   ...['gmail.com', 'yahoo.com', 'hotmail.com', 'outlook.com', 'icloud.com', 'googlemail.com', 'proton.me'],
   ...['protonmail.com', 'yahoo.co.uk', 'yahoo.co.in', 'yahoo.co.jp', 'yahoo.com.br', 'yahoo.fr', 'yahoo.de'],
@@ -15,8 +15,8 @@ const longSlip = 11
 const maxLength = Math.max(...providers.map(({ length }) => length)) + 2
 
 /**
- * The provider that `domain` (A-labels) is nearest to: one slip away, or two where the name is long. Null where it is
- * near none, or is one. Other domains that are known to be somebody's are for the caller to leave out.
+ * The provider nearest to `domain` (A-labels): one slip away, or two if the name is long. Null if no provider is near,
+ * or if `domain` is a provider. The caller must exclude other domains that are known to exist.
  */
 export function suggestProvider(domain: string): string | null {
   const written = domainToUnicode(domain)
@@ -34,12 +34,12 @@ export function suggestProvider(domain: string): string | null {
   return nearest
 }
 
-/** People seldom miss the first letter; a domain that begins with another one is mostly somebody else's name. */
+/** People seldom mistype the first letter. A domain with another first letter is mostly an unrelated name. */
 function beginsAlike(one: string, other: string): boolean {
   return one[0] === other[0] || (one[0] === other[1] && one[1] === other[0])
 }
 
-/** Letters too many, missing, other, or in the wrong order with their neighbour (optimal string alignment). */
+/** Counts extra, missing and wrong letters, and swapped neighbours (optimal string alignment). */
 function countSlips(one: string, other: string): number {
   let [before, last] = [[] as number[], Array.from({ length: other.length + 1 }, (_, column) => column)]
   for (let row = 1; row <= one.length; row++) {

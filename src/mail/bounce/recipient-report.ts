@@ -1,32 +1,32 @@
-// What a report says of one recipient, and how the reply that it quotes is found in its words.
+// The report about one recipient, and the search for the SMTP reply that its words quote.
 import { wellFormed } from '../read/charset.ts'
 import { type ReplyStage, saysWhy } from './reply-code.ts'
 
 export interface RecipientReport {
-  /** Each address that the report names for this recipient, as written there; none where it names none. */
+  /** Each address that the report names for this recipient, as written. Empty if it names none. */
   addresses: string[]
   action: 'failed' | 'delayed' | 'delivered'
   /** RFC 3463, such as 5.1.1. */
   enhanced: string | null
-  /** The SMTP reply's code, where the report quotes one. */
+  /** The code of the SMTP reply, or null if the report quotes none. */
   code: number | null
-  /** What was answered with that reply; RCPT where the report does not say. */
+  /** The command that got this reply. RCPT if the report does not say. */
   stage: ReplyStage
-  /** The reply, or what else is said of the cause: one line, at most 1,000 characters. */
+  /** The reply, or another text about the cause: one line of at most 1,000 characters. */
   text: string
 }
 
-/** A reply as words quote it; of code and status each may be missing. */
+/** A reply as words quote it. Its code and its status may each be missing. */
 export type QuotedReply = Pick<RecipientReport, 'code' | 'enhanced' | 'stage' | 'text'>
 
 const maxText = 1000
 const maxStatuses = 20
 
-// The subjects of RFC 3463 3 end at 7, which tells a status from most addresses of hosts.
+// The subjects of RFC 3463 3 end at 7, which distinguishes a status from most IP addresses.
 const enhancedStatus = /(?<![\d.])([245]\.[0-7]\.\d{1,3})(?!\.?\d)/g
-// What stands before or behind tells it from times, ids and parts of addresses.
+// The characters around a code distinguish it from times, ids and parts of addresses.
 const replyCode = /(?<![\w./@-]|\d:)([45][0-5]\d)(?=[\s:-]|$)/
-/** RFC 3463: x.0.0 and x.1.0 say nothing but whether it is for good. */
+/** RFC 3463: x.0.0 and x.1.0 say only whether the failure is permanent. */
 const openStatus = /^[245]\.[01]\.0$/
 const neverAboutTheAddress = /^5\.[247]\./
 
@@ -41,17 +41,17 @@ const stages: readonly [ReplyStage, RegExp][] = [
   ],
 ]
 
-/** The first enhanced status in the text. */
+/** The first enhanced status in the text, or null. */
 export function enhancedIn(text: string): string | null {
   return text.match(enhancedStatus)?.[0] ?? null
 }
 
-/** Whether the status leaves open what was meant. */
+/** Whether the status does not state the cause. */
 export function isOpen(enhanced: string | null): boolean {
   return enhanced === null || openStatus.test(enhanced)
 }
 
-/** The SMTP reply that the text quotes; its words go on to the next empty line. Without one, the text as it stands. */
+/** The SMTP reply that the text quotes, up to the next empty line. If it quotes none, the text itself. */
 export function quotedReply(text: string): QuotedReply {
   const quoted = replyCode.exec(text)
   const rest = text.slice(quoted?.index ?? 0)
@@ -70,8 +70,8 @@ export function isConclusive({ code, enhanced, text }: QuotedReply): boolean {
 }
 
 /**
- * QUIRK: gateways wrap the reply that they were given into one of their own, as in `5.1.0 Address rejected
- * 550-'5.7.1 …'`. The mildest counts, then the first that says something.
+ * QUIRK: gateways wrap the reply that they got into their own, as in `5.1.0 Address rejected 550-'5.7.1 …'`. The
+ * mildest status counts, then the first that states a cause.
  */
 function quotedStatus(text: string): string | null {
   const statuses = (text.match(enhancedStatus) ?? []).slice(0, maxStatuses)
@@ -83,7 +83,7 @@ function stageIn(text: string): ReplyStage {
   return stages.find(([, words]) => words.test(text))?.[0] ?? 'rcpt'
 }
 
-/** The text as one line, cut. */
+/** The text as one line, cut to `max` characters. */
 export function shortLine(text: string, max = maxText): string {
   const line = text.slice(0, 4 * max).replace(/[\p{Cc}\p{Z}]+/gu, ' ')
   return wellFormed(line.trim().slice(0, max))

@@ -1,4 +1,4 @@
-// Replies and their meaning, as a table: for good or for now, what kind, and whether the address is dead.
+// Tests replies and their meaning as a table: permanent or temporary, the kind, and whether the address is dead.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Classification, classify, type ReplyStage } from './reply-code.ts'

@@ -1,6 +1,6 @@
-// What a peer's SMTP reply means for a recipient: for now or for good, of what kind, and whether the address is dead.
+// Classifies a peer's SMTP reply: temporary or permanent, its kind, and whether the recipient's address is dead.
 
-/** Where in the conversation the reply came: `connect` is everything before the first MAIL. */
+/** The stage of the conversation at which the reply came. `connect` is everything before the first MAIL. */
 export type ReplyStage = 'connect' | 'mail' | 'rcpt' | 'data' | 'message'
 
 export type Classification =
@@ -18,12 +18,12 @@ export type Classification =
   | 'other'
 
 export interface ReplyMeaning {
-  /** A 5xx: trying again would not help. */
+  /** A 5xx reply: a retry would not help. */
   permanent: boolean
   classification: Classification
-  /** The code of a recipient that ends by this reply: now where it is permanent, by expiry where it is not. */
+  /** The code of a recipient that ends with this reply: at once if it is permanent, at expiry if not. */
   failureCode: 'hard_bounce' | 'policy_rejected' | 'soft_bounce_expired'
-  /** The address takes no mail: it is not to be tried again. */
+  /** The address takes no mail and must not be tried again. */
   suppresses: boolean
 }
 
@@ -75,17 +75,17 @@ const userUnknown = new RegExp(
   ].join('|'),
   'i',
 )
-// What is unknown or does not exist may be the sender, its address or its host: that is no dead recipient.
+// The unknown party may be the sender, its address or its host. Then the recipient is not dead.
 const aboutTheSender =
   /\b(?:sender|mail from|from (?:address|domain|header|field)|envelope|helo|ehlo|client|sending|return[- ]path|ip(?:v[46])? address|ptr|reverse)\b|\bfrom:? ?</i
 const closedAccount =
   /(?:account|mailbox|user|recipient).{0,60}\b(?:disabled|inactive|closed|suspended|deactivated|discontinued|blocked|bloqu|not active|not activated)\b|disableduser|overquotaperm/i
 
-/** The meaning of a reply of 400 or more. Pure; linear in the text, which is bounded where it was read. */
+/** Classifies a reply of 400 or more. Pure. Linear in the text, which its reader bounds. */
 export function classify(reply: ReplyWords, stage: ReplyStage): ReplyMeaning {
   const permanent = reply.code >= 500
   const kind = kindOf(reply, stage)
-  // Who is refused for now is not known to be dead.
+  // A recipient refused temporarily is not known to be dead.
   const classification = kind === 'hard_bounce' && !permanent ? 'other' : kind
   return {
     permanent,
@@ -113,12 +113,12 @@ function saysUnknown(text: string): boolean {
   return userUnknown.test(text) && !aboutTheSender.test(text)
 }
 
-/** Whether words alone, without any code, say why a mail was refused. */
+/** Whether words alone, without any code, state why a mail was refused. */
 export function saysWhy(text: string): boolean {
   return classify({ code: 550, enhanced: null, text }, 'message').classification !== 'other'
 }
 
-/** The kind that the words alone give, whatever the codes say; null where they say nothing certain. */
+/** The kind by the words alone, whatever the codes say. Null if the words say nothing certain. */
 function wordsOf(text: string): Classification | null {
   return patterns.find(([, pattern]) => pattern.test(text))?.[0] ?? null
 }
@@ -129,7 +129,7 @@ function kindOf(reply: ReplyWords, stage: ReplyStage): Classification {
   const subject = status.split('.')[0]
   return (
     statusKinds.get(status) ??
-    // RFC 3463 3.2: the addressing statuses are certain; the words of the others say more than their number.
+    // RFC 3463 3.2: the addressing statuses are certain. For the others the words say more than the number.
     (subject === '1' ? 'hard_bounce' : null) ??
     wordsOf(text) ??
     (saysUnknown(text) || closedAccount.test(text) ? 'hard_bounce' : null) ??
@@ -139,7 +139,7 @@ function kindOf(reply: ReplyWords, stage: ReplyStage): Classification {
   )
 }
 
-// RFC 3463 3: statuses whose detail is certain enough to stand before the words of the reply.
+// RFC 3463 3: statuses whose detail is certain enough to come before the words of the reply.
 const statusKinds = new Map<string, Classification>([
   ['1.7', 'policy'],
   ['1.8', 'policy'],
@@ -165,11 +165,11 @@ const subjectKinds = new Map<string, Classification>([
   ['7', 'policy'],
 ])
 
-/** The kind by code and stage, where neither status nor words said anything. */
+/** The kind by code and stage, if neither status nor words decide. */
 function codeKind({ code }: ReplyWords, stage: ReplyStage): Classification {
   // RFC 5321 4.2.2: syntax and sequence.
   if (code >= 500 && code <= 504) return 'protocol'
-  // RFC 4954 6: authentication asked for, or failed.
+  // RFC 4954 6: authentication required or failed.
   if (code === 530 || code === 535) return 'policy'
   // RFC 5321 4.2.2: storage of the mailbox at RCPT, size of the message after it.
   if (code === 552) return stage === 'rcpt' ? 'mailbox_full' : 'policy'

@@ -1,4 +1,4 @@
-// Reports as a table: what is read of each mail, and whether a refusal in these words speaks of a dead address.
+// Tests reports as a table: the reading of each mail, and whether a refusal in these words means a dead address.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RecipientReport } from './recipient-report.ts'
@@ -14,7 +14,7 @@ function recipientsOf(mail: string): RecipientReport[] {
   return report?.kind === 'delivery' ? report.recipients : []
 }
 
-/** `action code status stage`, and whether the address is dead by it. */
+/** `action code status stage`, and whether the reply means a dead address. */
 function told(recipient: RecipientReport | undefined): string | null {
   if (!recipient) return null
   const { action, code, enhanced, stage, text } = recipient
@@ -242,10 +242,10 @@ for (const [name, mail] of Object.entries(jmrp))
       reportedBy: 'far.test',
       arrivedAt: null,
     })
-    // Where bounces come to, a holiday's answer may attach what it answers.
+    // At a return path, an out-of-office answer may attach our mail.
     assert.equal(read(mail, 'return_path'), null)
     assert.equal(read(mail.replace(token, 'bounce-1@us.test'), 'feedback'), null)
-    // Of what was written in the message itself nothing is believed.
+    // A return path in the text of the message itself is not trusted.
     assert.equal(
       read(mail.replace(`<${token}>`, '<>').replace('\n\nx\n', `\n\n${token}\n`), 'feedback'),
       null,

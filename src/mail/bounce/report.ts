@@ -1,4 +1,4 @@
-// Reports about mail that was sent: delivery status notifications, feedback reports, and bounces in words only.
+// Reads reports about sent mail: delivery status notifications, feedback reports, and bounces in words only.
 import { parseAddressList } from '../read/address-list.ts'
 import type { Bytes } from '../read/bytes.ts'
 import { wellFormed } from '../read/charset.ts'
@@ -14,17 +14,17 @@ import { completeByWords, readWordedBounce } from './worded-bounce.ts'
 
 export interface DeliveryReport {
   kind: 'delivery'
-  /** At most 1,000. */
+  /** Up to 1,000. */
   recipients: RecipientReport[]
 }
 
 export interface FeedbackReport {
   kind: 'feedback'
-  /** In lower case, as the report has it. */
+  /** In lower case, as the report states it. */
   feedbackType: string
-  /** Each address that the report names as the recipient of what it is about. */
+  /** Each address that the report names as a recipient of the reported mail. */
   addresses: string[]
-  /** Each address of the form of our return paths in the report and in the header of what it is about; at most 20. */
+  /** Up to 20 addresses in the form of our return paths, from the report and the header of the reported mail. */
   returnPaths: string[]
   userAgent: string | null
   reportedBy: string | null
@@ -43,10 +43,10 @@ const maxField = 1000
 const traceField = /^(?:x-hmxmroriginalrecipient|return-path|received|delivered-to|authentication-results):/im
 const maxName = 255
 
-/** The address that a report came to. */
+/** The kind of address that received the report. */
 export type ReportAddress = 'return_path' | 'feedback'
 
-/** What the mail reports, or null where it is no report. Bounded by its size; fails only by a fault of ours. */
+/** The report in the mail, or null if there is none. Bounded by the mail's size. Throws only because of a bug of ours. */
 export function readReport(raw: Uint8Array | Bytes, sentTo: ReportAddress = 'return_path'): Report | null {
   const { root } = splitMime(raw)
   const parts = leavesOf(root)
@@ -62,7 +62,7 @@ export function readReport(raw: Uint8Array | Bytes, sentTo: ReportAddress = 'ret
       recipients: isComplete ? recipients : completeByWords(recipients, parseMail(raw)),
     }
   }
-  // Whoever answers a return path by itself may attach what it answers: that is a complaint at the address for them alone.
+  // An automatic answer to a return path may attach our mail. That is a complaint only at the address for complaints.
   if (sentTo === 'feedback') return readForwarded(root.header, parts)
   const worded = readWordedBounce(root.header, parseMail(raw))
   return worded && { kind: 'delivery', recipients: worded }
@@ -72,7 +72,7 @@ function leavesOf(part: MimePart): MimePart[] {
   return part.parts.length === 0 ? [part] : part.parts.flatMap(leavesOf)
 }
 
-// RFC 3464 2.1: groups of fields with empty lines between; the first is about the message, the others about recipients.
+// RFC 3464 2.1: groups of fields with empty lines between. The first is about the message, the others about recipients.
 function readStatus(part: MimePart): RecipientReport[] {
   const { bytes } = startOfContent(part, maxPartBytes)
   const recipients: RecipientReport[] = []
@@ -95,7 +95,7 @@ function readRecipient(fields: HeaderScan): RecipientReport | null {
   const action = actionOf(fields.first('action') ?? '', status)
   if (action === null) return null
   const quoted = quotedReply(diagnostic)
-  // QUIRK: gateways write 5.0.0 or 5.1.1 for everything; the reply that they quote says what was meant.
+  // QUIRK: gateways write 5.0.0 or 5.1.1 for everything. The reply that they quote states the cause.
   const enhanced = quoted.enhanced ?? status
   return {
     addresses: [...new Set(addresses)],
@@ -107,7 +107,7 @@ function readRecipient(fields: HeaderScan): RecipientReport | null {
   }
 }
 
-// RFC 3464 2.3.3: five actions; relayed and expanded say no more than that nothing went wrong here.
+// RFC 3464 2.3.3: five actions. Relayed and expanded say only that nothing went wrong here.
 function actionOf(field: string, status: string | null): RecipientReport['action'] | null {
   const word = /^[a-z]{1,20}/i.exec(field)?.[0].toLowerCase() ?? ''
   if (word === 'failed' || word === 'failure') return 'failed'
@@ -117,7 +117,7 @@ function actionOf(field: string, status: string | null): RecipientReport['action
   return status.startsWith('5') ? 'failed' : status.startsWith('4') ? 'delayed' : 'delivered'
 }
 
-/** The address of a field such as `rfc822; <user@example.com>`, as a list of one, or of none. */
+/** The address of a field such as `rfc822; <user@example.com>`, as a list with one entry or none. */
 function addressIn(field: string | null): string[] {
   if (field === null) return []
   const text = withoutComments(field.slice(0, maxField))
@@ -137,7 +137,7 @@ function withoutEscapes(address: string): string {
   })
 }
 
-// RFC 5965 3: fields of their own, and the message or its header behind them.
+// RFC 5965 3: a part with the fields of the report, followed by the message or its header.
 function readFeedback(header: HeaderScan, part: MimePart, parts: MimePart[]): FeedbackReport {
   const { bytes } = startOfContent(part, maxPartBytes)
   const fields = scanHeader(
@@ -162,8 +162,8 @@ function readFeedback(header: HeaderScan, part: MimePart, parts: MimePart[]): Fe
 }
 
 /**
- * QUIRK: Microsoft's JMRP forwards the message with `X-HmXmrOriginalRecipient` in its header and writes no RFC 5965
- * report; others forward it as text. It is taken for abuse where it has our return path, which alone proves anything.
+ * QUIRK: Microsoft's JMRP writes no RFC 5965 report. It forwards the message with `X-HmXmrOriginalRecipient` in its
+ * header, and others forward it as text. Such a mail counts as abuse if it has our return path, the only proof.
  */
 function readForwarded(header: HeaderScan, parts: MimePart[]): FeedbackReport | null {
   const original = originalHeader(parts)
@@ -182,7 +182,7 @@ function readForwarded(header: HeaderScan, parts: MimePart[]): FeedbackReport | 
   }
 }
 
-/** The header of the message that a report is about: attached, or else in a text, from its first trace field on. */
+/** The header of the reported message: attached, or else in a text from its first trace field on. */
 function originalHeader(parts: MimePart[]): Buffer {
   const attached = parts.find(isOriginal)
   const part = attached ?? parts.find(({ contentType }) => contentType === 'text/plain')

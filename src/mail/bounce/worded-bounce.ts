@@ -1,4 +1,4 @@
-// Bounces that are written for people: who failed and why, out of their words.
+// Reads the failed recipients and the causes from bounces that are written for people.
 import { decodeEncodedWords } from '../read/encoded-word.ts'
 import type { HeaderScan } from '../read/header-scan.ts'
 import type { ParsedMail } from '../read/parse.ts'
@@ -21,19 +21,19 @@ const bounceSubject =
   /undeliver|deliver(?:y|ing)?\b.{0,20}\bfail|fail(?:ure|ed)\b.{0,20}\b(?:notice|deliver)|return(?:ed|ing)\b.{0,20}\b(?:mail|sender)|delivery status|not be delivered|mail (?:system )?(?:error|failure)|\bmessage\b.{0,80}\bdelayed/i
 const delaySubject = /delay|warning/i
 const answerSubject = /^(?:auto(?:matic)?[ -]?(?:reply|response)\b|out of (?:the )?office)/i
-/** No other mail is about this. */
+/** Only bounces use these words. */
 const undelivered =
   /\b(?:could|can|was|were) ?(?:not|n['’]t) be delivered|\bwas not delivered|undeliver(?:able|ed)|\bunable to deliver|\bnot able to be delivered|\bdid not reach\b|\bdeliver\w{0,3}\b.{0,40}\b(?:fail(?:ed|ure)|aborted)\b|\berror\b.{0,60}\bdeliver/i
 const failureWords =
   /permanent|fatal|giv(?:en|ing) up|not going to try again|not be delivered|fail(?:ed|ure)|returned|rejected|aborted after|mailbox is full/i
-// From there on stands what was sent.
+// The sent mail begins here.
 const originalBelow =
   /^[ \t]{0,3}-{2,80}.{0,40}\b(?:below this line|copy of|original m|header of|unsent message|message header)|^(?:received|return-path):/im
 const address = /[^\s<>()"',;:[\]]{1,64}@[^\s<>()"',;:[\]]{1,253}/g
 
 /**
- * What a bounce in words says, or null where the mail is none, or says nothing that is understood. Linear in the first
- * 64 KiB of its text.
+ * The recipients that a bounce in words reports. Null if the mail is no bounce or is not understood. Linear in the
+ * first 64 KiB of its text.
  */
 export function readWordedBounce(header: HeaderScan, mail: ParsedMail): RecipientReport[] | null {
   const failed = header.values('x-failed-recipients').slice(0, maxRecipients).join(' ').slice(0, maxScanned)
@@ -54,8 +54,8 @@ export function readWordedBounce(header: HeaderScan, mail: ParsedMail): Recipien
 }
 
 /**
- * The same reports, with what the words say of them where their status leaves it open. QUIRK: some servers write 5.0.0
- * for everything, and the reply that they were given into the text alone.
+ * The same reports, completed by the words if their status does not state the cause. QUIRK: some servers write 5.0.0
+ * for everything, and the reply that they got only into the text.
  */
 export function completeByWords(recipients: RecipientReport[], mail: ParsedMail): RecipientReport[] {
   const words = wordsOf(mail)
@@ -76,7 +76,7 @@ function completed(recipient: RecipientReport, reply: QuotedReply): RecipientRep
   return { ...recipient, ...reply, enhanced }
 }
 
-/** What the mail itself says: not what it returns. */
+/** The mail's own words, without the mail that it returns. */
 function wordsOf({ text }: ParsedMail): string {
   const scanned = text.slice(0, maxScanned)
   return scanned.slice(0, originalBelow.exec(scanned)?.index)
@@ -86,21 +86,21 @@ function isBounce(header: HeaderScan, subject: string, words: string): boolean {
   const start = subject.slice(0, maxSubject)
   if (mailSystem.test(decodeEncodedWords(header.first('from') ?? '')) || bounceSubject.test(start))
     return true
-  // RFC 3834 5: an answer that a program writes for a person says so; it is no bounce, whatever the person wrote.
+  // RFC 3834 5: an automatic answer on behalf of a person says so. It is no bounce, whatever the person wrote.
   const isAnswer = /auto-(?:replied|notified)/i.test(header.first('auto-submitted') ?? '')
   return !isAnswer && !answerSubject.test(start) && undelivered.test(words)
 }
 
-/** What stands behind each address, up to the next one. */
+/** The text from each address up to the next one. */
 function sectionsOf(words: string): Map<string, string> {
   const found = [...words.matchAll(address)].slice(0, 10 * maxRecipients).map(({ 0: match, index }) => {
-    // QUIRK: Sendmail writes `<user@example.com>... User unknown`, others leave out the brackets.
+    // QUIRK: Sendmail writes `<user@example.com>... User unknown`. Others omit the brackets.
     return { email: match.replace(/\.+$/, ''), index }
   })
   const sections = new Map<string, string>()
   let next = 0
   for (const { email, index } of found) {
-    // The next other address: the place only moves on, for the same one may stand there a thousand times.
+    // The next different address. `next` only advances, because the same address may occur a thousand times.
     while (next < found.length && (found[next]!.index <= index || found[next]!.email === email)) next++
     if (!sections.has(email)) sections.set(email, words.slice(index, found[next]?.index).slice(0, maxSection))
     if (sections.size >= maxRecipients) break
@@ -112,7 +112,7 @@ function addressesIn(text: string): string[] {
   return [...text.matchAll(address)].slice(0, maxRecipients).map(([email]) => email)
 }
 
-/** What subject and words tell of all recipients, beyond any reply. */
+/** Facts about all recipients from subject and words, apart from any reply. */
 interface Reported {
   isDelay: boolean
   isFailure: boolean

@@ -1,4 +1,4 @@
-// Address lists of header fields (RFC 5322 3.4), read as mailers write them, in one linear pass.
+// Parses address lists of header fields (RFC 5322 3.4) as mailers write them, in one linear pass.
 import type { Mailbox } from '../address.ts'
 import { oneLine, startOf } from './charset.ts'
 import { withoutComments } from './comments.ts'
@@ -8,9 +8,9 @@ const maxEmail = 1000
 const maxName = 1000
 
 /**
- * The mailboxes of the list in order, those of groups among them, at most `max`. Addresses are taken from what stands
- * there, never out of an encoded word or a quoted name; entries without an address are left out. Lenient about
- * everything else; addresses are as written, without comments and white space.
+ * Up to `max` mailboxes of the list in order, including the members of groups. Addresses come only from plain text,
+ * never from an encoded word or a quoted name. Entries without an address are left out. Everything else is read
+ * leniently. Addresses are as written, without comments and white space.
  */
 export function parseAddressList(field: string, max: number): Mailbox[] {
   const reader = new ListReader(field, max)
@@ -22,7 +22,7 @@ class ListReader {
   readonly #max: number
   readonly #mailboxes: Mailbox[] = []
   #at = 0
-  /** What stands outside angle brackets and comments, quotes kept. */
+  /** Text outside angle brackets and comments, with its quotes. */
   #words: string[] = []
   #comments: string[] = []
   #angle: string | null = null
@@ -44,7 +44,7 @@ class ListReader {
       this.#endMailbox()
       this.#at++
     } else if (character === ':') {
-      // RFC 5322 3.4: what stands before a colon is the name of a group, and no mailbox.
+      // RFC 5322 3.4: the text before a colon is the name of a group, not a mailbox.
       this.#forget()
       this.#at++
     } else if (character === '"') this.#words.push(this.#takeQuoted())
@@ -115,7 +115,7 @@ class ListReader {
     return newMailbox(email, name.trim() === '' ? this.#commentText() : name)
   }
 
-  /** An address without angle brackets: all there is besides comments, or the one word with an @ among others. */
+  /** An address without angle brackets: the whole entry without comments, or its only word with an @. */
   #bareMailbox(): Mailbox | null {
     const whole = this.#words.join('').trim()
     const email = cleanAddress(whole) ?? this.#onlyAddress(whole)
@@ -149,16 +149,16 @@ function cleanAddress(written: string): string | null {
   if (written.length > maxEmail * 10 || written.length < 3 || !written.includes('@')) return null
   if (written.length <= maxEmail && plainAddress.test(written) && !written.startsWith('=?')) return written
   const bare = withoutComments(oneLine(written)).trim()
-  // RFC 5322 4.4: a source route stands before the address, and is ignored.
+  // RFC 5322 4.4: a source route before the address is ignored.
   const route = bare.startsWith('@') ? bare.indexOf(':') + 1 : 0
   const email = withoutObsoleteSpaces(bare.slice(route)).trim()
   if (email.length > maxEmail || email.startsWith('=?')) return null
   return plainAddress.test(email) || quotedLocalPart.test(email) ? email : null
 }
 
-/** RFC 5322 4.4: white space around the dots and the @ is obsolete, and no part of the address. */
+/** RFC 5322 4.4: white space around the dots and the @ is obsolete and not part of the address. */
 function withoutObsoleteSpaces(address: string): string {
-  // Each run is looked at once: a pattern that begins with white space tries a run from each of its characters.
+  // Visits each run once. A pattern that begins with white space would try a run from each of its characters.
   return address.replace(/\s+/g, (run, at: number) => {
     const neighbours = `${address[at - 1] ?? ''}${address[at + run.length] ?? ''}`
     return /[.@]/.test(neighbours) ? '' : run

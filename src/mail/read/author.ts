@@ -1,12 +1,12 @@
-// The author that a message is shown with; who judges authors asks here, so that nobody judges another than is shown.
+// Reads the author that a message is shown with, so that every check judges the author whom people see.
 import type { Mailbox } from '../address.ts'
 import { parseAddressList } from './address-list.ts'
 import type { HeaderScan } from './header-scan.ts'
 
-/** Of a From field so many characters are read: against fields of 256 KiB, of which a list takes 200 ms to read. */
+/** Up to this many characters of a From field are read, because a list of 256 KiB takes 200 ms. */
 export const maxFromLength = 10_000
 
-/** The first mailbox of the first From field; null where that names no address. */
+/** The first mailbox of the first From field, or null if it contains no address. */
 export function readAuthor(header: HeaderScan): Mailbox | null {
   return parseAddressList((header.first('from') ?? '').slice(0, maxFromLength), 1)[0] ?? null
 }

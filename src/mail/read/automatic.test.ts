@@ -1,4 +1,4 @@
-// What counts as automatic, and what does not.
+// Tests which mail counts as automatic and which does not.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

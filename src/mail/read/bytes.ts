@@ -1,19 +1,19 @@
-// Bytes that are read where they are asked for: those of a Buffer, or of a file that is too large to hold.
+// Random access to the bytes of a Buffer, or of a file that is too large to hold in memory.
 
-/** A Buffer is such. Indexes are never negative. */
+/** A Buffer implements this. Indexes are never negative. */
 export interface Bytes {
   readonly length: number
   /** Undefined past the end. */
   at(index: number): number | undefined
   indexOf(wanted: number | Buffer, from: number): number
-  /** What of the range there is; it stays as it is. */
+  /** The existing part of the range. Later calls do not change it. */
   subarray(start: number, end: number): Buffer
   toString(encoding: 'latin1', start: number, end: number): string
 }
 
 const pieceBytes = 64 * 1024
 
-/** A stretch of bytes that is read when it is needed, and never has to be held as a whole. */
+/** A range of bytes that is read on demand and never has to be held as a whole. */
 export class ByteRange {
   readonly start: number
   readonly length: number
@@ -25,17 +25,17 @@ export class ByteRange {
     this.length = end - start
   }
 
-  /** The first `count` bytes, or all where there are fewer. */
+  /** The first `count` bytes, or all if there are fewer. */
   first(count: number): Buffer {
     return this.#bytes.subarray(this.start, this.start + Math.min(count, this.length))
   }
 
-  /** The range of the first `count` bytes, or of all where there are fewer. */
+  /** The range of the first `count` bytes, or of all if there are fewer. */
   upTo(count: number): ByteRange {
     return new ByteRange(this.#bytes, this.start, this.start + Math.min(count, this.length))
   }
 
-  /** All of it, one piece after the other. */
+  /** All bytes, in pieces of up to 64 KiB. */
   *pieces(): Generator<Buffer> {
     const end = this.start + this.length
     for (let at = this.start; at < end; at += pieceBytes)

@@ -1,4 +1,4 @@
-// The names of charsets in the WHATWG Encoding Standard that TextDecoder knows: asking it for another costs an exception.
+// The labels of the WHATWG Encoding Standard that TextDecoder knows, because any other label costs an exception.
 
 export const charsetLabels: ReadonlySet<string> = new Set(
   `

@@ -1,4 +1,4 @@
-// Charsets by every name that mail has for them, and what nobody has a name for.
+// Tests charsets under all names that mail uses for them, and unknown names.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decodeText, windows1252Bytes } from './charset.ts'

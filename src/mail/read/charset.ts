@@ -1,16 +1,16 @@
-// From bytes in whatever charset a mail names to a well-formed string, without ever failing.
+// Decodes bytes in any charset that a mail names to a well-formed string, without ever throwing.
 import { isAscii, isUtf8 } from 'node:buffer'
 import { TextDecoder } from 'node:util'
 import iconv from 'iconv-lite'
 import { charsetLabels } from './charset-labels.ts'
 
 const decoders = new Map<string, TextDecoder>()
-// iconv-lite reads its table with the first question.
+// iconv-lite loads its table on the first query.
 const iconvEncodings = iconv.encodingExists('utf-8') && iconv.encodings ? iconv.encodings : {}
 
 /**
- * The text of `bytes`: in the charset named, by its WHATWG label or else as iconv-lite knows it. Where none is named,
- * or one that nobody knows, UTF-8 if it is that, and Windows-1252 if not. What cannot be decoded becomes U+FFFD.
+ * Decodes `bytes` in the named charset, by its WHATWG label or else as iconv-lite knows it. Without a known charset,
+ * valid UTF-8 is read as UTF-8 and anything else as Windows-1252. Bytes that cannot be decoded become U+FFFD.
  */
 export function decodeText(bytes: Buffer, charset: string | null): string {
   if (charset === null || isAsciiSuperset(charset)) {
@@ -25,26 +25,26 @@ export function decodeText(bytes: Buffer, charset: string | null): string {
   return isKnownToIconv(label) ? iconv.decode(bytes, label) : decodeText(bytes, null)
 }
 
-/** The same text with NUL and lone surrogates, which no JSON reader or database takes, as U+FFFD. */
+/** Replaces NUL and lone surrogates with U+FFFD, because no JSON reader or database accepts them. */
 export function wellFormed(text: string): string {
   const whole = text.isWellFormed() ? text : text.toWellFormed()
   return whole.includes('\0') ? whole.replaceAll('\0', '\uFFFD') : whole
 }
 
 /**
- * The text of a header field as one line that can stand in another header: each line end, control character and lone
- * surrogate is a space. What an encoded word hides would otherwise begin a field of the sender's choice in an answer.
+ * The text of a header field as one line that is safe in another header. Each line end, control character and lone
+ * surrogate becomes a space. Otherwise an encoded word could start a field of the sender's choice in an answer.
  */
 export function oneLine(text: string): string {
   return text.replace(/\r\n|[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]/gu, ' ')
 }
 
-/** The start of the text, of `max` UTF-16 units at most, without the first half of a character that is cut. */
+/** The first `max` UTF-16 units of the text at most, without half of a cut character. */
 export function startOf(text: string, max: number): string {
   return text.length <= max ? text : text.slice(0, max).replace(/[\ud800-\udbff]$/, '')
 }
 
-/** The start of the text, of `maxBytes` in UTF-8 at most; the text itself where that is all of it. */
+/** The first `maxBytes` UTF-8 bytes of the text at most, or the text itself if it fits. */
 export function startInBytes(text: string, maxBytes: number): string {
   if (3 * text.length <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text
   const bytes = Buffer.from(text)
@@ -53,7 +53,7 @@ export function startInBytes(text: string, maxBytes: number): string {
   return bytes.toString('utf8', 0, end)
 }
 
-/** The bytes that are read as this text where nothing else is known; null where no such bytes are. */
+/** The bytes that decode to this text if the charset is unknown. Null if there are no such bytes. */
 export function windows1252Bytes(text: string): Buffer | null {
   const bytes = Buffer.allocUnsafe(text.length)
   for (let at = 0; at < text.length; at++) {
@@ -65,7 +65,7 @@ export function windows1252Bytes(text: string): Buffer | null {
   return bytes
 }
 
-/** Mail says US-ASCII, or that the charset is unknown, and means anything: such labels promise nothing. */
+/** Mail labeled US-ASCII or unknown may use any charset, so such labels are ignored. */
 function isAsciiSuperset(charset: string): boolean {
   return /^(?:us-ascii|ascii|unknown-8bit|x-unknown|unknown|default|)$/i.test(charset)
 }
@@ -76,8 +76,9 @@ const escapes = String.raw`\x1b(?:\([BIJ]|\$[@B])`
 const idleEscape = new RegExp(`${escapes}(?=${escapes})`, 'g')
 
 /**
- * ISO-2022-JP without the escapes that another follows at once. The Encoding Standard has U+FFFD for them, and mail is
- * full of them: an encoded word begins and ends in ASCII (RFC 2047 3), so that neighbours that are joined meet in two.
+ * Drops each ISO-2022-JP escape that another one follows directly. The Encoding Standard decodes such an escape to
+ * U+FFFD. Mail has many of them: an encoded word begins and ends in ASCII (RFC 2047 3), so joined neighbours meet with
+ * two escapes.
  */
 function withoutIdleEscapes(bytes: Buffer): Buffer {
   const text = bytes.toString('latin1')
@@ -85,14 +86,14 @@ function withoutIdleEscapes(bytes: Buffer): Buffer {
   return needed.length === text.length ? bytes : Buffer.from(needed, 'latin1')
 }
 
-/** iconv-lite and TextDecoder throw for a name that nobody knows: a megabyte of such names would take seconds. */
+/** iconv-lite and TextDecoder throw on unknown names. A megabyte of such names would take seconds. */
 function isKnownToIconv(label: string): boolean {
   const name = iconv._canonicalizeEncoding(label)
-  // These are no charsets: bytes would be written out as digits, twice as long.
+  // `hex` and `base64` are no charsets. They would write bytes out as digits, up to twice as long.
   return name in iconvEncodings && name !== 'hex' && name !== 'base64'
 }
 
-/** Of one of the labels of `charsetLabels`. */
+/** `label` must be one of `charsetLabels`. */
 function decoderOf(label: string): TextDecoder {
   const known = decoders.get(label)
   if (known !== undefined) return known

@@ -1,6 +1,6 @@
-// Comments of structured header fields (RFC 5322 3.2.2) taken out, in one linear pass.
+// Removes comments from structured header fields (RFC 5322 3.2.2) in one linear pass.
 
-/** `field` without its comments, nested ones too; parentheses inside quotes are no comment. */
+/** `field` without comments, including nested ones. Parentheses inside quotes are no comments. */
 export function withoutComments(field: string): string {
   if (!field.includes('(')) return field
   let kept = ''

@@ -1,18 +1,18 @@
-// Facts about the parts of a mail's content that a person does not see. They are no verdict.
+// Facts, not verdicts, about the parts of a mail's content that a person does not see.
 import type { InvisibleCounts } from './invisible.ts'
 
 export interface ContentFacts extends InvisibleCounts {
   /** Characters of the HTML that a person does not see. */
   hiddenText: number
-  /** Whether the plain text and the HTML say different things, where the mail has both. */
+  /** The mail has both plain text and HTML, and they say different things. */
   textDiffersFromHtml: boolean
 }
 
 const maxCompared = 256 * 1024
-/** Fewer are in a line such as "Open this in your browser", which one of the two often has alone. */
+/** Fewer words are in a line such as "Open this in your browser", which often only one of the two has. */
 const leastWords = 5
 
-/** Whether one of the texts has five different words or more that the other lacks; addresses of links are no words. Linear. */
+/** Whether one text has five or more different words that the other lacks. Link addresses are not words. Linear. */
 export function differ(one: string, other: string): boolean {
   const [first, second] = [comparable(one), comparable(other)]
   if (first === second) return false
@@ -32,7 +32,7 @@ function comparable(text: string): string {
   return isPlain.test(words) ? words.toLowerCase() : words.normalize('NFKC').toLowerCase()
 }
 
-/** Classes of Unicode take ten times as long to match, and most mail needs none. */
+/** Unicode classes take ten times as long to match, and most mail needs none. */
 function wordsOf(text: string): string[] {
   return text.match(isPlain.test(text) ? /[a-z0-9]+/g : /[\p{L}\p{N}]+/gu) ?? []
 }

@@ -1,4 +1,4 @@
-// What Content-Type and Content-Disposition say, as mailers write them and as nobody should.
+// Tests Content-Type and Content-Disposition as mailers write them, and in forms that no mailer should write.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseContentField } from './content-field.ts'

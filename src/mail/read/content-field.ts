@@ -1,11 +1,11 @@
-// Content-Type and Content-Disposition: a value and its parameters, with RFC 2231 pieces and RFC 2047 names undone.
+// Parses Content-Type and Content-Disposition into a value and parameters, with RFC 2231 and RFC 2047 decoded.
 import { decodeText } from './charset.ts'
 import { withoutComments } from './comments.ts'
 import { decodeEncodedWords } from './encoded-word.ts'
 import { hexByte } from './transfer-encoding.ts'
 
 export interface ContentField {
-  /** `text/plain`, `attachment` …, in lower case; empty where the field has none. */
+  /** `text/plain`, `attachment` …, in lower case. Empty if the field has none. */
   value: string
   /** Names in lower case. */
   parameters: Map<string, string>
@@ -14,9 +14,9 @@ export interface ContentField {
 const maxField = 64 * 1024
 const maxParameters = 200
 
-/** Reads the field as leniently as mailers write it; never fails, and is linear in its first 64 KiB. */
+/** Reads the field leniently. Never throws, and reads its first 64 KiB in linear time. */
 export function parseContentField(field: string): ContentField {
-  // RFC 2045 5.1: comments may stand anywhere between the tokens.
+  // RFC 2045 5.1: comments may occur between any two tokens.
   const segments = splitSegments(withoutComments(field.slice(0, maxField)))
   const pieces = new Map<string, string>()
   for (const segment of segments.slice(1)) {
@@ -29,12 +29,12 @@ export function parseContentField(field: string): ContentField {
   return { value: (segments[0] ?? '').replace(/\s+/g, '').toLowerCase(), parameters: joinPieces(pieces) }
 }
 
-// RFC 2231 7: the asterisks stand behind a name, and are no part of it.
+// RFC 2231 7: asterisks follow the name and do not belong to it.
 function isName(name: string): boolean {
   return name !== '' && !name.startsWith('*')
 }
 
-// RFC 2045 5.1: a value is a token, which has a character at least, or a quoted string.
+// RFC 2045 5.1: a value is a token of at least one character, or a quoted string.
 function isValueOf(name: string, written: string): boolean {
   // RFC 2231 7: a section of a value may be empty.
   return written !== '' || /\*\d/.test(name)
@@ -43,7 +43,7 @@ function isValueOf(name: string, written: string): boolean {
 // QUIRK: some programs leave out the semicolon before a parameter (mime-stalwart, malformed/017).
 const nextParameter = /\s{1,100}[a-z0-9*-]{1,40}\s?=/iy
 
-/** Cuts at the semicolons that stand outside quotes, and where one is missing. */
+/** Splits the field at each semicolon outside quotes, and before a parameter whose semicolon is missing. */
 function splitSegments(field: string): string[] {
   const segments: string[] = []
   let start = 0

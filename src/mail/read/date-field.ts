@@ -1,10 +1,10 @@
-// The Date field (RFC 5322 3.3), with the obsolete forms of 4.3.
+// Parses the Date field (RFC 5322 3.3), with the obsolete forms of 4.3.
 import { withoutComments } from './comments.ts'
 
 const maxField = 1000
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 
-// RFC 5322 4.3: the names of North American zones, in hours; all other letters say nothing about the zone.
+// RFC 5322 4.3: offsets of the North American zones, in hours. All other letters say nothing about the zone.
 const zoneHours: Record<string, number> = {
   edt: -4,
   est: -5,
@@ -19,7 +19,7 @@ const zoneHours: Record<string, number> = {
 const dateTime =
   /(\d{1,2})[\s-]{1,20}([a-z]{3})[a-z]{0,6}[\s,-]{1,20}(\d{2,4})\s{1,20}(\d{1,2}):(\d{2})(?::(\d{2}))?\s{0,20}(?:([+-]\d{2}):?(\d{2})|([a-z]{1,5}))?/i
 
-/** The instant that the field names, or null where it names none between the years 1900 and 9999. */
+/** The instant that the field names, or null if it names none between the years 1900 and 9999. */
 export function parseDateField(field: string): Date | null {
   const match = dateTime.exec(withoutComments(field.slice(0, maxField)))
   if (match === null) return null
@@ -38,7 +38,7 @@ export function parseDateField(field: string): Date | null {
   )
 }
 
-// RFC 5322 4.3: two digits below 50 are of this century, other short years count from 1900.
+// RFC 5322 4.3: two digits below 50 count from 2000, other short years from 1900.
 function readYear(digits: string): number {
   const year = Number(digits)
   if (digits.length === 2 && year < 50) return 2000 + year

@@ -1,4 +1,4 @@
-// Encoded words in header fields (RFC 2047): decoded in linear time, bytes of neighbours joined before they are read.
+// Decodes encoded words in header fields (RFC 2047) in linear time, and joins the bytes of neighbours first.
 import { decodeText, windows1252Bytes } from './charset.ts'
 import { decodeQuotedPrintable } from './transfer-encoding.ts'
 
@@ -8,14 +8,14 @@ interface EncodedWord {
   content: string
 }
 
-/** `text` with every encoded word decoded; what only looks like one stays as it is. */
+/** `text` with every encoded word decoded. Text that only resembles an encoded word stays unchanged. */
 export function decodeEncodedWords(text: string): string {
   if (!text.includes('=?')) return text
   let decoded = ''
   let run: EncodedWord[] = []
   let at = 0
   let close = 0
-  // Looked for once: from each of many starts it would cost the square of their number.
+  // Each `?=` is searched once. A search from each of many starts would take quadratic time.
   const closeFrom = (from: number) => {
     if (close >= 0 && close < from) close = text.indexOf('?=', from)
     return close
@@ -52,7 +52,7 @@ function readEncodedWord(
   const match = wordStart.exec(text)
   if (match === null) return null
   const contentStart = wordStart.lastIndex
-  // QUIRK: mailers leave a bare ? inside the Q encoding; only ?= ends the word, as for Python's email package.
+  // QUIRK: mailers leave a bare ? inside the Q encoding. Only ?= ends the word, as in Python's email package.
   const close = closeFrom(contentStart)
   if (close < 0 || close - contentStart > maxContent - 2) return null
   // RFC 2231 5: a language may follow the charset, after an asterisk.
@@ -61,10 +61,10 @@ function readEncodedWord(
   return { word: { charset, encoding, content: text.slice(contentStart, close) }, end: close + 2 }
 }
 
-// QUIRK: RFC 2047 allows an encoded word 75 characters; mailers write whole subjects as one word.
+// QUIRK: RFC 2047 allows an encoded word 75 characters, but mailers write whole subjects as one word.
 const maxContent = 5000
 
-/** QUIRK: mailers split characters of several bytes between words of one charset; libmime joins them as bytes too. */
+/** QUIRK: mailers split multibyte characters between words of one charset. As in libmime, their bytes are joined first. */
 function decodeRun(run: EncodedWord[]): string {
   let decoded = ''
   for (let at = 0; at < run.length; ) {
@@ -81,7 +81,7 @@ function decodeRun(run: EncodedWord[]): string {
 function contentBytes({ charset, encoding, content }: EncodedWord): Buffer {
   if (encoding === 'b') return Buffer.from(content, 'base64')
   const text = content.replaceAll('_', ' ')
-  // QUIRK: old mailers leave 8-bit bytes as they are; the header was read before by guess, and they are read again.
+  // QUIRK: old mailers leave 8-bit bytes unencoded. The header was decoded by a guess, so they are decoded again.
   const guessed = /^utf-?8$/i.test(charset) ? null : windows1252Bytes(text)
   return decodeQuotedPrintable(guessed ?? Buffer.from(text))
 }

@@ -1,25 +1,25 @@
-// The bytes of a file, of which one window at a time is in memory; read while the caller waits, as only a thread may.
+// Reads the bytes of a file synchronously, with one window of them in memory, so only a worker thread may use it.
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import type { Bytes } from './bytes.ts'
 
 const windowBytes = 64 * 1024
 
-/** The file is not what was written. */
+/** The file differs from what was written. */
 export class ChangedFile extends Error {}
 
-/** Throws `ChangedFile` where the file of a mail has another size than what was written. */
+/** Throws `ChangedFile` if the file of a mail does not have the size that was written. */
 export function checkSize(sizeBytes: number, writtenBytes: number): void {
   if (sizeBytes !== writtenBytes)
     throw new ChangedFile(`the file of a mail has ${sizeBytes} bytes, and should have ${writtenBytes}`)
 }
 
-/** Throws as the system does where the file cannot be read, and `ChangedFile` where it is not `sizeBytes` long. */
+/** Throws the system's error if the file cannot be read, and `ChangedFile` if it is not `sizeBytes` long. */
 export class FileBytes implements Bytes {
   readonly length: number
   readonly #file: number
   #window: Buffer = Buffer.alloc(0)
   #windowStart = 0
-  /** What is only searched goes through memory that nobody is given: a mail that is read leaves no copy of itself behind. */
+  /** A reused buffer for searches that is never handed out, so that reading a mail leaves no copy of it behind. */
   readonly #searched = Buffer.allocUnsafeSlow(windowBytes)
   #searchedStart = 0
   #searchedEnd = 0
@@ -72,7 +72,7 @@ export class FileBytes implements Bytes {
     return start >= this.#windowStart && end <= this.#windowStart + this.#window.length
   }
 
-  /** Into memory of its own: what was given out of the window before stays as it is. */
+  /** Allocates a new window, so that slices of the old window stay unchanged. */
   #move(start: number): void {
     this.#window = this.#read(start, Math.min(start + windowBytes, this.length))
     this.#windowStart = start

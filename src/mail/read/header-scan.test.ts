@@ -1,4 +1,4 @@
-// Header blocks as SMTP sees them: counted, folded, damaged, endless.
+// Tests header blocks as SMTP receives them: counted, folded, damaged, endless.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { scanHeader } from './header-scan.ts'

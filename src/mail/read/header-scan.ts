@@ -1,4 +1,4 @@
-// One cheap, bounded pass over a header block: where it ends, and the fields in it, still encoded.
+// Finds the end of a header block and its fields, still encoded, in one cheap, bounded pass.
 import type { Bytes } from './bytes.ts'
 import { decodeText } from './charset.ts'
 
@@ -15,20 +15,20 @@ const tab = 0x09
 export interface HeaderScan {
   /** Offset of the first byte of the body. */
   headerEnd: number
-  /** Whether the block went beyond 10,000 fields or 1 MiB: fields further down were not looked at. */
+  /** The block exceeded 10,000 fields or 1 MiB, so later fields were not read. */
   truncated: boolean
-  /** How many fields of that name there are; names compare without case. */
+  /** Number of fields with that name, compared case-insensitively. */
   count(name: string): number
-  /** The values in their order, unfolded and trimmed, encoded words not decoded; each read to 256 KiB at most. */
+  /** The values in order, unfolded and trimmed, without decoding encoded words. Up to 256 KiB of each is read. */
   values(name: string): string[]
-  /** The first value, or null: the one choice where a field that may stand once stands twice. */
+  /** The first value, or null. It is the one that counts if a field that may occur once is repeated. */
   first(name: string): string | null
 }
 
 /**
- * Scans the header of the message, or of the body part, that begins at `start`. The block ends with its first empty
- * line, with the bytes, or before the first line that `endsBefore` names. Lines end with LF; lines that are neither
- * field nor continuation are passed over.
+ * Scans the header of the message or body part that begins at `start`. The block ends with its first empty line, with
+ * the bytes, or before the first line that `endsBefore` accepts. Lines end with LF. Lines that are neither field nor
+ * continuation are skipped.
  */
 export function scanHeader(
   raw: Uint8Array | Bytes,
@@ -118,17 +118,17 @@ class HeaderBlock implements HeaderScan {
   }
 }
 
-/** What stands before the colon of a line, as Latin-1; null where the line begins no field. */
+/** The text before the colon of a line, as Latin-1. Null if the line begins no field. */
 export function nameOf(raw: Bytes, lineStart: number, lineEnd: number): string | null {
   const line = raw.toString('latin1', lineStart, Math.min(lineEnd, lineStart + maxNameBytes))
   const length = line.indexOf(':')
   return length <= 0 ? null : line.slice(0, length)
 }
 
-/** A field's value from behind its colon to its end, unfolded and trimmed, encoded words not decoded; to 256 KiB at most. */
+/** A field's value after its colon, unfolded and trimmed, without decoding encoded words. Reads up to 256 KiB. */
 export function readValue(raw: Bytes, start: number, end: number): string {
   const value = decodeText(raw.subarray(start, Math.min(end, start + maxValueBytes)), null)
-  // RFC 5322 2.2.3: lines that were folded are one; the white space around the fold is read as one space.
+  // RFC 5322 2.2.3: folded lines are one line. White space around the fold becomes one space.
   if (!value.includes('\n')) return value.trim()
   return value
     .split('\n')

@@ -1,4 +1,4 @@
-// Text that a person does not see never becomes text for a program, and what he sees always does.
+// Tests that programs never get text that a person does not see, and always get the text that a person sees.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -238,7 +238,7 @@ for (const [name, style, body] of visible) {
     assert.match(readHtmlText(page(style, body)).text, /^Seen one.*SECRET.*Seen two$/s))
 }
 
-/** Markup from which a browser makes another tree than its tags say. */
+/** Markup for which a browser builds another tree than its tags suggest. */
 const misnested = [
   '<div hidden><p></div hidden></p><div hidden>SECRET',
   '<div style="display:none"><table><tr><td></div>SECRET</table>',

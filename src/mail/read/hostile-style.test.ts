@@ -1,4 +1,4 @@
-// Style and markup that is made to take long: the time that it takes is bounded.
+// Tests that style and markup made to take long take a bounded time.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readHtmlText } from './html-text.ts'

@@ -1,4 +1,4 @@
-// Character references of HTML: the Latin-1 names, the common others, and numbers.
+// Decodes character references of HTML: the Latin-1 names, other common names, and numbers.
 
 // Names of U+00A0 to U+00FF in their order (HTML 4, 24.2.1).
 const latin1 = `nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3
@@ -39,7 +39,7 @@ const others: Record<string, string> = {
   zwnj: '\u200C',
   zwj: '\u200D',
   zwsp: '\u200B',
-  // With these an attribute can write its style otherwise than its reader expects it.
+  // With these an attribute can write its style in a form that a simple reader does not expect.
   colon: ':',
   semi: ';',
   comma: ',',
@@ -70,7 +70,7 @@ const others: Record<string, string> = {
 const named = new Map(Object.entries(others))
 for (const [index, name] of latin1.split(/\s+/).entries()) named.set(name, String.fromCodePoint(0xa0 + index))
 
-/** `text` with its character references replaced; what names no character stays. */
+/** `text` with its character references replaced. Unknown names stay. */
 export function decodeEntities(text: string): string {
   if (!text.includes('&')) return text
   return text.replace(

@@ -1,4 +1,4 @@
-// The text that is read out of HTML.
+// Tests the text that is read from HTML.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { htmlToText } from './html-text.ts'

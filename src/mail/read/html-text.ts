@@ -1,4 +1,4 @@
-// The plain text of an HTML body, without what a person does not see: one pass over the tags, with the elements open in it.
+// Extracts the visible plain text of an HTML body, in one pass over its tags that tracks the open elements.
 import { startOf } from './charset.ts'
 import { type HtmlToken, readHtmlTokens } from './html-tokens.ts'
 import { countVisible, withoutInvisible } from './invisible.ts'
@@ -10,7 +10,7 @@ import { TextWriter } from './text-writer.ts'
 const maxHtml = 1 << 20
 const maxAdded = 1024
 
-/** Pictures, fallbacks and programs: what is in them is no text of the page. */
+/** Pictures, fallbacks and programs, whose content is no text of the page. */
 const unseen = new Set(
   'template noscript object svg audio video canvas progress meter datalist rp applet annotation annotation-xml mphantom'.split(
     ' ',
@@ -20,24 +20,24 @@ const pageParts = new Set(['html', 'head', 'body', 'frameset'])
 
 export interface HtmlReading {
   text: string
-  /** Characters of text that are left out because a person does not see them. */
+  /** Number of text characters that are left out because a person does not see them. */
   hiddenText: number
   invisibleCharacters: number
   bidiOverrides: number
-  /** Too much style to tell what it hides: text from there on is left out. */
+  /** The page has too much style to determine what it hides. Text from there on is left out. */
   isBeyond: boolean
 }
 
 /**
- * The text that a reader of `html` sees: paragraphs apart, list items with a `*`, quotes with `> `, the target of a
- * link in brackets where the text does not show it. Reads the first 2^20 characters. Linear, whatever the markup, and
- * never more than 1,024 characters longer than that: where it would be, rules and the marks of quotes go, the last first.
+ * The text that a reader of `html` sees: paragraphs apart, list items with a `*`, quotes with `> `. Link targets are in
+ * brackets unless the text shows them. Reads the first 2^20 characters, always in linear time. The result is at most
+ * 1,024 characters longer than that. If it would be longer, rules and quote marks are dropped, the last ones first.
  */
 export function htmlToText(html: string): string {
   return readHtmlText(html).text
 }
 
-/** The text, and how much was left out of it. */
+/** The text, and counts of the characters left out. */
 export function readHtmlText(html: string): HtmlReading {
   const markup = startOf(html, maxHtml)
   return new PageReader(markup, html.slice(markup.length)).read()
@@ -107,7 +107,7 @@ class PageReader {
 
   #close(name: string): void {
     if (this.#elements.close(name) || !isWritten(this.#elements.current)) return
-    // Alone, browsers read these as an empty paragraph and a line break.
+    // Browsers read a lone `</p>` as an empty paragraph and a lone `</br>` as a line break.
     if (name === 'p' || pageParts.has(name)) this.#writer.closeTag(name)
     if (name === 'br') this.#writer.openTag(name, null)
   }
@@ -127,7 +127,7 @@ const isWritten = ({ isUnseen, visibility }: OpenElement) => !isUnseen && !visib
 
 const headParts = new Set('html head base link meta basefont bgsound noscript'.split(' '))
 
-/** A frameset in front of all else stands for the body, which is not shown. */
+/** Whether a frameset comes before all other content. It replaces the body, which is then not shown. */
 function isOfFrames(tokens: HtmlToken[]): boolean {
   const first = tokens.find(
     (token) =>
@@ -137,7 +137,7 @@ function isOfFrames(tokens: HtmlToken[]): boolean {
   return first?.kind === 'open' && first.name === 'frameset'
 }
 
-/** Those of all tags of this name, the first of each attribute, as browsers take them together. */
+/** The attributes of all tags with this name. As in browsers, the first of each attribute counts. */
 function attributesOf(name: string, tokens: HtmlToken[]): ReadonlyMap<string, string> {
   const attributes = new Map<string, string>()
   for (const token of tokens) {

@@ -1,21 +1,21 @@
-// HTML as tags and text, as a browser's tokenizer splits it (HTML, 13.2.5). Linear, whatever the markup.
+// Splits HTML into tags and text as a browser's tokenizer does (HTML, 13.2.5), always in linear time.
 import { decodeEntities } from './html-entities.ts'
 
 export type HtmlToken =
   | { kind: 'text'; text: string }
   | { kind: 'open'; name: string; attributes: ReadonlyMap<string, string> }
   | { kind: 'close'; name: string }
-  /** What stands in a `<style>`, before the text and tags behind it. */
+  /** The content of a `<style>`. It comes before the text and tags that follow the element. */
   | { kind: 'style'; css: string; attributes: ReadonlyMap<string, string> }
   | { kind: 'doctype' }
 
-/** Elements whose content is neither markup nor seen. */
+/** Elements whose content is neither markup nor visible. */
 const rawText = new Set(['script', 'style', 'title', 'textarea', 'iframe', 'noembed', 'noframes'])
 const noAttributes: ReadonlyMap<string, string> = new Map()
 const tagName = /<(\/?)([a-zA-Z][^\s/>]*)/y
 const maxName = 40
 
-/** Every token in its order. Comments are none, nor is the content of scripts and titles, nor a tag that never ends. */
+/** All tokens in order, without comments, the content of scripts and titles, and tags that never end. */
 export function readHtmlTokens(markup: string): HtmlToken[] {
   const tokens: HtmlToken[] = []
   let at = 0
@@ -29,7 +29,7 @@ export function readHtmlTokens(markup: string): HtmlToken[] {
   return tokens
 }
 
-/** Reads the tag, comment or lone `<` at `open`; returns where the text goes on. */
+/** Reads the tag, comment or lone `<` at `open`. Returns the index where text continues. */
 function readMarkup(markup: string, open: number, tokens: HtmlToken[]): number {
   const next = markup[open + 1]
   if (next === '!' || next === '?') return readDeclaration(markup, open, tokens)
@@ -42,7 +42,7 @@ function readMarkup(markup: string, open: number, tokens: HtmlToken[]): number {
   }
   const name = match[2]!.slice(0, maxName).toLowerCase()
   const { attributes, end } = readAttributes(markup, tagName.lastIndex)
-  // A tag that the page ends in is none.
+  // A tag that is still open at the end of the page is ignored.
   if (end === null) return markup.length
   if (match[1] === '/') tokens.push({ kind: 'close', name })
   else if (name === 'xmp' || name === 'plaintext') return readAsWritten(markup, name, attributes, end, tokens)
@@ -73,7 +73,7 @@ function endOf(markup: string, mark: string, from: number): number {
 
 const styleTag = /<style(?=[\s/>])/gi
 
-/** Text that a browser with scripts does not show and does not read as markup. One without them reads the style in it. */
+/** Browsers with scripts neither show nor parse the content of `<noscript>`. Browsers without scripts apply its style. */
 function readFallback(
   markup: string,
   attributes: ReadonlyMap<string, string>,
@@ -94,7 +94,7 @@ function readFallback(
   return end
 }
 
-/** Content that is seen as it is written, tags and all. */
+/** Reads content that browsers show verbatim, tags included. */
 function readAsWritten(
   markup: string,
   name: string,
@@ -129,7 +129,7 @@ const attributeName = /=?[^\s/>=]*/y
 const equals = /\s*=\s*/y
 const unquoted = /[^\s>]*/y
 
-/** The attributes up to the `>` of the tag, the first of each name; `end` is behind it, null if there is none. */
+/** The attributes up to the tag's `>`, the first of each name. `end` is the index after `>`, or null if it is missing. */
 function readAttributes(
   markup: string,
   from: number,
@@ -158,7 +158,7 @@ function readAttributes(
   return { attributes, end: null }
 }
 
-/** Where the sticky expression, which matches nothing at least, ends. */
+/** Index of the end of the sticky expression's match, which may be empty. */
 function skip(expression: RegExp, markup: string, at: number): number {
   expression.lastIndex = at
   expression.test(markup)

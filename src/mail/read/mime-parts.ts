@@ -1,4 +1,4 @@
-// A message as a tree of body parts (RFC 2045, 2046), split in one linear pass under limits.
+// Splits a message into a tree of body parts (RFC 2045, 2046) in one linear, bounded pass.
 import { ByteRange, type Bytes } from './bytes.ts'
 import { type ContentField, parseContentField } from './content-field.ts'
 import { bytesOf, type HeaderScan, scanHeader } from './header-scan.ts'
@@ -6,7 +6,7 @@ import { bytesOf, type HeaderScan, scanHeader } from './header-scan.ts'
 const maxParts = 2000
 const deepestNesting = 50
 const maxBoundary = 250
-/** Behind a last boundary that stands in no line of its own, no more white space than this is read over. */
+/** Up to this many bytes of white space may follow a last boundary that is not on its own line. */
 const maxTail = 64 * 1024
 
 const hyphen = 0x2d
@@ -14,13 +14,13 @@ const lineBreakAndHyphens = Buffer.from('\n--')
 
 export interface MimePart {
   header: HeaderScan
-  /** `text/plain` …, in lower case: what the part says, or the default of RFC 2045 5.2 and RFC 2046 5.1.5. */
+  /** `text/plain` … in lower case, as the part declares it, or the default of RFC 2045 5.2 and RFC 2046 5.1.5. */
   contentType: string
   typeParameters: Map<string, string>
   disposition: ContentField
-  /** The body, still in its transfer encoding; empty for a part that has parts. */
+  /** The body, still transfer-encoded. Empty for a part that has parts. */
   body: ByteRange
-  /** Whether the message ended before a boundary ended this part; of a multipart, whether no boundary came at all. */
+  /** The message ended before a boundary ended this part. For a multipart: no boundary came at all. */
   isUnterminated: boolean
   parts: MimePart[]
 }
@@ -29,20 +29,20 @@ interface OpenMultipart {
   part: MimePart
   openLine: string
   closeLine: string
-  /** What the same lines meant outside this multipart. */
+  /** The meaning of the same lines outside this multipart. */
   outer: (Delimiter | undefined)[]
 }
 
 interface Delimiter {
-  /** How many multiparts are open around the parts that it delimits. */
+  /** Number of open multiparts around the parts that it delimits. */
   depth: number
   isClose: boolean
 }
 
 /**
- * Splits `raw` into its parts. A message inside (message/rfc822) is one part, not looked into; a multipart whose
- * boundary never comes is read as plain text. `isTruncated` says that there are more than 2,000 parts, a nesting
- * deeper than 50, or headers beyond their limits: what lies beyond is not split.
+ * Splits `raw` into its parts. A nested message (message/rfc822) is one part and is not split. A multipart whose
+ * boundary never comes is read as plain text. `isTruncated`: there are more than 2,000 parts, nesting deeper than 50,
+ * or headers beyond their limits. The excess is not split.
  */
 export function splitMime(raw: Uint8Array | Bytes): { root: MimePart; isTruncated: boolean } {
   const splitter = new Splitter(bytesOf(raw))
@@ -55,9 +55,9 @@ class Splitter {
   readonly #raw: Bytes
   readonly #open: OpenMultipart[] = []
   readonly #delimiters = new Map<string, Delimiter>()
-  /** The first bytes of all boundaries so far: few lines that begin with two hyphens need a closer look. */
+  /** First bytes of all boundaries so far. They rule out most lines that begin with two hyphens. */
   readonly #firstBytes = new Set<number | undefined>()
-  /** The part whose body is being read; null in a preamble or an epilogue. */
+  /** The part whose body is being read, or null in a preamble or an epilogue. */
   #leaf: MimePart | null = null
   #partStart = 0
   #bodyStart = 0
@@ -117,12 +117,12 @@ class Splitter {
   #findDelimiter(start: number, end: number): Delimiter | undefined {
     const line = this.#shortLine(start, end)
     const innermost = this.#open.at(-1)!
-    // RFC 2046 5.1.1: a line that begins with the boundary is a delimiter, whatever follows; the innermost comes first.
+    // RFC 2046 5.1.1: a line that begins with the boundary is a delimiter, whatever follows. The innermost comes first.
     if (!line.startsWith(innermost.openLine)) return this.#delimiters.get(line)
     return { depth: this.#open.length, isClose: line.startsWith(innermost.closeLine) }
   }
 
-  /** The line as the keys of `#delimiters` are written; empty where it is too long to be one. */
+  /** The line in the form of the keys of `#delimiters`. Empty if it is too long to be a delimiter. */
   #shortLine(start: number, end: number): string {
     if (end - start > maxBoundary + 100) return ''
     return this.#raw.toString('latin1', start, end).trimEnd()
@@ -209,7 +209,7 @@ class Splitter {
     if (lineStart < this.#raw.length) {
       end--
       if (end > 0 && this.#raw.at(end - 1) === 0x0d) end--
-      // QUIRK: some programs write a boundary too many (mime-stalwart, malformed/020): nothing at all is no part.
+      // QUIRK: some programs write one boundary too many (mime-stalwart, malformed/020). An empty part is dropped.
       if (end <= this.#bodyStart && this.#bodyStart - this.#partStart <= 2)
         this.#open.at(-1)?.part.parts.pop()
     }

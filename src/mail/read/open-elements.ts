@@ -1,4 +1,4 @@
-// The elements that are open at a depth of a page, by the rules that browsers build their tree with (HTML, 13.2.6).
+// The stack of open elements, kept by the rules that browsers build their tree with (HTML, 13.2.6).
 import type { Element } from './style/selector.ts'
 import type { Visibility } from './style/visibility.ts'
 
@@ -7,7 +7,7 @@ export interface OpenElement extends Element {
   previous: OpenElement | null
   lastChild: OpenElement | null
   visibility: Visibility
-  /** Nothing of it is text, as of a picture. */
+  /** Its content is not text, as in a picture. */
   isUnseen: boolean
 }
 
@@ -33,7 +33,7 @@ const cells = split('td th caption')
 const markers = split('applet marquee object template td th caption')
 
 const maxSame = 3
-/** What it costs to open an element once more. */
+/** Cost of reopening an element, in steps. */
 const stepsOfElement = 8
 
 type Boundary = 'scope' | 'list' | 'button' | 'table' | 'special'
@@ -49,14 +49,14 @@ interface Formatting {
   element: OpenElement
   /** Its name and attributes. */
   key: string
-  /** It is open, and no entry of its own yet to be opened again. */
+  /** False after a block closed the element, until it is reopened. */
   isOpen: boolean
 }
 
-/** A stack; each step costs the same however deep it is, but those that `charge` counts. */
+/** A stack. Each step takes the same time at any depth, except the steps that `charge` counts. */
 export class OpenElements {
   readonly #stack: OpenElement[]
-  /** Where each name stands in the stack. */
+  /** Indexes in the stack, by element name. */
   readonly #depths = new Map<string, number[]>()
   readonly #boundaries: Record<Boundary, number[]> = {
     scope: [0],
@@ -85,13 +85,13 @@ export class OpenElements {
     return this.#stack.at(-1)!
   }
 
-  /** What text is a child of: not of a table outside of its cells, which browsers put it in front of. */
+  /** The parent of new text. Browsers move text that is in a table but outside its cells to before the table. */
   textParent(): OpenElement {
     this.#reopen()
     return this.#fosterParent()
   }
 
-  /** Opens the element, and closes what it ends; null if a browser takes no notice of the tag. */
+  /** Opens the element and closes the elements that it ends. Null if browsers ignore the tag. */
   open(name: string, attributes: ReadonlyMap<string, string>): OpenElement | null {
     if (tableParts.has(name)) {
       if (!this.#makeRoomInTable(name)) return null
@@ -108,7 +108,7 @@ export class OpenElements {
     return element
   }
 
-  /** Closes what the end tag ends; whether it ended anything. */
+  /** Closes the elements that the end tag ends. Returns whether there were any. */
   close(name: string): boolean {
     if (formatting.has(name)) return this.#closeFormatting(name)
     if (headings.has(name)) return this.#closeHeading()
@@ -146,7 +146,7 @@ export class OpenElements {
     if (name === 'table' && tableRows.has(this.current.name)) this.close('table')
   }
 
-  /** Closes the cell, row or group that a part of a table ends, and opens those that it needs around it. */
+  /** Closes the cell, row or group that a table part ends, and opens the parents that it needs. False without a table. */
   #makeRoomInTable(name: string): boolean {
     const table = this.#nearest('table')
     if (table < 0 || table < this.#nearest('template')) return false
@@ -209,7 +209,7 @@ export class OpenElements {
     return at >= 0 && this.#formatting[at] !== 'marker'
   }
 
-  /** HTML, 13.2.4.3: of more than three that are the same, the first is forgotten. */
+  /** HTML, 13.2.4.3: if more than three entries are equal, the first one is dropped. */
   #addFormatting(element: OpenElement): void {
     const key = [element.name, ...element.attributes].join('\0')
     let first = -1
@@ -227,14 +227,14 @@ export class OpenElements {
     this.#formatting.push({ element, key, isOpen: true })
   }
 
-  /** Where the last of this name is, or the marker behind it. */
+  /** Index of the last entry with this name, or of a later marker. -1 if there is neither. */
   #formattingAt(name: string): number {
     const at = this.#formatting.findLastIndex((entry) => entry === 'marker' || entry.element.name === name)
     this.#charge((this.#formatting.length - at) >> 4)
     return at
   }
 
-  /** Opens again the formatting that a block has closed: it goes on behind it. */
+  /** Reopens the formatting that a block closed, because it continues after the block. */
   #reopen(): void {
     const last = this.#formatting.at(-1)
     if (last === undefined || last === 'marker' || last.isOpen) return
@@ -254,7 +254,7 @@ export class OpenElements {
     }
   }
 
-  /** The adoption agency, in short: what was opened within it stays open, now outside of it. */
+  /** A short form of the adoption agency algorithm: elements opened inside stay open, now outside of it. */
   #closeFormatting(name: string): boolean {
     const at = this.#formattingAt(name)
     const entry = this.#formatting[at]

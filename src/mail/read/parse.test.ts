@@ -1,4 +1,4 @@
-// What is read out of a message: fields, text, HTML, attachments, and what is made of damage and of limits.
+// Tests reading a message: fields, text, HTML, attachments, damage and limits.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'

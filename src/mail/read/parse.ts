@@ -1,4 +1,4 @@
-// What a received mail says: its fields, its text and its attachments, read from raw bytes under reading.
+// Parses a received mail from raw bytes into its fields, texts and attachments.
 import { createHash } from 'node:crypto'
 import type { Mailbox } from '../address.ts'
 import { parseAddressList } from './address-list.ts'
@@ -28,28 +28,28 @@ const maxTextBytes = 4 << 20
 const maxFallbackBytes = 256 * 1024
 
 export interface ParsedAttachment {
-  /** As the sender named it, without controls and direction marks; made from number and type where it has no name. */
+  /** The sender's filename without controls and direction marks. Made from number and type if there is none. */
   filename: string
   contentType: string
   sizeBytes: number
   disposition: 'attachment' | 'inline'
   /** Without angle brackets. */
   contentId: string | null
-  /** Of the decoded bytes, in lower-case hex. */
+  /** Lower-case hex, over the decoded bytes. */
   sha256: string
-  /** Where it stands in the message, still encoded. */
+  /** Position in the message, still encoded. */
   span: { start: number; length: number; encoding: TransferEncoding }
 }
 
 /**
- * Every string is well-formed Unicode without NUL, and those of header fields are one line without control characters. A
- * field that may stand once counts where it stands first.
+ * Every string is well-formed Unicode without NUL. Strings from header fields are one line without control characters.
+ * If a field that may occur once is repeated, its first occurrence counts.
  */
 export interface ParsedMail {
   /** With angle brackets, as are `inReplyTo` and `references`. */
   messageId: string | null
   inReplyTo: string | null
-  /** At most 100, the last ones. */
+  /** Up to 100, the last ones. */
   references: string[]
   /** See `readAuthor`. */
   from: Mailbox | null
@@ -58,24 +58,24 @@ export interface ParsedMail {
   replyTo: Mailbox | null
   subject: string
   date: Date | null
-  /** Its header says that a program wrote it. */
+  /** The header says that a program wrote the mail. */
   isAutomatic: boolean
   /**
-   * Lines end with LF. Made from the HTML where there is no other text, without what a person does not see. At most 4 MiB in
+   * Contains only text that a person sees, from the HTML if there is no other text. Lines end with LF. Up to 4 MiB in
    * UTF-8, as is `html`.
    */
   text: string
   html: string | null
   extractedText: string
-  /** At most 999; attachment n of the API is the one at n - 1. */
+  /** Up to 999. Attachment n of the API has index n - 1. */
   attachments: ParsedAttachment[]
   /** Null if the message could not be read. */
   content: ContentFacts | null
-  /** What of the message is not shown, or shown otherwise than it was meant, and why; null for nearly all mail. */
+  /** Which parts of the message are not shown, or not as intended, and why. Null for nearly all mail. */
   note: string | null
 }
 
-/** Reads the message. Bounded in time and memory by its size, whatever it holds; it fails only by a fault of ours. */
+/** Reads the message. Its size bounds time and memory, whatever it contains. Throws only because of a bug of ours. */
 export function parseMail(raw: Uint8Array | Bytes): ParsedMail {
   const { root, isTruncated } = splitMime(raw)
   const bodies = selectBodies(root)
@@ -96,7 +96,7 @@ export function parseMail(raw: Uint8Array | Bytes): ParsedMail {
   }
 }
 
-/** From whom a mail is and what it is about, by the beginning of it. */
+/** The author and the subject of a mail, read from its first bytes. */
 export function readHead(start: Uint8Array): { from: Mailbox | null; subject: string } {
   const header = scanHeader(bufferOver(start))
   return { from: readAuthor(header), subject: subjectOf(header) }
@@ -106,7 +106,7 @@ function subjectOf(header: HeaderScan): string {
   return startOf(oneLine(decodeEncodedWords(header.first('subject') ?? '')), maxSubject)
 }
 
-/** The message as plain text, for when reading it failed: `note` says why. Looks at 256 KiB at most. */
+/** The message as plain text, for mail that could not be read. `note` says why. Reads up to 256 KiB of the body. */
 export function plainTextView(raw: Uint8Array, note: string): ParsedMail {
   const bytes = bufferOver(raw)
   const header = scanHeader(bytes)
@@ -130,7 +130,7 @@ export function plainTextView(raw: Uint8Array, note: string): ParsedMail {
 
 const tooMuchText = 'a text of more than 4 MiB'
 
-/** What reading one message has found out so far: its texts, and the limits that it met. */
+/** State of reading one message: its texts, and the limits that it exceeded. */
 class Reading {
   readonly #notes: string[] = []
   readonly #texts = new Map<MimePart, string>()
@@ -142,7 +142,7 @@ class Reading {
     if (!this.#notes.includes(limit)) this.#notes.push(limit)
   }
 
-  /** The text of a part, cut where the message has more text than is shown. */
+  /** The text of a part, cut if the message has more text than is shown. */
   textOf(part: MimePart): string {
     const known = this.#texts.get(part)
     if (known !== undefined) return known
@@ -155,7 +155,7 @@ class Reading {
     return clean
   }
 
-  /** What a person sees of a part. */
+  /** The text of a part that a person sees. */
   visibleTextOf(part: MimePart): string {
     const known = this.#visible.get(part)
     if (known !== undefined) return known
@@ -173,7 +173,7 @@ class Reading {
     return text
   }
 
-  /** The text up to so many bytes, with a note where there were more. */
+  /** The text cut to `maxBytes`, with a note if there was more. */
   cut(text: string, maxBytes: number): string {
     const cut = startInBytes(text, maxBytes)
     if (cut !== text) this.note(tooMuchText)
@@ -209,7 +209,7 @@ function readMessageId(field: string | null): string | null {
   const line = oneLine(field)
   const id = messageIds(line, 1)[0]
   if (id !== undefined) return id
-  // QUIRK: some programs leave out the angle brackets (header-fields-stalwart, id); returns to them have them.
+  // QUIRK: some programs omit the angle brackets (header-fields-stalwart, id). Replies to their mail add them.
   return /^[^\s<>]{1,996}$/.test(line) ? `<${line}>` : null
 }
 
@@ -231,7 +231,7 @@ function saysOther({ text, html }: SelectedBodies, reading: Reading): boolean {
 
 const isHtml = ({ contentType }: MimePart) => contentType === 'text/html'
 
-/** The HTML parts one after the other, with plain text between them marked up; null where there is no HTML. */
+/** The HTML parts in order, with plain text between them marked up. Null if there is no HTML. */
 function readHtml(parts: MimePart[], reading: Reading): string | null {
   if (!parts.some((part) => part.contentType === 'text/html')) return null
   const texts = parts.map((part) =>
@@ -270,7 +270,7 @@ function describeAttachment(part: MimePart, index: number): ParsedAttachment {
 
 function filenameOf(part: MimePart, number: number): string {
   const given = part.disposition.parameters.get('filename') ?? part.typeParameters.get('name') ?? ''
-  // Direction marks make `exe.pdf` out of `fdp.exe`: they are no part of a name.
+  // Direction marks can show `fdp.exe` as `exe.pdf`, so they are removed.
   const visible = oneLine(given)
     .replace(/\p{Bidi_Control}/gu, '')
     .trim()
@@ -278,7 +278,7 @@ function filenameOf(part: MimePart, number: number): string {
   return `attachment-${number}.${extensionOf(part.contentType)}`
 }
 
-/** Of types that programs find by the end of a name, and whose subtype is not that end. */
+/** Extensions of types that programs recognize by the file name and whose subtype is not the extension. */
 const extensions: Readonly<Record<string, string>> = {
   'message/rfc822': 'eml',
   'text/calendar': 'ics',

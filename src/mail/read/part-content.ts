@@ -1,11 +1,11 @@
-// What a body part holds once its transfer encoding is undone, piece by piece.
+// Decodes the content of a body part, piece by piece.
 import type { ByteRange } from './bytes.ts'
 import type { MimePart } from './mime-parts.ts'
 import { isDecodable, type TransferEncoding, transferEncoding } from './transfer-encoding.ts'
 import { transferDecoder } from './transfer-stream.ts'
 import { isUuencode } from './uuencode.ts'
 
-/** How the body is really written: as the part says, where it can be that. */
+/** The actual encoding of the body: the declared one if the body can have it, else `none`. */
 export function encodingOf({ contentType, header, body }: MimePart): TransferEncoding {
   // RFC 2045 6.4: a multipart has no transfer encoding but 7bit, 8bit or binary.
   if (contentType.startsWith('multipart/')) return 'none'
@@ -14,16 +14,16 @@ export function encodingOf({ contentType, header, body }: MimePart): TransferEnc
   return isDecodable(body, encoding) ? encoding : 'none'
 }
 
-/** All of the content of a body. */
+/** The whole decoded content of a body, in pieces. */
 export function* contentOf(body: ByteRange, encoding: TransferEncoding): Generator<Buffer> {
   const decoder = transferDecoder(encoding)
   for (const piece of body.pieces()) yield decoder.decode(piece)
   yield decoder.end()
 }
 
-/** The first `max` bytes of the content; `isMore` says whether that may not be all. */
+/** The first `max` bytes of the content. `isMore`: there may be more. */
 export function startOfContent(part: MimePart, max: number): { bytes: Buffer; isMore: boolean } {
-  // No encoding takes more than three bytes for one: what decodes to nothing is not read to its end.
+  // No encoding takes more than three bytes per byte. So a body that decodes to nothing is not read to its end.
   const body = part.body.upTo(3 * max)
   const pieces: Buffer[] = []
   let length = 0

@@ -1,4 +1,4 @@
-// What of a reply is new: the headings of many mail programs, quotes between answers, signatures.
+// Tests the new text of replies: headings of many mail programs, quotes between answers, signatures.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { htmlToText } from './html-text.ts'

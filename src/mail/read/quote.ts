@@ -1,11 +1,10 @@
-// The new text of a reply: without the quoted history, the line that introduces it, and the signature. A forward keeps its
-// mail, and answers between quoted lines keep what they answer.
+// Extracts the new text of a reply, without the quoted history, its heading and the signature.
 
 const maxText = 256 * 1024
 const maxHeading = 500
 const maxHeadingLines = 3
 
-// How mail programs begin the line above a quote, and how they end it: "On … wrote:", "Le … a écrit :" …
+// The start and the end of the heading that mail programs write above a quote: "On … wrote:", "Le … a écrit :" …
 const headingStart =
   /^-*\s*(?:On|Le|El|Il|Em|Am|Op|W dniu|Dnia|Den|pe|ср|пн|вт|чт|пт|сб|вс|在|20\d\d[-./年]|\d\d[.:]\d\d)(?=[\s,\d.]|$|[^\x00-\x7F])/
 const headingEnd =
@@ -16,23 +15,23 @@ const separator =
 const headerBlockStart = /^\*?(?:From|Von|De|Van|Da|Från|Fra|Od|От)\s?:\*?\s?\S/
 const headerBlockNext =
   /^\*?(?:Sent|Date|To|Subject|Gesendet|Datum|An|Betreff|Envoyé|À|Objet|Enviado|Para|Asunto|Inviato|Verzonden|Aan|Skickat|Sendt|Til|Wysłano|Do)\s?:/
-// What a mail program writes above a mail that it forwards: Gmail and Thunderbird between hyphens, Apple with a colon.
+// The heading above a forwarded mail: Gmail and Thunderbird write it between hyphens, Apple with a colon.
 const forwardRule =
   /^-{2,20} ?(?:forwarded message|weitergeleitete nachricht|message transféré|mensaje reenviado|messaggio inoltrato|doorgestuurd bericht|mensagem encaminhada|vidarebefordrat meddelande|videresendt (?:besked|melding)|wiadomość przekazana|пересылаемое сообщение|转发的邮件) ?-{0,20}$/i
 const forwardWords =
   /^(?:begin forwarded message|anfang der weitergeleiteten nachricht|début du message (?:réexpédié|transféré)|inicio del mensaje reenviado|inizio messaggio inoltrato|begin doorgestuurd bericht|início da mensagem reencaminhada) ?:$/i
-// The first prefix of a subject says what the mail is: "Re: Fwd: …" answers one that was forwarded.
+// The first prefix of a subject decides: "Re: Fwd: …" is a reply to a forwarded mail.
 const forwardSubject = /^\s*(?:fwd?|wg|tr|rv|enc|doorst|vs|vb)\s?:/i
 const rule = /^[-_]{3,80}$/
 const signature =
   /^(?:--? ?|_{2,40}|\*{2,4}|={2,4}|\+{2,4}|Sent from my .+|Sent from .+ for .+|Get Outlook for .+|Sendt fra .+|Gesendet von .+|Von .+ gesendet|Envoyé depuis .+|Envoyé de mon .+|Enviado desde .+|Verzonden vanaf .+|Verstuurd vanaf .+)$/
 
 /**
- * The lines of `text` that its writer added, and a mail that is forwarded, which is no history: the text as it is within its
- * margins where that is all of it. If the writer answered between quoted lines, each quote above an answer stays. Empty for a text of nothing but quotes, and for one of more than 256 KiB, which is not
- * looked at. Outlook puts the same above a mail that it
- * forwards as above one that it answers: there the subject tells. Linear in the text. Measured on 4 KB: 30 µs; email-reply-parser 2.3.9, whose cases this
- * follows, takes milliseconds, and quadratic time where lines are made for it.
+ * Returns the lines of `text` that its writer added, including a forwarded mail, which is not history. If that is all
+ * of it, returns the text as given without its margins. If the writer answered between quoted lines, each quote above
+ * an answer stays. Empty for text that is all quotes, and for text over 256 KiB, which is not read. Outlook writes the
+ * same heading above forwards and replies, so the subject decides. Linear: 4 KB take 30 µs. email-reply-parser 2.3.9,
+ * whose cases this follows, takes milliseconds, and quadratic time for lines crafted against it.
  */
 export function extractNewText(text: string, subject = ''): string {
   if (text.length > maxText) return ''
@@ -40,7 +39,7 @@ export function extractNewText(text: string, subject = ''): string {
   const lines = given.split('\n')
   const kept: string[] = []
   let forwarded: string[] = []
-  /** Quoted lines that no new text follows yet. */
+  /** Quoted lines with no new text after them yet. */
   let quote: string[] = []
   let answeredQuotes = 0
   const forwards = forwardSubject.test(subject)
@@ -76,7 +75,7 @@ export function extractNewText(text: string, subject = ''): string {
     }
   }
   if (isWhole) return withoutMargins(given)
-  // An answer stands between quotes if another quote follows it. One below the only quote has the mail before it as history.
+  // An answer is between quotes if another quote follows it. If it is below the only quote, that quote is history.
   const isBetweenQuotes = answeredQuotes > 1 || (answeredQuotes === 1 && quote.length > 0)
   return [...(isBetweenQuotes ? kept : kept.filter((line) => !line.startsWith('>'))), ...forwarded]
     .join('\n')
@@ -84,7 +83,7 @@ export function extractNewText(text: string, subject = ''): string {
     .trim()
 }
 
-/** The text without spaces, tabs and line ends around it; linear, whatever is in it. */
+/** The text without surrounding spaces, tabs and line ends. Linear for any text. */
 export function withoutMargins(text: string): string {
   let start = 0
   let end = text.length
@@ -102,13 +101,13 @@ function introducesForward(line: string): boolean {
   return text.startsWith('-') ? forwardRule.test(text) : text.endsWith(':') && forwardWords.test(text)
 }
 
-/** Takes away the rule that Outlook draws between an answer and the header of what it answers. */
+/** Removes the rule that Outlook draws between an answer and the header of the mail it answers. */
 function dropRule(kept: string[]): void {
   const last = kept.findLastIndex((line) => line !== '')
   if (last >= 0 && rule.test(kept[last]!.trim())) kept.length = last
 }
 
-/** How many lines at `at` introduce a quote: "On … wrote:", broken over up to three, or a separator. */
+/** Number of lines at `at` that introduce a quote: up to three for "On … wrote:", one for a separator, else 0. */
 function headingLength(lines: string[], at: number): number {
   const first = lines[at]!.slice(0, maxHeading).trim()
   if (first.startsWith('-') && separator.test(first)) return 1
@@ -125,7 +124,7 @@ function headingLength(lines: string[], at: number): number {
   return 0
 }
 
-/** A copied header, as Outlook puts it above a quote: apart, From:, and Sent:, To: or Subject: within three lines. */
+/** Whether Outlook's copied header starts here: set apart, with From:, and Sent:, To: or Subject: within three lines. */
 function isHeaderBlock(lines: string[], at: number): boolean {
   const before = lines[at - 1]?.trim() ?? ''
   if (before !== '' && !/^[-_]/.test(before)) return false

@@ -1,4 +1,4 @@
-// Header fields one by one: their order, their bytes, their words, and the bounds.
+// Tests header fields one by one: their order, bytes, decoded values and limits.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

@@ -1,26 +1,23 @@
-// The fields of a header one by one, as they stand and as they read.
+// Lists the fields of a header one by one, raw and decoded.
 import { isUtf8 } from 'node:buffer'
 import { oneLine, wellFormed } from './charset.ts'
 import { decodeEncodedWords } from './encoded-word.ts'
 import { maxBlockBytes, maxFields, nameOf, readValue } from './header-scan.ts'
 
-/** Where a field stands: from its name to the last byte before its line end. */
+/** Byte range of a field, from its name to the last byte before its line end. */
 export interface FieldSpan {
   start: number
-  /** The byte behind its colon. */
+  /** Index of the byte after the colon. */
   valueStart: number
   end: number
 }
 
 export interface RawField {
-  /** As it was written. */
+  /** As written. */
   name: string
-  /** Unfolded, encoded words decoded, without control characters; of the first 256 KiB. */
+  /** Unfolded, with encoded words decoded, without control characters. Reads the first 256 KiB. */
   value: string
-  /**
-   * The whole field without its last line end: UTF-8, or where it is not that each byte the character of its number. A NUL is
-   * U+FFFD.
-   */
+  /** The whole field without its last line end, as UTF-8, or as Latin-1 if it is not valid UTF-8. A NUL becomes U+FFFD. */
   raw: string
 }
 
@@ -30,9 +27,9 @@ const space = 0x20
 const tab = 0x09
 
 /**
- * Finds the fields of the header that begins with the block, up to its first empty line; lines that are neither field nor
- * continuation are passed over. `isCut`: there are more than 10,000 fields, or there is no end within 1 MiB; a field that
- * the end of the block cuts is left out then. Linear.
+ * Finds the fields of the header that begins with the block, up to its first empty line. Lines that are neither field
+ * nor continuation are skipped. `isCut`: there are more than 10,000 fields, or the header does not end within 1 MiB. A
+ * field that the end of the block cuts is then left out. Linear.
  */
 export function findFields(block: Buffer): { spans: FieldSpan[]; isCut: boolean } {
   const spans: FieldSpan[] = []
@@ -51,7 +48,7 @@ export function findFields(block: Buffer): { spans: FieldSpan[]; isCut: boolean 
     if (open && !isContinuation) spans.push(open)
     at = lineEnd + 1
   }
-  // The last one may go on behind the block.
+  // The last field may continue after the block.
   return { spans: isFull ? spans.slice(0, -1) : spans, isCut: isFull }
 }
 

@@ -1,4 +1,4 @@
-// Message identifiers as they are written, with what is obsolete in them.
+// Tests message identifiers as mailers write them, including obsolete forms.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { messageIds } from './references.ts'

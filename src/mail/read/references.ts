@@ -1,11 +1,11 @@
-// Message identifiers (RFC 5322 3.6.4) out of Message-ID, In-Reply-To and References.
+// Extracts message identifiers (RFC 5322 3.6.4) from Message-ID, In-Reply-To and References.
 import { withoutComments } from './comments.ts'
 
 const maxOctets = 998
 
 /**
- * The identifiers of a field in their order, each with its angle brackets; the last `max` of them where there are
- * more. White space inside the brackets, left there by folding, is removed, and so are comments. Linear in the value.
+ * The identifiers of a field in order, each with angle brackets. If there are more than `max`, the last `max` of them.
+ * White space inside the brackets, left there by folding, is removed, and so are comments. Linear in the value.
  */
 export function messageIds(headerValue: string, max: number): string[] {
   const ids = headerValue.includes('>') ? bracketedIds(headerValue) : bareIds(headerValue)
@@ -28,8 +28,8 @@ function bracketedIds(headerValue: string): string[] {
 }
 
 /**
- * QUIRK: some programs leave out the angle brackets (header-fields-stalwart, id). Only where all words are ids: others
- * write whole sentences, as RFC 822 had it.
+ * QUIRK: some programs omit the angle brackets (header-fields-stalwart, id). Applies only if all words are ids, because
+ * others write whole sentences, as RFC 822 allowed.
  */
 function bareIds(headerValue: string): string[] {
   const words = headerValue.split(/\s+/).filter((word) => word !== '')
@@ -40,9 +40,9 @@ function bareIds(headerValue: string): string[] {
 
 const bareId = /^[^\s<>@,;:()"]+@[^\s<>@,;:()"]+$/
 
-// RFC 5322 4.5.4: comments and white space within an identifier are obsolete, and no part of it.
+// RFC 5322 4.5.4: comments and white space within an identifier are obsolete and not part of it.
 function withoutObsolete(written: string): string {
   const bare = withoutComments(written)
-  // A parenthesis that nothing closes would take the rest with it.
+  // A parenthesis that is never closed would remove the rest.
   return (bare.includes('@') ? bare : written).replace(/\s+/g, '')
 }

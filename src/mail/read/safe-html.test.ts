@@ -1,4 +1,4 @@
-// What a mail's HTML may show, and what of it never reaches a browser.
+// Tests which HTML of a mail may be shown, and which never reaches a browser.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { safeHtml } from './safe-html.ts'

@@ -1,18 +1,18 @@
-// What of a mail's HTML may be shown in a browser: its text, tables and pictures; nothing that runs, loads, covers or asks.
+// Reduces a mail's HTML to text, tables and pictures that are safe in a browser: nothing that runs, loads, covers or asks.
 import sanitizeHtml from 'sanitize-html'
 
 export interface SafeHtml {
   html: string
-  /** Pictures that would be loaded from elsewhere; their addresses stand in `data-remote-src`. */
+  /** Number of pictures on other servers. Their addresses are in `data-remote-src`. */
   remoteImages: number
-  /** Whether there was more than 256 KiB of it, of which the beginning is shown. */
+  /** The HTML exceeded 256 KiB, so only its beginning is shown. */
   isCut: boolean
 }
 
-/** The time that nested elements take grows with the square of their number: so many are read within a second or two. */
+/** Nested elements take quadratic time. This many characters are read within one or two seconds. */
 export const maxSafeHtml = 1 << 18
 
-/** Deeper than any mail that people read; each level costs the browser a level of its stack. */
+/** Deeper than any mail that people read. Each level takes a level of the browser's stack. */
 const maxDepth = 200
 
 const tags = [
@@ -104,11 +104,11 @@ const color = [/^#[0-9a-f]{3,8}$/i, /^[a-z]{1,20}$/i, /^(?:rgb|hsl)a?\([\d\s.,%/
 const length = [
   /^(?:-?\d{1,5}(?:\.\d{1,4})?(?:px|pt|em|rem|%|ch|ex)?|auto|normal|0)(?:\s+(?:\d{1,5}(?:\.\d{1,4})?(?:px|pt|em|rem|%)?|auto)){0,3}$/i,
 ]
-/** Parentheses are a colour's alone: no url(), no image(). */
+/** Only colors may have parentheses: no url(), no image(). */
 const border = [/^(?=.{1,80}$)(?:[\w\s#.%-]|\b(?:rgb|hsl)a?\([\d\s.,%/]{1,50}\))+$/i]
 const word = [/^[a-z-]{1,30}$/i]
 
-/** No positions, no z-index, no url(): nothing that leaves the place of the mail or asks anyone for anything. */
+/** No positions, no z-index, no url(): nothing that leaves the mail's area or sends a request. */
 const styles = {
   ...Object.fromEntries(['color', 'background-color'].map((name) => [name, color])),
   ...Object.fromEntries(
@@ -150,7 +150,7 @@ const styles = {
   'font-family': [/^[\w\s,'"-]{1,200}$/],
 }
 
-/** Makes the HTML safe to show. */
+/** Returns the HTML in a form that is safe to show. */
 export function safeHtml(html: string): SafeHtml {
   let remoteImages = 0
   const safe = sanitizeHtml(html.slice(0, maxSafeHtml), {
@@ -166,7 +166,7 @@ export function safeHtml(html: string): SafeHtml {
       font: ['color', 'face', 'size'],
       time: ['datetime'],
     },
-    // Classes mean nothing here: the styles that they name are not let in.
+    // Classes have no effect, because the styles that they name are not let in.
     allowedClasses: { '*': [] },
     allowedStyles: { '*': styles },
     allowedSchemes: ['http', 'https', 'mailto', 'tel'],
@@ -187,12 +187,12 @@ export function safeHtml(html: string): SafeHtml {
     ],
     nestingLimit: maxDepth,
     transformTags: {
-      // A page that a mail leads to learns neither whence, nor gets hold of this one.
+      // A linked page gets no referrer and no handle on this page.
       a: (tagName, { href = '', ...attribs }) => ({
         tagName,
         attribs: { ...attribs, ...linkOf(href) },
       }),
-      // The mail's own `data-remote-src` is not ours.
+      // The mail's own `data-remote-src` is dropped, because only we set it.
       img: (tagName, { src = '', 'data-remote-src': _remote, 'data-cid': _cid, ...attribs }) => {
         const source = sourceOf(src)
         if ('data-remote-src' in source) remoteImages++
@@ -203,14 +203,14 @@ export function safeHtml(html: string): SafeHtml {
   return { html: safe, remoteImages, isCut: html.length > maxSafeHtml }
 }
 
-/** A link without a scheme would be one into the pages that show the mail. */
+/** A link without a scheme would point into the pages that show the mail. */
 function linkOf(href: string): Record<string, string> {
   const address = href.trim()
   if (!/^(?:https?:\/\/|mailto:|tel:)/i.test(address)) return {}
   return { href: address, target: '_blank', rel: 'noopener noreferrer nofollow' }
 }
 
-/** An image within the mail is shown, one of its parts is named, one from elsewhere is only kept in mind. */
+/** Shows an image inside the mail, names an image in one of its parts, and only records the address of a remote image. */
 function sourceOf(src: string): Record<string, string> {
   const address = src.trim()
   if (/^data:image\/(?:png|jpeg|gif|webp|bmp);base64,[A-Za-z0-9+/=\s]*$/i.test(address))

@@ -1,18 +1,18 @@
-// Which parts of a message are its text, its HTML and its attachments: the algorithm of RFC 8621 4.1.4.
+// Selects the text, HTML and attachment parts of a message by the algorithm of RFC 8621 4.1.4.
 import type { MimePart } from './mime-parts.ts'
 import { isDecodable, transferEncoding } from './transfer-encoding.ts'
 
 export interface SelectedBodies {
-  /** The parts to read as plain text, one after the other; HTML where there is nothing else. */
+  /** The parts to read as plain text, in order. They are HTML if there is nothing else. */
   text: MimePart[]
   html: MimePart[]
-  /** Everything else, and what is shown between the text but is no text; in the order of the message. */
+  /** All other parts, and media shown between the text, in message order. */
   attachments: MimePart[]
 }
 
 /**
- * Sorts the leaves under `root`. Damaged text, of which the end or the right encoding is missing, is an attachment; it
- * is also shown where there is no other text.
+ * Sorts the leaves under `root`. Damaged text, whose end is missing or whose encoding is wrong, is an attachment. It is
+ * also shown if there is no other text.
  */
 export function selectBodies(root: MimePart): SelectedBodies {
   const selected: SelectedBodies = { text: [], html: [], attachments: [] }
@@ -49,7 +49,7 @@ function select(parts: MimePart[], multipart: string, outer: Wanted, selected: S
     else selected.attachments.push(part)
   }
   if (multipart !== 'alternative' || !wanted.wantsText || !wanted.wantsHtml) return
-  // RFC 8621 4.1.4: an alternative of one kind only stands for the other kind as well.
+  // RFC 8621 4.1.4: an alternative of only one kind serves as the other kind as well.
   const text = selected.text.slice(textBefore)
   const html = selected.html.slice(htmlBefore)
   if (text.length === 0) selected.text.push(...html)
@@ -91,7 +91,7 @@ function isMultipart(part: MimePart): boolean {
   return part.contentType.startsWith('multipart/')
 }
 
-/** Also a multipart that turned out to have no boundary: its content can only be read as it stands. */
+/** Includes a multipart that turned out to have no boundary, whose content can only be read as text. */
 function isText(part: MimePart): boolean {
   return part.contentType === 'text/plain' || part.contentType === 'text/html' || isMultipart(part)
 }

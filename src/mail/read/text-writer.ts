@@ -1,4 +1,4 @@
-// Writes the text of an HTML body as lines: paragraphs apart, items with a `*`, quotes with `> `, targets of links behind them.
+// Writes the text of an HTML body as lines: paragraphs apart, items with a `*`, quotes with `> `, links with their targets.
 
 const deepestQuote = 10
 const maxLinkText = 8 * 1024
@@ -23,10 +23,10 @@ const lines = new Set(
   ),
 )
 
-/** Writes the words out, with white space as HTML has it: collapsed, and as much at a break as the largest asks for. */
+/** Writes words and collapses white space as HTML does. At a break, the largest requested number of line ends counts. */
 export class TextWriter {
   readonly #pieces: string[] = []
-  /** The places of pieces that stand for no text of the HTML. */
+  /** Indexes of the pieces that represent no text of the HTML. */
   readonly #marks: number[] = []
   #length = 0
   #breaks = 0
@@ -69,7 +69,7 @@ export class TextWriter {
     if (name === 'blockquote') this.#quoteDepth = Math.max(0, this.#quoteDepth - 1)
   }
 
-  /** The text. What comes from the HTML is never longer than it; ten levels of quotes before each character are. */
+  /** The text. Its part from the HTML is never longer than the HTML, but ten quote marks before each character can be. */
   finish(max: number): string {
     for (let at = this.#marks.pop(); at !== undefined && this.#length > max; at = this.#marks.pop()) {
       this.#length -= this.#pieces[at]!.length

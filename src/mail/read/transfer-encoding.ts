@@ -1,31 +1,31 @@
-// Content-Transfer-Encoding: which there are, and quoted-printable undone as mail really carries it, in linear time.
+// The names of transfer encodings, and a decoder for quoted-printable as real mail contains it, in linear time.
 import type { ByteRange } from './bytes.ts'
 
 const equals = 0x3d
 const lf = 0x0a
 const cr = 0x0d
 
-/** How bytes are written in a body; `none` where they stand as they are. */
+/** The encoding of a body's bytes. `none`: they are unchanged. */
 export type TransferEncoding = 'base64' | 'quoted-printable' | 'uuencode' | 'none'
 
-/** The encoding that a Content-Transfer-Encoding names. One that nobody knows changes nothing. */
+/** The encoding that a Content-Transfer-Encoding names. An unknown name means `none`. */
 export function transferEncoding(field: string): TransferEncoding {
-  // RFC 2045 6.1: the names compare without case.
+  // RFC 2045 6.1: the names are case-insensitive.
   const name = field.toLowerCase()
   if (name === 'base64' || name === 'quoted-printable') return name
-  // QUIRK: no RFC has it; programs from before MIME write it under several names (RFC 2045 6.3 leaves them the x-).
+  // QUIRK: no RFC defines uuencode. Programs from before MIME use several names (RFC 2045 6.3 leaves them the x-).
   return /^(?:x-)?uu(?:e|encode)$/.test(name) ? 'uuencode' : 'none'
 }
 
-/** Quoted-printable undone; an `=` that starts nothing valid stays in the text. */
+/** Decodes quoted-printable. An `=` that starts no valid escape stays in the text. */
 export function decodeQuotedPrintable(body: Buffer): Buffer {
   return decodeQuoted(body, 0).decoded
 }
 
-/** What an `=` is the start of shows within so many bytes. */
+/** This many bytes from an `=` on suffice to recognize what it starts. */
 export const maxEscape = 104
 
-/** Decodes up to the first `=` with fewer than `ahead` bytes from it on; `usedBytes` says how far that was. */
+/** Decodes up to the first `=` with fewer than `ahead` bytes from it on. `usedBytes` is the number of bytes decoded. */
 export function decodeQuoted(body: Buffer, ahead: number): { decoded: Buffer; usedBytes: number } {
   let equalsAt = body.indexOf(equals)
   if (equalsAt < 0) return { decoded: body, usedBytes: body.length }
@@ -50,13 +50,13 @@ export function decodeQuoted(body: Buffer, ahead: number): { decoded: Buffer; us
   return { decoded: decoded.subarray(0, length), usedBytes }
 }
 
-/** The byte that two hexadecimal digits write; negative where they are none. */
+/** The byte of two hexadecimal digits, or a negative number if they are no digits. */
 export function hexByte(high: number | undefined, low: number | undefined): number {
   const value = hexDigit(high) * 16 + hexDigit(low)
   return value >= 0 ? value : -1
 }
 
-/** -1000 where it is no digit, so that one sum tells whether both are. */
+/** Returns -1000 for no digit, so that one sum shows whether both are digits. */
 function hexDigit(code: number | undefined): number {
   if (code === undefined) return -1000
   if (code >= 0x30 && code <= 0x39) return code - 0x30
@@ -66,7 +66,7 @@ function hexDigit(code: number | undefined): number {
 
 const maxPadding = 100
 
-// RFC 2045 6.7: white space after the = of a soft line break was added on the way and is removed with it.
+// RFC 2045 6.7: white space after the = of a soft line break was added in transit and is removed with it.
 function softLineBreakEnd(body: Buffer, start: number): number {
   let at = start
   while (at - start < maxPadding && (body[at] === 0x20 || body[at] === 0x09)) at++
@@ -75,13 +75,12 @@ function softLineBreakEnd(body: Buffer, start: number): number {
   return body[at] === lf ? at + 1 : -1
 }
 
-/** Whether `body` can be what its encoding says: base64 that does not even begin in its alphabet is none. */
+/** Whether `body` can have this encoding. Base64 must begin with a character of its alphabet. */
 export function isDecodable(body: ByteRange, encoding: TransferEncoding): boolean {
   if (encoding !== 'base64') return true
   const start = body.first(maxPadding).toString('latin1').trimStart()
   return start === '' || /^[A-Za-z0-9+/=_-]/.test(start)
 }
 
-/** Paddings of a base64 body that are looked behind; each costs as much as a hundred characters: 25 MB of nothing else would
- * take 5 s. */
+/** Up to this many paddings of a base64 body are read. Each costs as much as 100 characters: 25 MB of them take 5 s. */
 export const maxPaddings = 200_000

@@ -1,4 +1,4 @@
-// A stream decodes to what the whole body decodes to, wherever it is cut.
+// Tests that a stream decodes to the same bytes as the whole body, wherever it is cut.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

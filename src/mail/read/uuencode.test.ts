@@ -1,4 +1,4 @@
-// uuencode as programs write it, as the way changes it, and as nobody should.
+// Tests uuencode as programs write it, as transport changes it, and in forms that no program should write.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
@@ -7,7 +7,7 @@ import { type ParsedAttachment, parseMail } from './parse.ts'
 import { transferEncoding } from './transfer-encoding.ts'
 import { UuDecoder } from './uuencode.ts'
 
-/** As POSIX has it, with backquotes for zeros, or with spaces as before. */
+/** Encodes as POSIX does, with backquotes for zeros, or with spaces as older programs do. */
 function encode(bytes: Buffer, zero = '`', lineEnd = '\r\n'): string {
   const sign = (value: number) => (value === 0 ? zero : String.fromCharCode(value + 32))
   const lines = ['begin 644 file.bin']
@@ -30,7 +30,7 @@ function decode(text: string): Buffer {
   return Buffer.concat([decoder.decode(Buffer.from(text, 'latin1')), decoder.end()])
 }
 
-/** A mail with one attachment, and what is said of it. */
+/** A mail with one attachment, and that attachment as it is read. */
 function attach(body: string): { raw: Buffer; attachment: ParsedAttachment } {
   const raw = Buffer.from(
     [

@@ -1,14 +1,14 @@
-// uuencode undone, as mail from before MIME carries files: piece by piece, linear, and never more out than came in.
+// Decodes uuencode, the file format of mail from before MIME: piece by piece, linear, and never more bytes out than in.
 
 const lf = 0x0a
 const cr = 0x0d
-/** More of a line does not count: its length, and four characters for each three of 63 bytes. */
+/** The rest of a longer line is ignored. A line has a length, four characters for each three of 63 bytes, and a CR. */
 const maxLine = 1 + 84 + 1
 const nothing = Buffer.alloc(0)
 
 /**
- * Decodes what stands between the line `begin 644 name` and the line `end`; the same wherever the pieces are cut. QUIRK:
- * spaces at the ends of lines stand for zeros and get lost on the way (POSIX uuencode writes backquotes for them).
+ * Decodes the lines between `begin 644 name` and `end`, with the same result wherever the pieces are cut. QUIRK: spaces
+ * at line ends mean zeros and get lost in transit (POSIX uuencode writes backquotes for them).
  */
 export class UuDecoder {
   readonly #line = Buffer.alloc(maxLine)
@@ -18,7 +18,7 @@ export class UuDecoder {
   #takenBytes = 0
   #givenBytes = 0
 
-  /** Whether there was a `begin`: without one the body is no uuencode. */
+  /** A `begin` line was read. Without one the body is no uuencode. */
   get isOpen(): boolean {
     return this.#isOpen
   }
@@ -37,7 +37,7 @@ export class UuDecoder {
     return decoded.length === 0 ? nothing : Buffer.concat(decoded)
   }
 
-  /** What the last line holds, where no line end came behind it. */
+  /** The bytes of the last line if no line end followed it. */
   end(): Buffer {
     const kept = Math.min(this.#lineBytes, maxLine)
     const length = kept > 0 && this.#line[kept - 1] === cr ? kept - 1 : kept
@@ -53,15 +53,15 @@ export class UuDecoder {
     const line = this.#line
     const sign = line[0]!
     if (sign === 0x65) this.#isEnded = line.toString('latin1', 0, length).trimEnd() === 'end'
-    // What begins with no length is a remark.
+    // A line that does not begin with a length is a remark.
     if (sign < 0x20 || sign > 0x60) return nothing
-    // A line of one character can stand for 63 zeros: megabytes of such lines would become gigabytes.
+    // A line of one character can mean 63 zeros, so megabytes of such lines would become gigabytes.
     const size = Math.min((sign - 0x20) & 63, this.#takenBytes - this.#givenBytes)
     const bytes = Buffer.allocUnsafe(size)
     const six = (index: number) => (index < length ? (line[index]! - 0x20) & 63 : 0)
     for (let at = 0, index = 1; at < size; at += 3, index += 4) {
       const group = (six(index) << 18) | (six(index + 1) << 12) | (six(index + 2) << 6) | six(index + 3)
-      // What lies behind the last byte is not written.
+      // Writes past the last byte have no effect.
       bytes[at] = group >> 16
       bytes[at + 1] = group >> 8
       bytes[at + 2] = group
@@ -71,7 +71,7 @@ export class UuDecoder {
   }
 }
 
-/** Whether there is a `begin` in the pieces of a body: without one it is no uuencode. */
+/** Whether the pieces of a body contain a `begin` line. Without one the body is no uuencode. */
 export function isUuencode(pieces: Iterable<Buffer>): boolean {
   const decoder = new UuDecoder()
   for (const piece of pieces) {

@@ -1,4 +1,4 @@
-// Words are made alike of texts and of queries, in any language, within bounds and in linear time.
+// Tests that texts and queries split into the same words, in any language, within limits and in linear time.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -6,7 +6,7 @@ import { readQuery, writeVector } from './words.ts'
 
 type Words = Map<string, number[]>
 
-/** A vector as PostgreSQL reads it. */
+/** Parses a vector as PostgreSQL does. */
 function readVector(vector: string): Words {
   const entries = vector.matchAll(/'p_([^']*)'(?::([\d,]+))?/g)
   return new Map([...entries].map(([, word, places]) => [word!, places?.split(',').map(Number) ?? []]))
@@ -14,7 +14,7 @@ function readVector(vector: string): Words {
 
 const vectorOf = (...fields: string[]) => readVector(writeVector({ fields, prefix: 'p_' }))
 
-/** Whether the query finds the words, as `@@` has it. */
+/** Whether the query matches the words, as `@@` does. */
 function finds(query: string, words: Words): boolean {
   const phrases = readQuery(query)
   return phrases.length > 0 && phrases.every((phrase) => hasPhrase(phrase, words))

@@ -1,23 +1,23 @@
-// The words of mail in any language, made alike of what is stored and of what is asked for.
+// Splits mail and queries into words of any language, by the same rules.
 
-/** Characters of one mail that are read, and of each text once it is folded: one sign can stand for eighteen. */
+/** Limits in characters, of the text read from one mail and of each folded text. One character can fold to eighteen. */
 const maxCharacters = 1 << 19
 const maxFolded = 1 << 20
-/** Different words of one mail, the characters in them, and their places. Together with prefixes they fit a tsvector, 1 MiB. */
+/** Limits per mail: different words, their characters and their positions. With prefixes they fit a tsvector of 1 MiB. */
 const maxWords = 20_000
 const maxWordCharacters = 200_000
 const maxPositions = 60_000
-/** Places of one word, as many as a tsvector keeps. */
+/** Positions per word, as many as a tsvector keeps. */
 const maxPositionsOfWord = 255
-/** A longer word is several, one after the other. */
+/** A longer word is split into several consecutive words. */
 const maxWord = 64
-/** A tsvector has 16,383 places: they begin anew after a turn, whose end holds the beginning of the next one as well. */
+/** A tsvector has 16,383 positions. After 16,000 they restart at 1, and the first 350 are also stored after 16,000. */
 const positionsBeforeWrap = 16_000
 const overlap = 350
 
 /**
- * Scripts without spaces between words, and Korean, which puts endings on them: what people look for stands anywhere in a
- * run of these, so each of their characters begins a word of two.
+ * Scripts without spaces between words, and Korean, which adds endings to words. A query can match anywhere in a run of
+ * them, so each character begins a word of two characters.
  */
 const joined = 'Han Hira Kana Bopo Hang Yiii Thai Laoo Khmr Mymr Tale Talu Lana'
   .split(' ')
@@ -26,11 +26,11 @@ const joined = 'Han Hira Kana Bopo Hang Yiii Thai Laoo Khmr Mymr Tale Talu Lana'
 const wordsAlone = /[\p{L}\p{N}\p{M}]+/gu
 const runsOfWord = new RegExp(`[${joined}]+|[^${joined}]+`, 'gv')
 const joinedStart = new RegExp(`^[${joined}]`, 'v')
-/** Joined scripts begin here. Most mail has none, and looking for them costs ten times as much as finding words. */
+/** First code point of joined scripts. Most mail has none, and matching them costs ten times as much as finding words. */
 const lowestJoined = 0x0e00
 const mayBeJoined = /[\u0e00-\uffff]/
 
-/** What nobody sees or speaks: accents, points of Hebrew, vowel signs and strokes of Arabic, marks around symbols. */
+/** Ignored characters: invisible ones, accents, Hebrew points, Arabic vowel signs and strokes, marks around symbols. */
 const unspoken = new RegExp(
   `[${[
     '\\p{Default_Ignorable_Code_Point}\\p{Cf}',
@@ -40,23 +40,23 @@ const unspoken = new RegExp(
   ].join('')}]+`,
   'gu',
 )
-/** Normalization sorts the marks behind a letter, in the square of their number; half-width ﾞ and ﾟ become marks by it. */
+/** Normalization sorts the marks after a letter in quadratic time. It also turns half-width ﾞ and ﾟ into marks. */
 const tooManyMarks = /([\p{M}\uff9e\uff9f]{30})[\p{M}\uff9e\uff9f]+/gu
 const plain = /^[\0-\x7f]*$/
 
-/** What texts are compared by: without case, accents and the difference between forms of one character. */
+/** The text without case, accents and variant forms of characters, for comparison. */
 function fold(text: string): string {
   if (plain.test(text)) return text.toLowerCase()
   const bounded = text.replace(unspoken, '').replace(tooManyMarks, '$1')
   const spoken = bounded.normalize('NFKD').replace(unspoken, '').slice(0, maxFolded)
-  // Three times, so that ẞ, ß and SS become the same.
+  // Three conversions, so that ẞ, ß and SS become equal.
   const lower = spoken.toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ')
   return lower.normalize('NFC')
 }
 
 type Visit = (word: string, position: number) => void
 
-/** Visits the words of a text from a place on; returns the place behind them. Only `visitRun` differs for a query. */
+/** Visits the words of a text, from position `first` on. Returns the next position. A query has its own `visitRun`. */
 function visitWords(text: string, first: number, visit: Visit, visitRun: typeof visitPairs): number {
   let position = first
   const folded = fold(text)
@@ -88,13 +88,13 @@ function visitPairs(characters: string[], first: number, visit: Visit): number {
   return position
 }
 
-/** What is searched of a mail, field by field, and what is put before each of its words. */
+/** The searchable fields of a mail, and the prefix for each of its words. */
 export interface SearchedMail {
   fields: string[]
   prefix: string
 }
 
-/** The words of a mail as a tsvector is written. What is beyond the bounds above is left out, from the end. Linear. */
+/** The words of a mail in tsvector syntax. Words beyond the limits above are dropped from the end. Linear. */
 export function writeVector({ fields, prefix }: SearchedMail): string {
   const positions = new Map<string, number[]>()
   let [left, characters, written, next] = [maxCharacters, 0, 0, 1]
@@ -111,7 +111,7 @@ export function writeVector({ fields, prefix }: SearchedMail): string {
     if (position > positionsBeforeWrap && wrapped <= overlap) known.push(positionsBeforeWrap + wrapped)
   }
   for (const field of fields) {
-    // A phrase does not go on from one field to the next.
+    // A gap of one position, so that no phrase spans two fields.
     next = visitWords(field.slice(0, left), next, visit, visitPairs) + 1
     left -= Math.min(left, field.length)
   }
@@ -120,7 +120,7 @@ export function writeVector({ fields, prefix }: SearchedMail): string {
     .join(' ')
 }
 
-/** A word that is looked for, so many places behind the one before it, or only its beginning. */
+/** A searched word or prefix, `distance` positions after the previous term. */
 interface Term {
   word: string
   distance: number
@@ -128,8 +128,8 @@ interface Term {
 }
 
 /**
- * What a query asks for: every phrase must occur. What stands without a space between is a phrase, as an address is, and
- * what is in quotation marks; a `*` behind a word asks for what begins with it. Without any word it is empty.
+ * The phrases of a query, all of which must occur. Text without spaces is a phrase, such as an address, and so is
+ * quoted text. A `*` after a word searches for words with that prefix. Empty if the query has no word.
  */
 export function readQuery(query: string): Term[][] {
   const parts = query.match(/["“”„][^"“”„]*["“”„]?|[^\s"“”„]+/g) ?? []
@@ -149,7 +149,7 @@ function readPhrase(part: string): Term[] {
     })
   }
   const visitRun: typeof visitPairs = (characters, first) => {
-    // Of a run's last character nothing is known but that it stands there: what follows it in the text is open.
+    // The last character of a run forms no pair, because any character may follow it in the text.
     visitPairs(characters, first, (pair, position) => {
       if (characters.length === 1 || position < first + characters.length - 1) add(pair, position)
     })

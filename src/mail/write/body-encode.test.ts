@@ -1,4 +1,4 @@
-// Transfer encodings of bodies, as tables.
+// Tests transfer encodings of bodies as tables.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { encodeBase64, encodeText } from './body-encode.ts'

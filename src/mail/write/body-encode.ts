@@ -1,4 +1,4 @@
-// Gives the bytes of a body part the form in which they travel: 7bit, quoted-printable or base64.
+// Encodes the bytes of a body part for transport: 7bit, quoted-printable or base64.
 
 export interface EncodedBody {
   transferEncoding: '7bit' | 'quoted-printable' | 'base64'
@@ -7,20 +7,20 @@ export interface EncodedBody {
 
 // RFC 5322 2.1.1: lines should be no longer than 78 characters.
 const lineChars = 78
-// RFC 2045 6.7: encoded lines, and those of base64 too, are at most 76 characters long.
+// RFC 2045 6.7: encoded lines, also those of base64, are at most 76 characters long.
 const encodedLineChars = 76
 const cr = 13
 const lf = 10
 const space = 0x20
 const tab = 0x09
 
-/** Text as lines that end in CRLF, in the shortest form that every mail server passes on unchanged. */
+/** Encodes text with CRLF line ends, in the shortest form that every mail server passes on unchanged. */
 export function encodeText(text: string): EncodedBody {
   const lines = text.includes('\r') ? text.replace(/\r\n?|\n/g, '\r\n') : text.replaceAll('\n', '\r\n')
   if (isSafeAsItIs(lines, lineChars))
     return { transferEncoding: '7bit', content: Buffer.from(lines, 'latin1') }
   const content = Buffer.from(lines)
-  // Quoted-printable adds two bytes for each one it encodes, base64 a third of them all.
+  // Quoted-printable adds two bytes per encoded byte, base64 a third of all bytes.
   if (countEncoded(content) * 6 > content.length) return encodeBase64(content)
   return { transferEncoding: 'quoted-printable', content: quotedPrintable(content) }
 }
@@ -38,13 +38,13 @@ export function encodeBase64(content: Buffer): EncodedBody {
 }
 
 /**
- * Whether text with CRLF line ends can travel as it is: ASCII, lines of at most `maxLineChars`, and nothing that a
- * boundary of ours or a mailbox file would trip over.
+ * Whether text with CRLF line ends can be sent unencoded. It must be ASCII, with lines of at most `maxLineChars`, and
+ * contain nothing that clashes with our boundaries or with mailbox files.
  */
 export function isSafeAsItIs(text: string, maxLineChars: number): boolean {
-  // First, for it most often ends here.
+  // Checked first, because it fails most often.
   if (!areLinesWithin(text, maxLineChars)) return false
-  // RFC 2049 3: a line that begins with "From " is changed by mailbox files; ours begin each boundary with "=_".
+  // RFC 2049 3: mailbox files change a line that begins with "From ". Each boundary of ours begins with "=_".
   if (text.includes('--=_') || text.startsWith('From ') || text.includes('\nFrom ')) return false
   return !/[^\t\r\n\x20-\x7e]/.test(text)
 }
@@ -58,7 +58,7 @@ function areLinesWithin(text: string, maxLineChars: number): boolean {
   return text.length - start <= maxLineChars
 }
 
-// RFC 2045 6.7: printable bytes may stand for themselves, all but "=".
+// RFC 2045 6.7: printable bytes, except "=", may stay unencoded.
 const isPrintable = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte > 32 && byte < 127 && byte !== 0x3d ? 1 : 0,
 )
@@ -76,14 +76,14 @@ function countEncoded(content: Buffer): number {
 
 const hexDigits = Buffer.from('0123456789ABCDEF')
 
-/** `content` has CRLF line ends only, which stay line ends. */
+/** `content` must have only CRLF line ends, which stay line ends. */
 function quotedPrintable(content: Buffer): Buffer {
-  // Each byte becomes at most three, and each 24 of those at most bring a soft line break of three.
+  // Each byte becomes at most three, and 24 bytes need at most one soft line break of three.
   const encoded = Buffer.allocUnsafe(content.length * 3 + Math.ceil(content.length / 24) * 3)
   let length = 0
   let column = 0
   for (let index = 0; index < content.length; index++) {
-    // Most bytes lie within a line, and stand for themselves: measured, a third of what asking all that is below costs.
+    // Most bytes are inside a line and stay unencoded. Measured, copying them costs a third of the checks below.
     const runEnd = column > 0 ? endOfRun(content, index, encodedLineChars - 1 - column) : index
     column += runEnd - index
     while (index < runEnd) encoded[length++] = content[index++]!
@@ -115,7 +115,7 @@ function quotedPrintable(content: Buffer): Buffer {
   return encoded.subarray(0, length)
 }
 
-/** The end of what stands for itself from `index` on, at most `maxBytes`; a space that may end its line is not in it. */
+/** The end of the unencoded run from `index` on, at most `maxBytes` long. It excludes a space that may end its line. */
 function endOfRun(content: Buffer, index: number, maxBytes: number): number {
   const max = Math.min(index + maxBytes, content.length)
   let end = index
@@ -130,13 +130,13 @@ function fitsLine(content: Buffer, index: number, column: number): boolean {
   return column + width <= (lineEnds ? encodedLineChars : encodedLineChars - 1)
 }
 
-// RFC 2045 6.7: white space stands for itself, but not at the end of a line.
+// RFC 2045 6.7: white space may stay unencoded, except at the end of a line.
 function isInnerSpace(content: Buffer, index: number): boolean {
   const byte = content[index]!
   return (byte === 0x20 || byte === 0x09) && index + 1 < content.length && content[index + 1] !== cr
 }
 
-// RFC 2049 3: "F" may begin a line with "From ", and "." may stand alone on one; both are encoded.
+// RFC 2049 3: "F" may begin a line with "From ", and "." may be a whole line. Both are encoded.
 function isUnsafeFirst(byte: number): boolean {
   return byte === 0x46 || byte === 0x2e
 }

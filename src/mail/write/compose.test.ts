@@ -1,4 +1,4 @@
-// Composed messages, line by line.
+// Tests composed messages line by line.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { compose, type Draft, type DraftAttachment } from './compose.ts'

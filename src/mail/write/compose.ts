@@ -1,4 +1,4 @@
-// Writes a message from its fields: pure, so that the same draft gives the same bytes at every retry.
+// Composes a message from a draft as a pure function, so that the same draft gives the same bytes at every retry.
 
 import { createHash } from 'node:crypto'
 import type { Mailbox } from '../address.ts'
@@ -8,7 +8,7 @@ import { addressField, fallbackParameter, fold, parameter, unstructuredField } f
 
 export interface DraftAttachment {
   filename: string
-  /** `type/subtype`, with parameters or without; what is not one becomes `application/octet-stream`. */
+  /** `type/subtype`, with or without parameters. Anything else becomes `application/octet-stream`. */
   contentType: string
   content: Buffer
   /** Without angle brackets. */
@@ -24,21 +24,21 @@ export interface Draft {
   subject: string
   text: string | null
   html: string | null
-  /** With its angle brackets, as are the other message ids. */
+  /** With angle brackets, as are the other message ids. */
   messageId: string
   inReplyTo: string | null
   references: readonly string[]
   date: Date
-  /** Further fields, none of those that are written here anyway. */
+  /** Additional fields, except those that `compose` writes itself. */
   headers: Readonly<Record<string, string>>
   attachments: readonly DraftAttachment[]
-  /** Makes the boundaries; one message, one seed. */
+  /** Determines the boundaries. Each message needs its own seed. */
   seed: string
 }
 
 /**
  * The message's final bytes: CRLF line ends, lines of at most 998 bytes, ASCII only unless an address needs SMTPUTF8.
- * Throws a plain Error where a value that should have been refused before would break out of its field.
+ * Throws a plain Error if a value would break out of its field. Callers should refuse such values before.
  */
 export function compose(draft: Draft): Buffer {
   const chunks: Buffer[] = []
@@ -60,7 +60,7 @@ interface Multipart {
 type Part = Leaf | Multipart
 
 function headerFields(draft: Draft): string {
-  // RFC 5322 3.6: Date and From are required, each of these stands at most once.
+  // RFC 5322 3.6: Date and From are required, and each of these fields occurs at most once.
   return [
     `Date: ${dateTime(draft.date)}\r\n`,
     addressField('From', [draft.from]),
@@ -76,7 +76,7 @@ function headerFields(draft: Draft): string {
 }
 
 function destinationFields({ to, cc }: Draft): string {
-  // A message to hidden recipients only: some filters take one without any destination for spam.
+  // The message has only hidden recipients. Some filters treat a message without any destination as spam.
   if (to.length === 0 && cc.length === 0) return 'To: undisclosed-recipients:;\r\n'
   return (to.length > 0 ? addressField('To', to) : '') + (cc.length > 0 ? addressField('Cc', cc) : '')
 }
@@ -84,7 +84,7 @@ function destinationFields({ to, cc }: Draft): string {
 const maxMessageIdChars = 900
 const maxReferencesChars = 4000
 
-/** Ids of others come from the mail that is answered: what cannot be written on a line is left out. */
+/** Foreign ids come from the answered mail. An id that cannot be written on a line is left out. */
 function isMessageId(id: string): boolean {
   return id.length <= maxMessageIdChars && /^<[\x21-\x3b\x3d\x3f-\x7e]+>$/.test(id)
 }
@@ -94,7 +94,7 @@ function ownMessageId(id: string): string {
   return id
 }
 
-/** The first id, which names the conversation, and as many of the last ones as fit. */
+/** The first id, which identifies the conversation, and as many of the last ids as fit. */
 function referencesField(references: readonly string[]): string {
   const [first, ...rest] = references.filter(isMessageId)
   if (!first) return ''
@@ -108,7 +108,7 @@ const ownFields =
   /^(?:date|from|sender|to|cc|bcc|reply-to|subject|message-id|in-reply-to|references|mime-version|content-.*)$/i
 
 function furtherField(name: string, value: string): string {
-  // RFC 5322 3.6: a second From, Subject or the like would let two readers see two messages.
+  // RFC 5322 3.6: a second From, Subject or the like would let two readers see different messages.
   if (!/^[A-Za-z0-9-]{1,70}$/.test(name) || ownFields.test(name))
     throw new Error('a draft has a forbidden field')
   return unstructuredField(name, value)
@@ -133,7 +133,7 @@ function buildBody(draft: Draft): Part {
   return multipart('mixed', boundary, [...body, ...attachments])
 }
 
-/** What the HTML refers to by content id, and the rest. */
+/** Separates the attachments that the HTML refers to by content id from the others. */
 function splitInlines({ html, attachments }: Draft): {
   inlines: DraftAttachment[]
   others: DraftAttachment[]
@@ -144,7 +144,7 @@ function splitInlines({ html, attachments }: Draft): {
 }
 
 function makeBoundary(seed: string, kind: string): string {
-  // RFC 2045 6.7: "=_" never occurs in quoted-printable, nor in base64; text that holds it is not sent as it is.
+  // RFC 2045 6.7: "=_" never occurs in quoted-printable or base64. Text that contains it is not sent unencoded.
   return `=_${createHash('sha256').update(`${kind} ${seed}`).digest('hex').slice(0, 32)}`
 }
 
@@ -189,14 +189,14 @@ const contentTypePattern = new RegExp(
 
 function encodeAttachment({ contentType, content }: DraftAttachment) {
   const [, type = octetStream, rest = ''] = contentTypePattern.exec(contentType) ?? []
-  // RFC 2046 5.2.1: message and multipart may not be encoded; a message goes as it is or as mere bytes.
+  // RFC 2046 5.2.1: message and multipart must not be encoded. A message is sent unchanged or as octet-stream.
   const text = /^message\//i.test(type) ? content.toString('latin1') : null
   if (text !== null && !/\r(?!\n)|(?<!\r)\n/.test(text) && isSafeAsItIs(text, 998)) {
     return { type, parameters: [], body: { transferEncoding: '7bit', content } as const }
   }
   const plainBytes = /^(?:message|multipart)\//i.test(type)
   const given = rest.match(new RegExp(`${token}=(?:"[^"]*"|[^ ;]+)`, 'g')) ?? []
-  // The name is the file's; a boundary would be a promise that these bytes do not keep.
+  // `filename` already gives the name. A boundary would not match these bytes.
   const parameters = given.filter((one) => !plainBytes && !/^(?:name|filename|boundary)[*=]/i.test(one))
   return { type: plainBytes ? octetStream : type, parameters, body: encodeBase64(content) }
 }

@@ -1,4 +1,4 @@
-// Header fields: folding, encoded words, parameters.
+// Tests header fields: folding, encoded words, parameters.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { addressField, fallbackParameter, fold, parameter, unstructuredField } from './header-encode.ts'

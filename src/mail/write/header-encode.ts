@@ -1,11 +1,11 @@
-// Writes header fields: folded lines, encoded-words, addresses and parameters, in a form that cannot be split.
+// Writes header fields with folded lines, encoded-words, addresses and parameters, and refuses values that would split them.
 import type { Mailbox } from '../address.ts'
 
 // RFC 2047 2: a line that holds an encoded-word is at most 76 characters long.
 const lineChars = 76
-// RFC 2047 2: an encoded-word is at most 75 characters long; 64 leaves room for the field's name before it.
+// RFC 2047 2: an encoded-word is at most 75 characters long. 64 leaves room for the field's name before it.
 const encodedWordChars = 64
-// RFC 5322 2.1.1: a line is at most 998 characters; a longer word than this is encoded, so that it can be folded.
+// RFC 5322 2.1.1: a line is at most 998 characters. A word longer than this is encoded, so that it can be folded.
 const plainWordChars = 900
 const quotedChars = 60
 
@@ -16,7 +16,7 @@ export function unstructuredField(name: string, value: string): string {
   return fold(name, isPlainText(value) ? value.split(' ') : encodedWords(value))
 }
 
-/** An address field such as From or To, ending in CRLF. Throws where an address could not stand in a header. */
+/** An address field such as From or To, ending in CRLF. Throws if an address cannot be written in a header. */
 export function addressField(name: string, mailboxes: readonly Mailbox[]): string {
   const tokens: string[] = []
   for (const [index, { email, name: displayName }] of mailboxes.entries()) {
@@ -34,7 +34,7 @@ export function addressField(name: string, mailboxes: readonly Mailbox[]): strin
   return fold(name, tokens)
 }
 
-/** A field of tokens that may only be separated by white space, ending in CRLF. The tokens are written as they are. */
+/** A folded field of tokens that only white space may separate, ending in CRLF. The tokens are written unchanged. */
 export function fold(name: string, tokens: readonly string[]): string {
   let line = `${name}:`
   let lines = ''
@@ -51,8 +51,8 @@ export function fold(name: string, tokens: readonly string[]): string {
 }
 
 /**
- * The words of `name=value` for Content-Type and Content-Disposition, without semicolons: a quoted string where the
- * value is short plain ASCII, else percent-encoded UTF-8 in numbered pieces.
+ * The words of `name=value` for Content-Type and Content-Disposition, without semicolons. A short plain ASCII value
+ * becomes a quoted string. Any other value becomes percent-encoded UTF-8 in numbered pieces.
  */
 export function parameter(name: string, value: string): string[] {
   refuseBreaks(name, value)
@@ -60,11 +60,11 @@ export function parameter(name: string, value: string): string[] {
   const pieces = percentPieces(value, lineChars - name.length - 14)
   // RFC 2231 4: the value begins with its character set.
   if (pieces.length === 1) return [`${name}*=utf-8''${pieces[0]}`]
-  // RFC 2231 4.1: of several pieces the first names the character set.
+  // RFC 2231 4.1: the first of several pieces names the character set.
   return pieces.map((piece, index) => `${name}*${index}*=${index === 0 ? "utf-8''" : ''}${piece}`)
 }
 
-/** `name="…"` with encoded-words inside the quotes: against RFC 2047 5, yet what old mail programs understand. */
+/** `name="…"` with encoded-words inside the quotes. This violates RFC 2047 5, but old mail programs understand it. */
 export function fallbackParameter(name: string, value: string): string {
   refuseBreaks(name, value)
   if (isQuotable(value) && !/["\\]/.test(value)) return `${name}="${value}"`
@@ -72,11 +72,11 @@ export function fallbackParameter(name: string, value: string): string {
 }
 
 function refuseBreaks(name: string, value: string): void {
-  // Header injection: a line break in a value would begin a field, or a body, of the writer's choice.
+  // Header injection: a line break in a value would start a field, or a body, of the writer's choice.
   if (/[\r\n\0]/.test(value)) throw new Error(`a line break or NUL reached the field ${name}`)
 }
 
-/** Plain means that every reader gives the same text back: printable ASCII words, one space between them. */
+/** Whether every reader gives the same text back: printable ASCII words with one space between them. */
 function isPlainText(value: string): boolean {
   if (!/^[\x20-\x7e]*$/.test(value) || /^ | $| {2}|=\?/.test(value)) return false
   return value.length <= plainWordChars || !value.split(' ').some((word) => word.length > plainWordChars)
@@ -86,26 +86,26 @@ function isQuotable(value: string): boolean {
   return value.length <= quotedChars && value !== '' && isPlainText(value)
 }
 
-// RFC 5322 3.2.3: what an atom may hold.
+// RFC 5322 3.2.3: the characters of an atom.
 const atoms = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?: [A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
-// RFC 5321 4.1.2: Mailbox with a Dot-string or Quoted-string, either of which may hold UTF-8 (RFC 6531).
+// RFC 5321 4.1.2: Mailbox with a Dot-string or Quoted-string, both of which may contain UTF-8 (RFC 6531).
 const writableAddress =
   /^(?:[^\0-\x20"(),:;<>@[\\\]\x7f]+|"(?:[^\0-\x1f"\\\x7f]|\\[\x20-\x7e])*")@[^\0-\x20"(),:;<>@[\\\]\x7f]+$/
 
 function phrase(displayName: string): string[] {
   if (!isPlainText(displayName) || displayName.length > quotedChars) return encodedWords(displayName)
   if (atoms.test(displayName)) return displayName.split(' ')
-  // RFC 5322 3.2.4: within quotes a backslash stands before each quote and backslash.
+  // RFC 5322 3.2.4: inside quotes a backslash escapes each quote and backslash.
   return [`"${displayName.replace(/["\\]/g, '\\$&')}"`]
 }
 
-// RFC 2047 5: within a phrase only these stand for themselves; they are used everywhere.
+// RFC 2047 5: only these may stay unencoded in a phrase. The rule is applied everywhere.
 const standsForItself = /[A-Za-z0-9!*+/-]/
 
 function encodedWords(text: string): string[] {
   const plain = text.match(/[A-Za-z0-9!*+/ -]/g)?.length ?? 0
   const bytes = Buffer.byteLength(text)
-  // The shorter of the two: Q takes three characters for a byte that is not plain, B four for three bytes.
+  // Chooses the shorter form: Q takes three characters for a byte that is not plain, B four for three bytes.
   return plain + 3 * (bytes - plain) <= (bytes * 4) / 3 ? quotedWords(text) : base64Words(text)
 }
 
@@ -124,7 +124,7 @@ function base64Words(text: string): string[] {
 }
 
 function percentPieces(value: string, room: number): string[] {
-  // RFC 2231 7: an attribute-char; the rest is percent-encoded.
+  // RFC 2231 7: an attribute-char stays, and the rest is percent-encoded.
   return pack(value, room, (character) =>
     /[A-Za-z0-9!#$&+.^_`{|}~-]/.test(character) ? character : hexadecimal(character, '%'),
   )

@@ -1,4 +1,4 @@
-// Colors of CSS, and how far two of them are apart to the eye.
+// CSS colors, and the visible contrast between two of them.
 
 export interface Color {
   /** 0 to 255 each. */
@@ -11,7 +11,7 @@ export interface Color {
 
 const maxLength = 200
 const deepest = 4
-// CSS Color Level 4, 6.1 and 6.2: the names, and those of the system as Chromium has them.
+// CSS Color Level 4, 6.1 and 6.2: the named colors, and the system colors with Chromium's values.
 const names = `aliceblue f0f8ff antiquewhite faebd7 aqua 00ffff aquamarine 7fffd4 azure f0ffff beige f5f5dc bisque ffe4c4
   black 000000 blanchedalmond ffebcd blue 0000ff blueviolet 8a2be2 brown a52a2a burlywood deb887
   cadetblue 5f9ea0 chartreuse 7fff00 chocolate d2691e coral ff7f50 cornflowerblue 6495ed cornsilk fff8dc
@@ -46,8 +46,8 @@ const named = new Map<string, string>()
 for (const [, name, hex] of names.matchAll(/([a-z]+) ([0-9a-f]{6})/g)) named.set(name!, hex!)
 
 /**
- * The color; `'unknown'` of one that is written by a function which is not computed here; null if it is none. Also takes
- * digits without `#`, as attributes and pages without a doctype may write them.
+ * The color, `'unknown'` if its function is not computed here, or null if the value is no color. Also accepts digits
+ * without `#`, which attributes and pages without a doctype may use.
  */
 export function parseColor(value: string, depth = 0): Color | 'unknown' | null {
   if (value === 'transparent') return { red: 0, green: 0, blue: 0, alpha: 0 }
@@ -93,7 +93,7 @@ function splitArguments(content: string): string[] {
   return found
 }
 
-/** `amount` of it, where a percentage means that share of `whole`. */
+/** The number written. A percentage means that share of `whole`. */
 function numberOf(written: string | undefined, whole: number): number {
   if (written === undefined || written === 'none') return 0
   const number = Number.parseFloat(written)
@@ -111,7 +111,7 @@ function fromNumbers(name: string, content: string, numbers: string[]): Color | 
     return fromHwb(degrees(first!), numberOf(second, 100) / 100, numberOf(third, 100) / 100, alpha)
   if (name === 'color' && /^(?:srgb|display-p3|a98-rgb|prophoto-rgb|rec2020) /.test(content))
     return rgb(numberOf(first, 1) * 255, numberOf(second, 1) * 255, numberOf(third, 1) * 255, alpha)
-  // Only how light it is: that is what tells text from its background.
+  // Only the lightness counts, because it distinguishes text from its background.
   if (name === 'lab' || name === 'lch') return gray(numberOf(first, 100) / 100, alpha)
   if (name === 'oklab' || name === 'oklch') return gray(numberOf(first, 1), alpha)
   return 'unknown'
@@ -169,12 +169,12 @@ function blend(one: Color, other: Color, share: number): Color {
   return { red: channel('red'), green: channel('green'), blue: channel('blue'), alpha: channel('alpha') }
 }
 
-/** `color` seen over an opaque `under`. */
+/** `color` drawn over an opaque `under`. */
 export function over(color: Color, under: Color, opacity = 1): Color {
   return { ...blend({ ...color, alpha: 1 }, under, color.alpha * opacity), alpha: 1 }
 }
 
-/** The contrast ratio of WCAG 2.2, 1.4.3: 1 of equal colors, 21 of black on white. */
+/** The contrast ratio of WCAG 2.2, 1.4.3: 1 for equal colors, 21 for black on white. */
 export function contrast(one: Color, other: Color): number {
   const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b)
   return (light! + 0.05) / (dark! + 0.05)

@@ -1,16 +1,16 @@
-// Lengths of CSS, as pixels and as shares of the font and of the box around; also what calc() makes of them.
+// CSS lengths as pixels and as shares of the font size and the containing box, including calc().
 
 export interface Length {
   px: number
-  /** Times the size of the font. */
+  /** Multiple of the font size. */
   em: number
-  /** Times the size of what a percentage refers to. */
+  /** Multiple of the size that a percentage refers to. */
   share: number
 }
 
 const maxLength = 300
 const deepest = 16
-/** CSS Values Level 4, 6: pixels of each absolute unit; those of the window are of 1024 by 768 pixels. */
+/** CSS Values Level 4, 6: pixels per absolute unit. Window units assume a window of 1024 by 768 pixels. */
 const absolute: Record<string, number> = {
   '': 1,
   px: 1,
@@ -39,12 +39,12 @@ const absolute: Record<string, number> = {
 }
 const ofFont: Record<string, number> = { em: 1, ex: 0.5, ch: 0.5, cap: 0.7, ic: 1, lh: 1.2 }
 
-/** What the value comes to if a font of `fontPx` and a box of `boxPx` are around it. */
+/** The length in pixels inside a font of `fontPx` and a box of `boxPx`. */
 export function pixelsOf({ px, em, share }: Length, fontPx: number, boxPx: number): number {
   return px + em * fontPx + share * boxPx
 }
 
-/** Null if it is no length, number or percentage. */
+/** Null if the value is no length, number or percentage. */
 export function parseLength(value: string): Length | null {
   if (value.length > maxLength) return null
   const simple = parseSimple(value)
@@ -137,7 +137,7 @@ function combine(one: Length, other: Length, factor: number): Length {
   }
 }
 
-/** Compared as with a common font and window, which is right for all that hides text. */
+/** Compares lengths with a common font and window, which is right for every length that hides text. */
 function applied(name: string, values: Length[]): Length | null {
   const size = (value: Length) => pixelsOf(value, 16, 1024)
   const extreme = (list: Length[], sign: number) =>

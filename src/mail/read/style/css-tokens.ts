@@ -1,4 +1,4 @@
-// CSS as tokens (CSS Syntax Level 3), with the end of every bracket known, so that each reader of them is linear.
+// CSS as tokens (CSS Syntax Level 3), with the end of each bracket, so that every reader of them takes linear time.
 import { tokenize, tokenTypes } from 'css-tree/tokenizer'
 import { ident, string } from 'css-tree/utils'
 
@@ -6,9 +6,9 @@ export const kinds = tokenTypes
 
 export interface CssToken {
   kind: number
-  /** Escapes decoded: the name of an identifier, function, at-rule or hash; the content of a string; else as written. */
+  /** With escapes decoded: a name (identifier, function, at-rule, hash), the content of a string, or else the source. */
   text: string
-  /** Of an opening bracket or function: where its closing bracket is, or the number of tokens if nothing closes it. */
+  /** For an opening bracket or function: index of its closing bracket, or the number of tokens if it is never closed. */
   close: number
 }
 
@@ -43,19 +43,19 @@ function textOf(kind: number, source: string): string {
   return kind === kinds.AtKeyword || kind === kinds.Hash ? text.slice(1) : text
 }
 
-/** Where the next token that is no white space is, from `at` on. */
+/** Index of the first token from `at` on that is not white space, or `end`. */
 export function skipSpace(tokens: CssToken[], at: number, end: number): number {
   let next = at
   while (next < end && tokens[next]!.kind === kinds.WhiteSpace) next++
   return next
 }
 
-/** Behind the token at `at`, and behind the bracket that it opens. */
+/** Index after the token at `at`, or after the bracket that it opens. */
 export function behind({ close }: CssToken, at: number, end: number): number {
   return close < 0 ? at + 1 : Math.min(close + 1, end)
 }
 
-/** The value that the tokens write: lower case, without comments, one space at most between two words. */
+/** The source of the tokens in lower case, without comments and with at most one space between words. */
 export function writtenValue(tokens: CssToken[], from: number, to: number): string {
   let value = ''
   for (let at = from; at < to; at++) value += writtenAs(tokens[at]!)
@@ -69,7 +69,7 @@ function writtenAs({ kind, text }: CssToken): string {
   return kind === kinds.String || kind === kinds.BadString ? '""' : text
 }
 
-/** The ranges between commas that stand in no bracket. */
+/** The ranges between commas that are outside brackets. */
 export function splitAtCommas(tokens: CssToken[], from: number, to: number): [from: number, to: number][] {
   const ranges: [number, number][] = []
   let start = from

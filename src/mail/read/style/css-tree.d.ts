@@ -1,4 +1,4 @@
-// The two parts of css-tree that are used here: its types on npm cover only the whole of it.
+// Types of the two css-tree modules used here, because its types on npm cover only the main module.
 declare module 'css-tree/tokenizer' {
   export function tokenize(source: string, onToken: (type: number, start: number, end: number) => void): void
   export const tokenTypes: Record<

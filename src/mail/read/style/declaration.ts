@@ -1,4 +1,4 @@
-// Declarations of CSS that can hide text or show it again, each as what it sets. What browsers ignore is ignored here.
+// Reads the CSS declarations that can hide or show text into the values they set, and ignores those that browsers ignore.
 import { type Color, parseColor } from './css-color.ts'
 import { type Length, parseLength, pixelsOf } from './css-length.ts'
 import {
@@ -14,7 +14,7 @@ import {
   wordsOf,
 } from './out-of-sight.ts'
 
-/** What the declarations of one element come to. Absent: as it is without any. */
+/** The combined declarations of one element. An absent key has no declaration. */
 export interface Specified {
   display?: string
   isVisible?: boolean | 'inherit'
@@ -23,9 +23,9 @@ export interface Specified {
   color?: Paint
   fill?: Paint
   ground?: Paint
-  /** A gradient over the ground. */
+  /** A gradient drawn over `ground`. */
   groundImage?: Paint
-  /** The background shows through the letters alone. */
+  /** The background shows only through the letters. */
   isGroundInText?: boolean
   width?: Length | 'auto'
   height?: Length | 'auto'
@@ -48,12 +48,12 @@ export interface Specified {
   marginLeft?: Length | 'auto'
   marginTop?: Length | 'auto'
   indent?: Length | 'inherit'
-  /** Clipped to nothing if it is taken out of the flow. */
+  /** Clipped to nothing if the element is out of the flow. */
   isClipped?: boolean
   isCutOut?: boolean
   isMasked?: boolean
   isReplaced?: boolean
-  /** The contents do not give the box its size, or are cut off at its edge. */
+  /** CSS containment: the contents do not size the box, or are cut off at its edge. */
   containsSize?: boolean
   containsPaint?: boolean
   transform?: Transform
@@ -63,32 +63,32 @@ export interface Specified {
   isTranslatedAway?: boolean
   isFilteredAway?: boolean
   isSkipped?: boolean
-  /** In closed details. */
+  /** Inside a closed `<details>`. */
   isFolded?: boolean
-  /** Dots stand in the place of letters. */
+  /** Letters are shown as dots. */
   isDotted?: boolean | 'inherit'
   hasFontOfNothing?: boolean | 'inherit'
   overridesDirection?: boolean
 }
 
-/** Unknown is a color that is not computed here: it counts as that of what is around it. */
+/** Unknown: a color that is not computed here. It counts as the color of the background around it. */
 export type Paint = Color | 'unknown' | 'current' | 'inherit'
 
 type Key = keyof Specified
-/** Undefined: as without any declaration. */
+/** An undefined value resets the key, as if there were no declaration. */
 type Effect = { [K in Key]: [key: K, value: Specified[K] | undefined] }[Key]
 
 export interface Declaration {
   name: string
   value: string
   isImportant: boolean
-  /** Null of one that needs the values of custom properties. */
+  /** Null for a custom property, and if the value uses `var()` or `env()`. */
   effects: Effect[] | null
 }
 
 const maxValue = 2_000
 
-/** Null if it says nothing about whether text can be seen, or is wrong. `written` in lower case, with single spaces. */
+/** Null if the declaration is invalid or cannot affect visibility. `written` is lower case with single spaces. */
 export function readDeclaration(property: string, written: string): Declaration | null {
   const name = property
     .toLowerCase()
@@ -109,7 +109,7 @@ export function readDeclaration(property: string, written: string): Declaration 
 
 const keywords = new Set(['initial', 'inherit', 'unset', 'revert', 'revert-layer'])
 
-/** What `name: value` sets; null if the value is wrong. */
+/** The effects of `name: value`, or null if the value is invalid. */
 export function effectsOf(name: string, value: string): Effect[] | null {
   const property = properties[name]
   if (property === undefined) return null
@@ -290,16 +290,16 @@ function readShare(value: string): number | null {
 
 const ofContent =
   /^(?:auto|(?:-(?:webkit|moz)-)?(?:min-content|max-content|fit-content|fill-available|available|stretch)|fit-content\(.*\))$/
-/** Read as a length, but with words or units that are not computed here. */
+/** A length function that contains words or units not computed here. */
 const computedLater = /^(?:calc|min|max|clamp|round|mod|rem|abs|anchor|anchor-size|calc-size)\(.*\)$/
 
-/** Pages without a doctype have lengths without a unit, others do not: one counts if it hides. */
+/** Only pages without a doctype allow lengths without a unit. Such a length counts up to 3 px, because it may hide text. */
 function readOffset(value: string): Length | null {
   const length = parseLength(value)
   return length !== null && /^[+-]?[\d.]+$/.test(value) && length.px > 3 ? null : length
 }
 
-/** A width, a height, a place. */
+/** A width or a height. */
 function readSize(value: string): Length | 'auto' | null {
   return readOffset(value) ?? (ofContent.test(value) || computedLater.test(value) ? 'auto' : null)
 }
@@ -312,7 +312,7 @@ function readEdge(value: string): Length | 'auto' | null {
   return readOffset(value) ?? (value === 'auto' || computedLater.test(value) ? 'auto' : null)
 }
 
-/** A number is one of the font. */
+/** A plain number or a percentage is relative to the font size. */
 function readLineHeight(value: string): Length | 'auto' | null {
   const length = parseLength(value)
   if (length === null) return value === 'normal' ? 'auto' : null
@@ -326,7 +326,7 @@ function readFontSize(value: string): Length | null {
   const length = parseLength(value)
   if (length === null || pixelsOf(length, 16, 16) < 0) return null
   if (/^[\d.]+$/.test(value) && length.px >= 2) return null
-  // A percentage is one of the font around.
+  // A percentage refers to the font size of the parent.
   return { px: length.px, em: length.em + length.share, share: 0 }
 }
 
@@ -344,7 +344,7 @@ function readPaint(value: string): Paint | null {
   return value === 'currentcolor' ? 'current' : parseColor(value)
 }
 
-/** The color of a background, or the first of a gradient. A picture is taken as not loaded, as mail programs do at first. */
+/** A background's color, or the first color of a gradient. Pictures count as not loaded, as in mail programs at first. */
 function readGround(value: string): Paint {
   for (const word of wordsOf(value)) {
     const paint = readPaint(word)

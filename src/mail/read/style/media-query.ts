@@ -1,4 +1,4 @@
-// Whether a media query holds for a person who reads mail: a screen of 1024 by 768 pixels, light, with a mouse.
+// Whether a media query holds for a mail reader with a light screen of 1024 by 768 pixels and a mouse.
 
 import { parseLength, pixelsOf } from './css-length.ts'
 import { behind, type CssToken, kinds, skipSpace, splitAtCommas, writtenValue } from './css-tokens.ts'
@@ -32,7 +32,7 @@ const facts: Record<string, string[]> = {
   'overflow-inline': ['scroll'],
 }
 
-/** Media Queries Level 4: any of the queries between commas. What is not known does not hold. */
+/** Media Queries Level 4: true if any query between commas holds. Unknown queries do not hold. */
 export function holdsMedia(tokens: CssToken[], from: number, to: number): boolean {
   if (skipSpace(tokens, from, to) === to) return true
   return splitAtCommas(tokens, from, to).some(([start, end]) => holdsQuery(tokens, start, end))
@@ -57,7 +57,7 @@ function holdsQuery(tokens: CssToken[], from: number, to: number): boolean {
   return (isOfType && rest) !== (prefix === 'not')
 }
 
-/** Null if it cannot be understood. */
+/** Null if the condition is not understood. */
 function holdsCondition(tokens: CssToken[], from: number, to: number, depth: number): boolean | null {
   let result: boolean | null = null
   let operator = ''
@@ -81,7 +81,7 @@ function holdsCondition(tokens: CssToken[], from: number, to: number, depth: num
   return result
 }
 
-/** Media Queries Level 4, 3.1: Null is unknown. */
+/** Media Queries Level 4, 3.1: null means unknown. */
 const either = (one: boolean | null, other: boolean | null) =>
   one === true || other === true ? true : one === null || other === null ? null : false
 const both = (one: boolean | null, other: boolean | null) =>
@@ -119,7 +119,7 @@ interface Range {
   read(value: string): number | null
 }
 
-/** The features of which there is more or less; null of any other. */
+/** The range of a feature that has `min-` and `max-` forms, or null for other features. */
 function rangeOf(feature: string): Range | null {
   const [, vendor = '', min, device = '', name = ''] =
     /^(-webkit-)?(min-|max-)?(device-)?([a-z-]+)$/.exec(feature) ?? []
@@ -144,7 +144,7 @@ function readResolution(value: string): number | null {
   return unit in inDots ? Number(amount) * inDots[unit]! : null
 }
 
-/** As `400px <= width < 50em`. */
+/** A comparison such as `400px <= width < 50em`. */
 function holdsComparison(feature: string): boolean | null {
   const parts = feature.split(/\s*([<>]=?|=)\s*/)
   if (parts.length !== 3 && parts.length !== 5) return null

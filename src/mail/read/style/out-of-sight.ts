@@ -1,20 +1,20 @@
-// Values of CSS that take text out of sight: clips, masks, transforms.
+// CSS values that move text out of sight: clips, masks and transforms.
 import { parseColor } from './css-color.ts'
 import { type Length, parseLength, pixelsOf } from './css-length.ts'
 
-/** What a transform makes of text: out of sight, or so many times its size. */
+/** The effect of a transform on text: moved out of sight, or scaled by a factor. */
 export interface Transform {
   isAway: boolean
   scale: number
 }
 
-/** Less than this of a text that ends within a line is a visible part of it. */
+/** Text shifted by less than this still shows the end of its line. */
 const tooFar = 499
 const farRight = 5_000
-/** Below it a mask shows nothing. */
+/** A mask with a lower alpha shows nothing. */
 const leastAlpha = 0.05
 
-/** The words of a value; what is in brackets is one. */
+/** The words of a value. Brackets and their content belong to one word. */
 export function wordsOf(value: string): string[] {
   const words: string[] = []
   let depth = 0
@@ -40,7 +40,7 @@ export function isAway(written: string): boolean {
 
 const argumentsOf = (content: string) => wordsOf(content.replaceAll(',', ' '))
 
-/** `rect(0, 0, 0, 0)`: top, right, bottom, left, of which nothing or a pixel is left. */
+/** Whether `rect(top, right, bottom, left)` leaves at most one pixel of height or width. */
 export function readClip(value: string): boolean {
   const match = /^rect\((.*)\)$/.exec(value)
   if (match === null) return false
@@ -73,7 +73,7 @@ export function cutsOut(value: string): boolean {
   return sizes.length > 1 && (spread(0) <= 1 || spread(1) <= 1)
 }
 
-/** A mask of nothing but transparent colors, or of a picture: that counts as not loaded. */
+/** Whether the mask has only transparent colors or is a picture, which counts as not loaded. */
 export function masksAll(value: string): boolean {
   if (value.includes('url(')) return true
   const gradient = /gradient\((.*)\)/.exec(value)?.[1]
@@ -84,7 +84,7 @@ export function masksAll(value: string): boolean {
 
 const inDegrees: Record<string, number> = { deg: 1, turn: 360, grad: 0.9, rad: 180 / Math.PI }
 
-/** Whether what is turned by this is seen from its edge. */
+/** Whether an element rotated by this angle is seen from its edge. */
 export function isRightAngle(written: string): boolean {
   const unit = /[a-z]+$/.exec(written)?.[0] ?? ''
   const degrees = Number.parseFloat(written) * (inDegrees[unit] ?? 0)
@@ -97,7 +97,7 @@ export function scaleOf(word: string): number {
   return Math.abs(Number.parseFloat(word)) / (word.endsWith('%') ? 100 : 1)
 }
 
-/** Moved out of sight, seen from its edge, or scaled. */
+/** The combined effect of all functions in a `transform` value. */
 export function readTransform(value: string): Transform {
   const steps = wordsOf(value.replace(/\)(?=[a-z])/g, ') ')).map(readStep)
   return {
@@ -121,7 +121,7 @@ function readStep(written: string): Transform {
   return ofMatrix([numbers[0]!, numbers[1]!, numbers[4]!, numbers[5]!], given.slice(12, 14))
 }
 
-/** The root of the determinant is how many times as large. */
+/** The scale is the square root of the determinant, at most 1. */
 function ofMatrix([a = 1, b = 0, c = 0, d = 1]: number[], moved: string[]): Transform {
   return { isAway: moved.some(isAway), scale: Math.min(1, Math.sqrt(Math.abs(a * d - b * c))) }
 }

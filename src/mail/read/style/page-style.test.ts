@@ -1,4 +1,4 @@
-// Style that hides text, and style that only looks like it: each judged by the pixels of Chromium.
+// Tests styles that hide text and styles that only seem to, as the pixels of Chromium show it for each.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readHtmlText } from '../html-text.ts'

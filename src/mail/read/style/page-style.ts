@@ -1,4 +1,4 @@
-// The style of a page: its rules, the `style` attributes and the attributes that HTML itself gives a meaning.
+// The style of a page: its rules, its `style` attributes and the presentational attributes of HTML.
 import { decodeEntities } from '../html-entities.ts'
 import type { HtmlToken } from '../html-tokens.ts'
 import type { Length } from './css-length.ts'
@@ -9,24 +9,24 @@ import type { Element, Steps } from './selector.ts'
 import { type MatchedRule, readInline, StyleSheet } from './style-sheet.ts'
 import { initialVisibility, legacyColor, showsText, type Visibility, visibilityOf } from './visibility.ts'
 
-/** Matches of a compound, and the like; a newsletter of 100 KB takes 20,000. 10^6 take half a second. */
+/** Budget of compound matches and similar steps. A newsletter of 100 KB takes 20,000, and 10^6 take half a second. */
 const maxSteps = 1_000_000
-/** What it costs to apply a rule that matches. */
+/** Cost of applying a matching rule, in steps. */
 const stepsOfMatch = 4
 const maxCached = 2_000
 const none: readonly Declaration[] = []
 
-/** Answers for one element after the other what of it can be seen. */
+/** Computes the visibility of a page's elements, one after the other. */
 export class PageStyle {
   readonly #sheet: StyleSheet
   readonly #steps: Steps
   readonly #inline = new Map<string, Declaration[]>()
   readonly #initial: Visibility
-  /** By what is around an element, then by its name and all that is declared for it. */
+  /** Keyed by the visibility around an element, then by the element's name and declarations. */
   readonly #known = new Map<Visibility, Map<string, Visibility>>()
   readonly #numbers = new Map<readonly Declaration[], number>()
 
-  /** `unread` is the markup behind that of the tokens. */
+  /** `unread` is the markup after the part that was tokenized. */
   constructor(tokens: HtmlToken[], unread: string) {
     this.#steps = { left: maxSteps, isFolded: !tokens.some(({ kind }) => kind === 'doctype') }
     this.#sheet = new StyleSheet(this.#steps)
@@ -41,7 +41,7 @@ export class PageStyle {
       else if (token.kind === 'close' && token.name === 'noscript') fallbacks = Math.max(0, fallbacks - 1)
       else if (token.kind === 'style' && templates === 0 && isForScreens(token.attributes)) {
         this.#sheet.add(token.css, { isUncertain: fallbacks > 0 })
-        // In a picture, style is text as any other: references and CDATA are read.
+        // Inside a picture, style is ordinary text, so character references and CDATA apply.
         if (isInPicture && /[&<]/.test(token.css))
           this.#sheet.add(decodeEntities(token.css.replace(/<!\[CDATA\[|\]\]>/g, '')), { isUncertain: true })
       }
@@ -50,7 +50,7 @@ export class PageStyle {
     this.#initial = initials.size === 0 ? initialVisibility : { ...initialVisibility, custom: initials }
   }
 
-  /** What is hidden cannot be told any more. */
+  /** The limits are exceeded, so hidden text can no longer be determined. */
   get isBeyond(): boolean {
     return this.#sheet.isBeyond || this.#steps.left <= 0
   }
@@ -78,7 +78,7 @@ export class PageStyle {
     )
   }
 
-  /** The same object for elements alike, so that those in them are found as well: rows of a newsletter take half the time. */
+  /** One object for equal elements, so that their children are cached too. Newsletter rows take half the time. */
   #computed(
     outer: Visibility,
     name: string,
@@ -107,7 +107,7 @@ export class PageStyle {
     return this.#numbers.size - 1
   }
 
-  /** Rules that may match count if they hide text, alone or all of them. */
+  /** Rules with an unknown match count if they hide text, each alone or all together. */
   #hiddenBy(matched: MatchedRule[], seenWith: (some: MatchedRule[]) => Visibility): Visibility | null {
     const isCertain = ({ match }: MatchedRule) => match === true
     const combinations = [
@@ -141,7 +141,7 @@ function isForScreens(attributes: ReadonlyMap<string, string>): boolean {
   return (type === '' || type === 'text/css') && holdsMedia(media, 0, media.length)
 }
 
-/** CSS Cascading and Inheritance Level 5, 6: those that win last. */
+/** CSS Cascading and Inheritance Level 5, 6: declarations in ascending order of precedence. */
 function inOrder(matched: MatchedRule[], inline: readonly Declaration[]): readonly Declaration[] {
   const rules = matched.flatMap(({ rule }) => rule.declarations)
   const isAnyImportant = ({ isImportant }: Declaration) => isImportant
@@ -161,7 +161,7 @@ function inOrder(matched: MatchedRule[], inline: readonly Declaration[]): readon
 
 const grounded = new Set(['body', 'table', 'tbody', 'thead', 'tfoot', 'tr', 'td', 'th'])
 
-/** What HTML says of the element, weaker than all style; null if nothing. */
+/** Defaults from the element's name and HTML attributes, weaker than all style. Null if it has none. */
 function defaultsOf(element: Element, around: Visibility): Specified | null {
   const { name, attributes } = element
   if (attributes.size === 0) return elementDefaults(element)
@@ -187,16 +187,16 @@ const marked: Specified = {
   color: { red: 0, green: 0, blue: 0, alpha: 1 },
 }
 const hidden: Specified = { display: 'none' }
-/** Whatever it declares. */
+/** Hidden in a closed `<details>`, whatever the element declares. */
 const folded: Specified = { isFolded: true }
-/** As Chromium has it, whatever is around it. */
+/** Chromium's style for a control, whatever surrounds it. */
 const control: Specified = {
   ground: { red: 239, green: 239, blue: 239, alpha: 1 },
   color: { red: 0, green: 0, blue: 0, alpha: 1 },
   fontSize: { px: 13, em: 0, share: 0 },
   indent: { px: 0, em: 0, share: 0 },
 }
-/** HTML, 15.3.4. */
+/** HTML, 15.3.4: pixels for `<font size>` 1 to 7. */
 const fontSizes = [10, 13, 16, 18, 24, 32, 48]
 
 function fontSizeOf(written: string | undefined): Length | null {
@@ -208,7 +208,7 @@ function fontSizeOf(written: string | undefined): Length | null {
 
 const maxScanned = 100
 
-/** Only the first summary is one. */
+/** Only the first `<summary>` acts as the summary. Also true beyond 100 siblings. */
 function hasSummaryBefore(previous: Element | null): boolean {
   let at = 0
   for (let other = previous; other !== null; other = other.previous, at++)

@@ -1,4 +1,4 @@
-// Selectors of CSS: read from tokens, and matched against the elements that are open, each step counted.
+// CSS selectors: reads them from tokens and matches them against the open elements, counting each step.
 import { behind, type CssToken, kinds, skipSpace, splitAtCommas, writtenValue } from './css-tokens.ts'
 
 /** An element as selectors see it. */
@@ -6,18 +6,18 @@ export interface Element {
   name: string
   attributes: ReadonlyMap<string, string>
   parent: Element | null
-  /** The sibling before it. */
+  /** The preceding sibling. */
   previous: Element | null
-  /** Its place among its siblings, from 1. */
+  /** Position among its siblings, from 1. */
   index: number
   classes?: Set<string>
 }
 
-/** How selectors are matched in one page. */
+/** Budget and mode for matching selectors in one page. */
 export interface Steps {
-  /** Matching stops for good when none are left. */
+  /** Matching stops for good when no step is left. */
   left: number
-  /** A page without a doctype, where browsers compare classes and ids without regard to case. */
+  /** True for a page without a doctype: browsers then compare classes and ids case-insensitively. */
   isFolded: boolean
 }
 
@@ -28,9 +28,9 @@ type Test =
   | { on: 'index'; step: number; offset: number }
   | { on: 'link' | 'root' | 'never' | 'unknown' }
 
-/** The last compound of a selector, and how to go on from it to the left. */
+/** The last compound of a selector, linked to the compounds on its left. */
 export interface Selector {
-  /** Null of any. */
+  /** Null matches any element name. */
   name: string | null
   tests: Test[]
   combinator: string
@@ -39,7 +39,7 @@ export interface Selector {
   specificity: number
 }
 
-/** Unknown is what cannot be told before the rest of the page is read, as of `:last-child`. */
+/** Unknown: the match depends on the rest of the page, as for `:last-child`. */
 export type Match = boolean | 'unknown'
 
 const deepest = 4
@@ -48,14 +48,14 @@ const idWeight = 1 << 20
 const classWeight = 1 << 10
 
 interface Context {
-  /** What `&` stands for. */
+  /** The selectors that `&` refers to. */
   nested: Selector[] | null
   depth: number
-  /** A pseudo-class was read that is not known here: browsers that do not know it either drop the rule. */
+  /** A pseudo-class was read that is unknown here. Browsers that do not know it either drop the rule. */
   isUncertain: boolean
 }
 
-/** The selectors between commas; null if one of them is wrong, which makes all of them void. */
+/** The selectors between commas. Null if one of them is invalid, because that invalidates the whole list. */
 export function readSelectors(
   tokens: CssToken[],
   from: number,
@@ -123,7 +123,7 @@ function combinatorAt(tokens: CssToken[], at: number): string | null {
   return token?.kind === kinds.Delim && '>+~'.includes(token.text) ? token.text : null
 }
 
-/** Adds the tests of the compound at `at`; returns where it ends, null if it is wrong. */
+/** Adds the tests of the compound at `from`. Returns the index of its end, or null if it is invalid. */
 function readCompound(
   tokens: CssToken[],
   from: number,
@@ -164,7 +164,7 @@ function readCompound(
   return at
 }
 
-/** `*|` is any namespace; elements of HTML are in none that a mail can name. */
+/** `*|` matches any namespace. A mail cannot name the namespace of HTML elements, so any other prefix never matches. */
 function behindNamespace(tokens: CssToken[], from: number, to: number, compound: Selector): number {
   const isBar = (at: number) => at < to && tokens[at]!.kind === kinds.Delim && tokens[at]!.text === '|'
   const at = isBar(from) ? from : from + 1
@@ -183,7 +183,7 @@ function weighed(test: Extract<Test, { on: 'list' }>): [Test, number] {
   return [test, Math.max(0, ...test.list.map(({ specificity }) => specificity))]
 }
 
-// HTML, 4.16.2: the values of these compare without regard to case.
+// HTML, 4.16.2: the values of these attributes compare case-insensitively.
 const folded = new Set(
   'accept align alink axis bgcolor charset checked clear color compact dir direction disabled enctype face frame hreflang http-equiv lang language link media method multiple nohref noresize noshade nowrap readonly rel rev rules scope scrolling selected shape target text type valign valuetype vlink'.split(
     ' ',
@@ -234,7 +234,7 @@ function readPseudo(
   const token = tokens[at]
   if (token === undefined || at >= to) return null
   const name = token.text.toLowerCase()
-  // A pseudo-element, also as CSS 2 wrote some: what is said of it is not said of the element.
+  // A pseudo-element, also in the one-colon form of CSS 2. Its declarations do not apply to the element.
   if (token.kind === kinds.Colon || /^(?:before|after|first-line|first-letter)$/.test(name)) {
     const isLine = name === 'first-line' || tokens[at + 1]?.text === 'first-line'
     add(compound, { on: isLine ? 'unknown' : 'never' }, 0)
@@ -297,7 +297,7 @@ function readIndex(written: string): Test {
   return { on: 'index', step, offset: Number(offset ?? 0) }
 }
 
-/** Whether the selector matches the element. */
+/** Matches the selector against the element. False once no steps are left. */
 export function matchSelector(selector: Selector, element: Element, steps: Steps): Match {
   if (steps.left <= 0) return false
   steps.left--

@@ -1,4 +1,4 @@
-// The rules of a page's <style> that can hide text, found by what their last compound names.
+// The rules of a page's <style> that can hide text, indexed by the id, class or element name of their last compound.
 import { behind, type CssToken, kinds, readTokens, skipSpace, writtenValue } from './css-tokens.ts'
 import { type Declaration, readDeclaration } from './declaration.ts'
 import { holdsMedia } from './media-query.ts'
@@ -17,9 +17,9 @@ export interface Rule {
   declarations: Declaration[]
   /** Later rules win over earlier ones of the same specificity. */
   order: number
-  /** Those in a layer lose against those in none. */
+  /** Rules in a layer lose to rules outside of layers. */
   isLayered: boolean
-  /** It stands under a condition that is not computed here, as of `@container` or the order of layers. */
+  /** The rule depends on a condition that is not computed here, such as `@container` or the order of layers. */
   isUncertain: boolean
 }
 
@@ -28,14 +28,14 @@ export interface MatchedRule {
   match: Match
 }
 
-/** Characters of style that are read, in all of a page; 40 times the largest of a newsletter known to us. */
+/** Up to this many characters of style are read per page: 40 times as many as the largest newsletter known to us has. */
 export const maxStyle = 1 << 18
 const maxRules = 10_000
 const deepest = 8
 
-/** The rules of a page; adds those of one `<style>` after the other. */
+/** The rules of a page, added one `<style>` at a time. */
 export class StyleSheet {
-  /** Whether there was more style than is read: then nobody knows what the rest would hide. */
+  /** The page has more style than is read, so its hidden text cannot be determined. */
   isBeyond = false
   readonly #byName = new Map<string, Rule[]>()
   readonly #steps: Steps
@@ -50,10 +50,10 @@ export class StyleSheet {
     return this.#rules === 0
   }
 
-  /** The values that `@property` gives custom properties. */
+  /** Initial values that `@property` gives to custom properties. */
   readonly initials = new Map<string, string>()
 
-  /** `isUncertain`: nobody knows whether the style counts. */
+  /** `isUncertain`: it is unknown whether this style applies. */
   add(css: string, { isUncertain }: { isUncertain: boolean }): void {
     this.#length += css.length
     if (this.#length > maxStyle) this.isBeyond = true
@@ -69,7 +69,7 @@ export class StyleSheet {
     }
   }
 
-  /** Those that match the element, those that win last. */
+  /** The rules that match the element, in ascending order of precedence. */
   rulesOf(element: Element): MatchedRule[] {
     const keys = ['*', element.name]
     const id = element.attributes.get('id')
@@ -96,7 +96,7 @@ export class StyleSheet {
     return this.#steps.isFolded ? name.toLowerCase() : name
   }
 
-  /** CSS Syntax Level 3, 5.4.4: rules and, in a rule, declarations. */
+  /** CSS Syntax Level 3, 5.4.4: reads rules and, inside a rule, declarations. */
   #readRules(tokens: CssToken[], from: number, to: number, block: Block): void {
     if (block.depth > deepest) this.isBeyond = true
     for (let at = from; at < to && !this.isBeyond; ) {
@@ -164,10 +164,10 @@ export class StyleSheet {
   }
 }
 
-/** At-rules whose rules count, if they hide text: what they ask for is not computed. */
+/** At-rules whose conditions are not computed. Their rules count if they hide text. */
 const uncertain = new Set(['layer', 'supports', 'container', 'scope', 'starting-style'])
 
-/** Of `@supports`: one declaration that is known here. Whatever else browsers know is not. */
+/** Whether the `@supports` condition is a single declaration known here. All other conditions stay uncertain. */
 function isSupported(condition: string): boolean {
   const [, name, value] = /^\( ?([a-z-]+) ?: ?([^()]+)\)$/.exec(condition) ?? []
   return name !== undefined && readDeclaration(name, value!.trim()) !== null
@@ -177,7 +177,7 @@ interface Block {
   depth: number
   isLayered: boolean
   isUncertain: boolean
-  /** The selectors of the rule that this is the block of; null outside of rules. */
+  /** The selectors of the rule around this block, or null outside of rules. */
   nested: Selector[] | null
   declarations: Declaration[]
 }
@@ -188,17 +188,17 @@ function byWeight({ rule: one }: MatchedRule, { rule: other }: MatchedRule): num
 }
 
 const blocks = [kinds.LeftCurlyBracket]
-/** What a `;` ends before it has a block. */
+/** A prelude ends at its block or, without a block, at `;`. */
 const statements = [kinds.LeftCurlyBracket, kinds.Semicolon]
 
-/** Where the first token of these kinds is. */
+/** Index of the first token of the kinds in `ends`, or `to` if there is none. */
 function preludeEnd(tokens: CssToken[], from: number, to: number, ends: readonly number[]): number {
   let at = from
   while (at < to && !ends.includes(tokens[at]!.kind)) at = behind(tokens[at]!, at, to)
   return at
 }
 
-/** Reads the declaration at `from` into the block; null if it is none, but the beginning of a rule. */
+/** Reads the declaration at `from` into the block and returns its end. Null if `from` begins a rule instead. */
 function declarationEnd(tokens: CssToken[], from: number, to: number, block: Block): number | null {
   if (tokens[from]!.kind !== kinds.Ident) return null
   const colon = skipSpace(tokens, from + 1, to)
@@ -212,7 +212,7 @@ function declarationEnd(tokens: CssToken[], from: number, to: number, block: Blo
   return end + 1
 }
 
-/** What a `style` attribute declares. */
+/** The declarations of a `style` attribute. */
 export function readInline(css: string): Declaration[] {
   const tokens = readTokens(css)
   const block: Block = { depth: 0, isLayered: false, isUncertain: false, nested: null, declarations: [] }
@@ -223,7 +223,7 @@ export function readInline(css: string): Declaration[] {
   return block.declarations
 }
 
-/** What is no declaration ends at the next `;`, or with its block, as a rule within another does. */
+/** Skips a construct that is no declaration. It ends at the next `;` or with its block, as a nested rule does. */
 function behindDeclaration(tokens: CssToken[], from: number): number {
   const { kind } = tokens[from]!
   if (kind === kinds.WhiteSpace || kind === kinds.Semicolon) return from + 1

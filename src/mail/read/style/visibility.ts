@@ -1,32 +1,32 @@
-// Whether the text of an element can be seen, from what is declared for it and from the element around it.
+// Whether the text of an element can be seen, computed from its declarations and its parent's visibility.
 import { type Color, contrast, over, parseColor } from './css-color.ts'
 import { type Length, pixelsOf } from './css-length.ts'
 import { type Declaration, effectsOf, type Paint, type Specified } from './declaration.ts'
 
-/** What an element passes on to those in it. Objects are shared by elements that declare nothing. */
+/** The state that an element passes to its children. Elements that declare nothing share the object. */
 export interface Visibility {
-  /** Nothing in it can be seen, whatever it declares. */
+  /** Nothing in the element can be seen, whatever its children declare. */
   isRemoved: boolean
   isVisible: boolean
   fontPx: number
-  /** How many times as large its text is shown. */
+  /** Factor by which its text is enlarged. */
   scale: number
-  /** Null is that of the background. */
+  /** Null: the color of the background. */
   color: Color | null
   fill: Color | null | undefined
-  /** What the text stands on, opaque. */
+  /** Background color under the text, opaque. */
   ground: Color
   opacity: number
   isIndentedAway: boolean
   overridesDirection: boolean
   isDotted: boolean
   hasFontOfNothing: boolean
-  /** Its children are boxes, whatever they are. */
+  /** Its children are laid out as boxes, whatever their names. */
   laysOutBoxes: boolean
-  /** Of links without a color of their own. */
+  /** Color of links that set none. */
   link: Color
   custom: ReadonlyMap<string, string> | null
-  /** Whether text can be seen, once it was asked for. */
+  /** Cached result of `showsText`. */
   shows?: boolean
 }
 
@@ -48,15 +48,15 @@ export const initialVisibility: Visibility = {
   custom: null,
 }
 
-/** Below it nobody reads a word: light gray (#f3f3f3) on white has 1.11, #f4f4f4 has 1.10. */
+/** Text is unreadable below this contrast: light gray (#f3f3f3) on white has 1.11, #f4f4f4 has 1.10. */
 const leastContrast = 1.1
 const leastOpacity = 0.05
 const leastFontPx = 2
-/** Of it nothing can be read. */
+/** A box of this height shows nothing readable. */
 const leastHeightPx = 3
-/** Of margins: a negative one of less centers a box. */
+/** Limit for negative margins. A smaller one centers a box. */
 const tooFarPx = 999
-/** Of a text that ends within a line. */
+/** Limit to the left. Text shifted by less still shows the end of its line. */
 const tooFarLeftPx = 499
 const farRightPx = 5_000
 const boxPx = 1_024
@@ -77,7 +77,7 @@ function canBeSeen(visibility: Visibility): boolean {
   return paint !== null && contrast(over(paint, ground, opacity), ground) >= leastContrast
 }
 
-/** That of an element within `around`. `declarations` come in the order in which they win, the last one first of all. */
+/** The visibility of an element inside `around`. `declarations` come in ascending order of precedence. */
 export function visibilityOf(
   around: Visibility,
   name: string,
@@ -109,7 +109,7 @@ function customOf(around: Visibility['custom'], declarations: readonly Declarati
   return custom
 }
 
-/** CSS Custom Properties, 3: without a value and a fallback the declaration sets nothing. */
+/** CSS Custom Properties, 3: a declaration without a value and a fallback sets nothing. */
 function substituted({ name, value }: Declaration, custom: Visibility['custom']) {
   if (name.startsWith('--')) return []
   let text = value
@@ -123,7 +123,7 @@ function substituted({ name, value }: Declaration, custom: Visibility['custom'])
   return []
 }
 
-/** The last `var(--name, fallback)` or `env(…)` of the text: no other is within it. */
+/** The last `var(--name, fallback)` or `env(…)` of the text. It contains no other call. */
 function lastCall(text: string) {
   const from = Math.max(text.lastIndexOf('var('), text.lastIndexOf('env('))
   if (from < 0) return null
@@ -160,7 +160,7 @@ function computed(
     isVisible: inheritedOr(isVisible, around.isVisible),
     fontPx,
     scale: around.scale * (specified.zoom ?? 1) * (isBox || tables.test(name) ? scaleOf(specified) : 1),
-    // On a background of which the color is not computed, none is known to be seen.
+    // If the background color is not computed, an inherited text color counts as hidden.
     color: ownGround === null && specified.color === undefined ? null : color,
     fill: isSeenInText && (fill ?? color)?.alpha === 0 ? ownGround : fill,
     ground,
@@ -181,7 +181,7 @@ const inheritedOr = <Value>(own: Value | 'inherit' | undefined, around: Value) =
 
 const laysOutBoxes = /\b(?:flex|grid|box)$/
 
-/** The color of the background, a gradient over it; undefined if it has none. */
+/** The background color, or the gradient over it. Undefined if the element has neither. */
 function groundOf({ ground, groundImage }: Specified, current: Color | null): Color | null | undefined {
   const own = paintOf(ground, current, undefined)
   const image = paintOf(groundImage, current, undefined)
@@ -220,7 +220,7 @@ function isHidden(specified: Specified, name: string, { fontPx, isBox }: Box): b
 
 type Pixels = (length: Length | 'auto' | undefined) => number | null
 
-/** Off the window, where nobody can scroll to. */
+/** Outside the window, in an area that scrolling cannot reach. */
 function isOffScreen(specified: Specified, px: Pixels): boolean {
   const { position } = specified
   const isOut = position === 'absolute' || position === 'fixed'
@@ -237,7 +237,7 @@ function isOffScreen(specified: Specified, px: Pixels): boolean {
   return isAway(top) || isAway(px(specified.bottom)) || (isOut && (px(specified.bottom) ?? 0) >= farRightPx)
 }
 
-/** Whether the box has no room for text, and shows none beyond its edges. */
+/** Whether the box has no room for text and clips it at its edges. */
 function isCutOff(specified: Specified, fontPx: number, px: Pixels): boolean {
   const { containsSize = false, containsPaint = false } = specified
   const [clipsX, clipsY] = [specified.clipsX || containsPaint, specified.clipsY || containsPaint]
@@ -245,13 +245,13 @@ function isCutOff(specified: Specified, fontPx: number, px: Pixels): boolean {
   const height = leastOf(px(specified.height), px(specified.maxHeight))
   const width = leastOf(px(specified.width), px(specified.maxWidth))
   const linePx = px(specified.lineHeight)
-  // Text above and below a small box shows in its padding.
+  // Text that overflows a small box still shows in its padding.
   const below = Math.max(px(specified.minHeight) ?? 0, px(specified.paddingBottom) ?? 0)
   const rightPx = Math.max(px(specified.minWidth) ?? 0, px(specified.paddingRight) ?? 0)
   const given = height ?? (containsSize ? 0 : linePx)
   if (given !== null && given <= leastHeightPx && below <= leastHeightPx) return true
   if (width !== null && width <= 1 && rightPx <= 1) return true
-  // Each line is in the middle of its height.
+  // Text is centered vertically in its line height.
   if (height !== null && linePx !== null && (linePx - fontPx) / 2 > Math.max(height, below)) return true
   const startPx = Math.max(px(specified.paddingLeft) ?? 0, px(indentOf(specified)) ?? 0)
   return clipsX && startPx >= boxPx
@@ -271,7 +271,7 @@ const boxes = new Set(
 )
 const tables = /^(?:table|tr|td|th|tbody|thead|tfoot|caption|col|colgroup)$/
 
-/** Whether its size counts: not of what runs along with the text, nor of cells, which grow with theirs. */
+/** Whether the element's size counts. It does not for inline elements, nor for cells, which grow with their text. */
 function isBoxOf(
   { display, isFloat, position }: Specified,
   name: string,
@@ -284,7 +284,7 @@ function isBoxOf(
   return !/^(?:inline|contents|run-in|table.*|ruby.*)$/.test(display)
 }
 
-/** The color that an attribute names, by the rules of HTML for old colors; null if it names none. */
+/** The color that an attribute names by HTML's rules for legacy colors, or null if it names none. */
 export function legacyColor(written: string): Color | null {
   const value = written.trim().toLowerCase()
   if (value === '' || value === 'transparent') return null
