@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
 import type { Role } from '../../src/config/settings.ts'
 import { fileSpooled } from '../../src/flow/receiving/file.ts'
@@ -380,11 +381,14 @@ test(
     const stage = await setStage(asking!)
     let sent = 0
     let killed: Promise<void> | null = null
+    let calm = 0
     const times = await eachOf(Array.from({ length: 200 }), 8, async () => {
       if (++sent === 80) killed = rspamd!.kill9()
       const startMs = performance.now()
       assert.match(await deliver(stage, text('far.test'), { from: 'ann@far.test' }), /^250 2\.0\.0/)
-      return performance.now() - startMs
+      const tookMs = performance.now() - startMs
+      if (!killed) calm = Math.max(calm, tookMs)
+      return tookMs
     })
     await killed
     const messages = await messagesOf(stage, 200)
@@ -396,7 +400,8 @@ test(
     )
     assert.equal(messages.length, 200)
     assert.ok(scored >= 60 && scored < 200, String(scored))
-    assert.ok(most < median + 1_000, `${most} ms`)
+    // On a busy machine mail takes long without a kill as well.
+    assert.ok(most < calm + 1_000, `${most} ms, ${calm} ms at most before the kill`)
   },
 )
 
@@ -430,18 +435,21 @@ test('check 55: a header that is too large to be judged is refused, and leaves n
 // The last one, for it uses up the questions of its network.
 test('check 52: who has used up the questions of his network is put off, and gets no forgery in', async () => {
   const { dns } = shared
-  const names = Array.from({ length: 1_200 }, (_, index) => `s${index}._domainkey.evil.example`)
-  for (const name of names) {
+  let selectors = 0
+  const signature = () => {
+    const selector = `s${selectors++}`
+    const name = `${selector}._domainkey.evil.example`
     dns.set(name, {})
     dns.fail(name, 'silent')
+    return `DKIM-Signature: v=1; a=rsa-sha256; d=evil.example; s=${selector}; h=from; bh=eA==; b=eA==\r\n`
   }
-  const signature = (index: number) =>
-    `DKIM-Signature: v=1; a=rsa-sha256; d=evil.example; s=s${index}; h=from; bh=eA==; b=eA==\r\n`
-  const signatures = (first: number) =>
-    Array.from({ length: 8 }, (_, index) => signature(first + index)).join('')
-  const flood = Array.from({ length: 150 }, (_, index) =>
-    sendForgery(`${signatures(8 * index)}From: a@evil.example`),
-  )
+  let isPutOff = false
+  const flood = Array.from({ length: 150 }, async () => {
+    while (!isPutOff) {
+      const reply = await sendForgery(`${Array.from({ length: 8 }, signature).join('')}From: a@evil.example`)
+      if (reply.startsWith('451')) await sleep(100)
+    }
+  })
   const asked = () =>
     new Set(dns.asked.map(({ name }) => name).filter((name) => name.endsWith('_domainkey.evil.example'))).size
   // A domain that nobody has asked about yet for each try: a policy that is known needs no question.
@@ -454,7 +462,7 @@ test('check 52: who has used up the questions of his network is put off, and get
     for (const reply of replies) assert.ok(['451 4.7.1', forged].includes(reply), reply)
     return replies.every((reply) => reply === '451 4.7.1') ? headers : null
   }
-  const headers = await until('a forger to be put off', forge)
+  const headers = await until('a forger to be put off', forge).finally(() => (isPutOff = true))
   // A third of 1,024, but for the forger's own.
   assert.ok(asked() >= 335, `${asked()}`)
   await Promise.all(flood)
