@@ -1,13 +1,13 @@
-// One request that says exactly what is given, and the whole of its answer.
+// Sends one request exactly as given and returns the whole answer.
 
 export interface Request {
   method: string
-  /** With its query. */
+  /** Path with its query. */
   path: string
   secret?: string
   idempotencyKey?: string
   headers?: Record<string, string>
-  /** Sent as JSON; a string or bytes are sent as they are. */
+  /** Sent as JSON, except that a string or bytes are sent unchanged. */
   body?: unknown
 }
 
@@ -15,11 +15,11 @@ export interface Answer {
   status: number
   headers: Headers
   bytes: Buffer
-  /** Null where the body is not JSON. */
+  /** Null if the body is not JSON. */
   body: Record<string, unknown> | null
 }
 
-/** Every answer comes within this, whatever is broken. */
+/** Every answer must come within this time, whatever fails. */
 const deadlineMs = 30_000
 
 export async function ask(base: string, request: Request): Promise<Answer> {
@@ -43,7 +43,7 @@ export async function ask(base: string, request: Request): Promise<Answer> {
   return { status, headers: answered, bytes, body: isJson ? JSON.parse(bytes.toString()) : null }
 }
 
-/** All bytes; of the live stream, which has no end, the first. */
+/** Reads all bytes, or the first chunk of the live stream, which never ends. */
 async function readBytes(response: Response): Promise<Buffer> {
   if (!response.headers.get('content-type')?.startsWith('text/event-stream'))
     return Buffer.from(await response.arrayBuffer())

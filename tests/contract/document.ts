@@ -1,4 +1,4 @@
-// The OpenAPI document as the service gives it: its operations, what each may answer, and judges of those answers.
+// The service's OpenAPI document: its operations, their possible answers, and validators for these answers.
 import { Compile, type Validator } from 'typebox/schema'
 
 export interface Schema {
@@ -42,22 +42,22 @@ export interface WrittenDocument {
   }
 }
 
-/** One operation, by the name that proofs call it: `POST /v1/send`. */
+/** One operation, under the name that proofs use: `POST /v1/send`. */
 export interface Operation {
   name: string
   id: string
   method: string
   path: string
-  /** A key needs one of these; none: any key will do. */
+  /** A key needs one of these scopes. If empty, any key will do. */
   scopes: string[]
   pathParameters: string[]
   queryParameters: string[]
   headers: string[]
-  /** An example of its body; null where it takes none. */
+  /** An example of the body, or null if the operation takes none. */
   example: Record<string, unknown> | null
-  /** Each error that it documents, in the order of the document. */
+  /** Every documented error, in the document's order. */
   refusals: { status: number; code: string; judge: Validator }[]
-  /** Its one success: the media type is null where there is no body, the judge where the body is not JSON. */
+  /** The one success. The media type is null if there is no body. The validator is null if the body is not JSON. */
   success: { status: number; mediaType: string | null; judge: Validator | null }
 }
 
@@ -111,7 +111,7 @@ export class ApiDocument {
     }
   }
 
-  /** Answers that operations share stand by reference. */
+  /** Resolves references to answers that operations share. */
   #answersOf({ responses }: WrittenOperation): Record<string, Response> {
     return Object.fromEntries(
       Object.entries(responses).map(([status, response]) => [
@@ -149,12 +149,12 @@ export class ApiDocument {
     return schema.$ref === undefined ? schema : this.#schemas[schema.$ref.split('/').at(-1)!]!
   }
 
-  /** What an object of the schema does not list, it must not have. */
+  /** Returns a validator that rejects properties the schema does not list. */
   #strictJudge(schema: Schema): Validator {
     return Compile(closed(this.#inPlace(schema)) as never) as unknown as Validator
   }
 
-  /** The schema with its references written in place, for they lead into the whole document. */
+  /** Resolves the schema's references, which point into the whole document. */
   #inPlace(value: unknown): unknown {
     if (value === null || typeof value !== 'object') return value
     if (Array.isArray(value)) return value.map((member) => this.#inPlace(member))
@@ -177,7 +177,7 @@ function closed(value: unknown): unknown {
   return { ...(isObject && { additionalProperties: false }), ...Object.fromEntries(members) }
 }
 
-/** The codes that stand in a response's description, one a line. */
+/** Returns the codes in a response's description, which has one per line. */
 function codesOf(description: string): string[] {
   return [...description.matchAll(/^- `(\w+)`/gm)].map(([, code]) => code!)
 }

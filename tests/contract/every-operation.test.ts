@@ -1,4 +1,4 @@
-// Proofs that are made for every operation out of the document: it succeeds, and what it is refused with, wherever it is.
+// Proofs that the document yields for every operation: its success, and the refusals that operations share.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { endKey, newSecret } from '../../src/flow/accounts/key.ts'
@@ -20,13 +20,13 @@ const property = await acquire(world, acquiring[0])
 const sleepersProperty = await acquire(world, acquiring[1])
 await owner.stop()
 
-// From here on the API is alone: whatever changes, a request has changed it.
+// From here on only the API runs, so every change comes from a request.
 const node = await startNode(place, { env, roles: ['api', 'dashboard'] })
 const { base, document, prove, createCaller, meet } = await meetNode(place, node)
 const { foundation } = node
 const [caller, sleeper] = acquiring.map(meet) as [Caller, Caller]
 
-// Everything that is waited for stands before the first test: the tests end once none is left to begin.
+// All waits come before the first test, because the run ends once no test is left to begin.
 const revoked = await caller.createKey({})
 const expired = await caller.createKey({ expiresInMs: 1_000 })
 const elsewhere = await caller.createKey({ allowedIps: ['203.0.113.5'] })
@@ -46,7 +46,7 @@ foundation.clock.advance(1_000)
 
 const sound = (operation: Operation): Promise<Request> => soundRequest(operation, caller, property)
 
-/** The answers to requests that are to be refused, none of which may have changed anything. */
+/** Returns the answers to requests that must be refused. Asserts that none of them changed anything. */
 async function askInVain(requests: Request[]): Promise<Answer[]> {
   const before = await snapshot()
   const answers: Answer[] = []
@@ -55,7 +55,7 @@ async function askInVain(requests: Request[]): Promise<Answer[]> {
   return answers
 }
 
-/** A digest of every table that holds what belongs to organizations. */
+/** Returns a digest of every table that holds data of organizations. */
 async function snapshot(): Promise<Record<string, string>> {
   tables ??= (
     await foundation.db.query<{ name: string }>(
@@ -229,7 +229,7 @@ proveEach('inbox_not_allowed', 403, 'a key for another inbox', async (operation)
 
 const nobodys = unknownIds(property)
 
-/** What else than a path can name what does not exist. */
+/** Unknown ids outside the path, by operation id. */
 const nothings: Record<string, (request: Request) => Request> = {
   createInbox: (request) => ({ ...request, body: { domainId: nobodys['domainId'] } }),
   deleteSuppression: (request) => ({ ...request, body: { email: 'nobody@far.test' } }),
@@ -245,7 +245,7 @@ proveEach('not_found', 404, 'each id of the request in turn is nobody’s', asyn
       path: pathWith(operation, { ...property.ids, [name]: nobodys[name]! }),
     })),
   )
-  // F27: which of several ids it was.
+  // F27: the message names which of several ids does not exist.
   for (const [index, name] of operation.pathParameters.entries()) {
     const kind = name === 'deliveryId' ? 'webhook delivery' : name.replace('Id', '')
     assert.equal(answers[index]!.body?.['message'], `There is no such ${kind}.`)

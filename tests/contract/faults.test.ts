@@ -1,4 +1,4 @@
-// Proofs for every operation that something broke within (500) or that the database is away (503), and that it is over then.
+// Proofs for every operation that an internal fault is a 500 and an unreachable database a 503, and that both end.
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import { errorTable } from '../../src/http/errors.ts'
@@ -28,15 +28,15 @@ const node = await startNode(place, {
 })
 const { base, document, prove, meet } = await meetNode(place, node)
 const caller = meet(acquiring)
-/** Another way to the database, past the door. */
+/** A second connection to the database, which bypasses the door. */
 const db = new Db({ connection: place.connection })
 place.after(() => db.close())
 
 const sound = (operation: Operation): Promise<Request> => soundRequest(operation, caller, property)
 
 /**
- * The node knows the key for a second, and has requests of its minute: what is asked then breaks in the operation, not
- * before it. It looks the key up anew, in a minute that does not end soon.
+ * Makes the node read the key again, in a minute that does not end soon. The node then caches the key for 1 s, and some
+ * of its requests for this minute. So the next request fails in the operation, not before.
  */
 async function remember(): Promise<void> {
   const { clock } = node.foundation
@@ -45,7 +45,7 @@ async function remember(): Promise<void> {
   await ask(base, { method: 'GET', path: '/v1/me', secret: caller.secret })
 }
 
-/** A second answer of the same request, once there is one that is no 5xx. */
+/** Repeats the request until the answer is not a 5xx, then checks it. */
 async function again({ success }: Operation, request: Request): Promise<void> {
   const answer = await until('the service to go on', async () => {
     const answer = await ask(base, request)
@@ -55,7 +55,7 @@ async function again({ success }: Operation, request: Request): Promise<void> {
   if (answer.body && 'replayed' in answer.body) assert.equal(answer.body['replayed'], false)
 }
 
-/** What it takes to know a caller; the profile needs nothing else. */
+/** The tables that identify a caller. The profile needs no others. */
 const callers = ['api_key', 'organization', 'request_window']
 
 async function rename(operation: Operation, from: string, to: string): Promise<void> {
@@ -97,7 +97,7 @@ for (const operation of document.operations)
     } finally {
       await door.open()
     }
-    // The rate is told once the caller has been let in: it was the operation that missed the database.
+    // The answer has a rate only after the caller was admitted, so the operation missed the database.
     assert.ok(answer.headers.has('ratelimit'), 'the caller was not let in')
     await again(operation, request)
     return answer

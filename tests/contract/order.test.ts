@@ -1,4 +1,4 @@
-// The order of checks: of two faults in one request the earlier one is told. What a send alone is judged by: sends.test.ts.
+// Tests the order of checks: of two faults in one request, the earlier is reported; sends.test.ts checks sends alone.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { until } from '../support/until.ts'
@@ -34,7 +34,7 @@ const keys = {
 const outcome = ({ status, body }: Answer) => [status, body?.['error']]
 const documents = ({ refusals }: Operation, code: string) => refusals.some((one) => one.code === code)
 
-/** With every fault of shape that the operation can have. */
+/** Adds every fault of shape that the operation can have. */
 function misshapen(operation: Operation, request: Request): Request {
   return {
     ...request,
@@ -53,7 +53,10 @@ function toNobody(operation: Operation, request: Request): Request {
   return { ...request, path: pathWith(operation, nobodys), ...(body && { body }) }
 }
 
-/** Operations whose idempotency key is looked up for keys that may use the inbox alone, which the path or nothing names. */
+/**
+ * Operations that read the idempotency key only if the API key may use the inbox. The path names the inbox, or nothing
+ * does.
+ */
 const isJudgedByPath = ({ id }: Operation) => ['sendMessage', 'createInbox', 'send'].includes(id)
 
 for (const operation of document.operations)
@@ -81,7 +84,7 @@ for (const operation of document.operations)
     else if (operation.success.status === 204) assert.deepEqual(unknown, [204, undefined])
   })
 
-/** Refused by a restriction of the key, where the state of the resource would refuse it too. */
+/** Requests that a restriction of the key refuses, although the state of the resource would refuse them too. */
 const restricted: [what: string, state: string, run: (owner: Caller) => Promise<[Answer, Answer]>][] = [
   [
     'deleting an inbox on the wire',
@@ -165,7 +168,7 @@ const restricted: [what: string, state: string, run: (owner: Caller) => Promise<
   ],
 ]
 
-/** The answers to a key for another inbox and to one that may do everything. */
+/** Returns the answers to a key for another inbox and to a key that may do everything. */
 async function both(
   owner: Caller,
   [method, path]: [method: string, path: string],
@@ -214,14 +217,14 @@ test('check 71: a send is judged in order, from its key to the limits of the day
 
   const nowhere = '/v1/inboxes/inb_000000000000000000000000/messages'
   const large = { ...mail, text: 'x'.repeat(largestContentBytes + 1) }
-  // Shape, then the key of the retry, then the resource, policy, state, limits.
+  // The order: shape, idempotency key, resource, policy, state, limits.
   assert.deepEqual(await told({ ...mail, unknown: 1 }, nowhere, used), [400, 'invalid_request'])
   assert.deepEqual(await told(mail, nowhere, used), [409, 'idempotency_key_reused'])
   assert.deepEqual(await told({ ...large, purpose: 'marketing' }, nowhere), [404, 'not_found'])
   assert.deepEqual(await told({ ...large, purpose: 'marketing' }), [403, 'marketing_not_available'])
   assert.deepEqual(await told(large), [413, 'message_too_large'])
   assert.deepEqual(await told(mail), [429, 'send_limit_exceeded'])
-  // A retry of what was accepted is answered though the limits are used up.
+  // A retry of an accepted request is answered although the limits are used up.
   assert.deepEqual(await told(mail, path, used), [202, undefined])
 
   const { messages } = await owner.api.want<{ messages: { id: string }[] }>(path)
@@ -257,7 +260,7 @@ test('hostile 30: a replay tells a key that may not send there what a first requ
     const again = await owner.ask('POST', path, { body, idempotencyKey })
     assert.equal(again.status, status, 'the key that sent it still has its result')
   }
-  // A reply in a deleted thread tells nothing either, not even that the thread existed.
+  // A reply in a deleted thread does not even reveal that the thread existed.
   const used = newKey()
   const thread = `/v1/threads/${threadId}/replies`
   assert.equal((await owner.ask('POST', thread, { body: reply, idempotencyKey: used })).status, 202)

@@ -1,4 +1,4 @@
-// Proofs for what an organization has: inboxes and what is in them, domains, webhooks, the stream, suppressions, submissions.
+// Proofs for an organization's inboxes and their content, domains, webhooks, stream, suppressions and submissions.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type ClientRequest, get } from 'node:http'
@@ -109,7 +109,7 @@ prove(open, 409, 'idempotency_key_reused', 'same key, other request; the inbox w
   return [other, await openWith(caller, {}, key)]
 })
 
-/** Asks while a message of the inbox is on the wire. */
+/** Sends the request while a message of the inbox is in an SMTP transaction. */
 async function askOnWire(
   ask: (caller: Caller, ids: { inbox: string; message: string; submission: string }) => Promise<Answer>,
 ): Promise<Answer> {
@@ -184,7 +184,7 @@ prove(exporting, 410, 'inbox_deleted', 'it was deleted within 30 days', async ()
 const mebibyte = 1 << 20
 let largeThread: Promise<{ caller: Caller; inbox: Inbox; thread: string }> | undefined
 
-/** A thread of two messages with 1.5 MiB of text each. */
+/** Returns a thread of two messages with 1.5 MiB of text each. */
 function large() {
   return (largeThread ??= (async () => {
     const caller = await world.createCaller({ limits: { messageContentBytes: 2 * mebibyte } })
@@ -218,7 +218,7 @@ for (const [operation, pathOf] of pages)
 
 const download = 'GET /v1/messages/{messageId}/attachments/{attachmentId}'
 
-/** Asks for an attachment with this content, once it is as far as it comes. */
+/** Downloads an attachment with this content, once its scan is as far as it gets. */
 async function downloadOf(content: string): Promise<Answer> {
   const caller = await world.createCaller()
   const { paths } = await receiveFiles(world, caller, await caller.api.createInbox(), [content])
@@ -399,7 +399,7 @@ prove('POST /v1/webhooks', 403, 'limit_reached', 'the organization has as many a
   return await make()
 })
 
-/** Asks while a call of the webhook waits for its answer. */
+/** Sends the request while a call of the webhook waits for its answer. */
 async function askWhileCalled(ask: (caller: Caller, path: string) => Promise<Answer>): Promise<Answer> {
   const caller = await world.createCaller()
   const place = `/held-${newKey()}`
@@ -447,14 +447,14 @@ prove(deleting, 204, null, 'called before', async () => {
   return await caller.ask('DELETE', `/v1/webhooks/${id}`)
 })
 
-/** Opens streams, each over a connection of its own, until one is refused; answers what ends them. */
+/** Opens streams on separate connections until one is refused. Returns a function that ends them. */
 async function openAll(secret: string): Promise<() => void> {
   const requests: ClientRequest[] = []
   const open = async () => {
     const asked = get(`${world.base}/v1/events`, { agent: false, headers: { 'x-api-key': secret } })
     requests.push(asked)
     const [response] = await once(asked, 'response')
-    // Ending them is how the readers go.
+    // Ending the streams causes these errors.
     asked.on('error', () => {})
     response.on('error', () => {})
     return response.statusCode as number

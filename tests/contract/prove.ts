@@ -1,4 +1,4 @@
-// Proofs: one operation answers one status, and code, in circumstances that were really brought about.
+// Proofs: in real circumstances, one operation answers with one status and code.
 import assert from 'node:assert/strict'
 import { relative, resolve } from 'node:path'
 import { test } from 'node:test'
@@ -7,7 +7,7 @@ import type { Validator } from 'typebox/schema'
 import type { Answer } from './ask.ts'
 import type { ApiDocument, Operation } from './document.ts'
 
-/** What `npm run contract` is told of each proof, as a diagnostic of its test that begins with `mark`. */
+/** The result of each proof for `npm run contract`, as a diagnostic of its test that begins with `mark`. */
 export interface Proof {
   operation: string
   status: number
@@ -18,15 +18,15 @@ export interface Proof {
 }
 
 export const mark = 'contract '
-/** Set by `npm run contract`; others are not bothered with the diagnostics. */
+/** `npm run contract` sets this variable. Without it, the tests print no diagnostics. */
 export const wanted = 'POSTHORN_TEST_CONTRACT'
 
-/** Brings the circumstances about and asks; every answer it gives back is judged. */
+/** Creates the circumstances and sends the request. Every returned answer is checked. */
 export type Circumstances = () => Promise<Answer | Answer[]>
 
 /**
- * Says that `operation` (`POST /v1/send`, as the document has it) answers `status`, with `code` where that is an error,
- * and proves it: status, code, body by the document's schema, and the headers that belong to the status.
+ * Claims that `operation` (`POST /v1/send`, as in the document) answers `status`, with `code` for an error, and proves
+ * it. Checks the status, the code, the body by the document's schema, and the headers that belong to the status.
  */
 export type Prove = (
   operation: string,
@@ -57,7 +57,7 @@ export function provesBy(document: ApiDocument): Prove {
 
 const root = resolve(import.meta.dirname, '../..')
 
-/** The line of the test file that asked for the proof, be it through a function of that file. */
+/** Returns the line of the test file that requested the proof, even through a function of that file. */
 function placeOfCaller(): string {
   const sites = getCallSites(10, { sourceMap: false })
   const site = sites.findLast(({ scriptName }) => scriptName.endsWith('.test.ts'))
@@ -113,7 +113,7 @@ function judgeHeaders(status: number, code: string | null, headers: Headers): vo
   const retryAfter = headers.get('retry-after')
   if ([423, 429, 503].includes(status)) assert.match(retryAfter ?? '', /^[1-9]\d*$/)
   else if (code !== 'idempotency_in_progress') assert.equal(retryAfter, null)
-  // What is out of reach may be what knows the rate.
+  // On a 503 the rate may be unknown, because its source may be what is unreachable.
   if (status === 503 && !headers.has('ratelimit')) return
   const isKnownCaller = status !== 401
   const policy = headers.get('ratelimit-policy')

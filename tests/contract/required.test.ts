@@ -1,4 +1,4 @@
-// What must be proved is read out of the specification's own tables, and nothing of them is lost on the way.
+// The list of required proofs comes from the specification's own tables, and loses none of their rows.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Operation } from './document.ts'

@@ -1,7 +1,7 @@
-// What must be proved: every status of the specification's tables, and every status and code of the OpenAPI document.
+// The required proofs: every status of the specification's tables, and every status and code of the OpenAPI document.
 import type { Operation } from './document.ts'
 
-/** A status that an operation can answer; the code is null for a success, or where only the status is known. */
+/** A status that an operation can answer. The code is null for a success, or if only the status is known. */
 export interface Required {
   operation: string
   status: number
@@ -13,10 +13,10 @@ interface Listed {
   statuses: number[]
 }
 
-/** What the contract lists and this service never answers: a page ends early instead (decisions/0056). */
+/** The contract lists this answer, but the service never gives it: a page ends early instead (decisions/0056). */
 const neverAnswered = 'GET /v1/inboxes/{inboxId}/export 413'
 
-/** The operations of the specification's tables of endpoints, in its order, with the statuses that it lists for them. */
+/** Returns the operations of the specification's endpoint tables, in order, with the statuses listed for them. */
 export function readEndpointTables(specification: string): Listed[] {
   const rows = specification.matchAll(/^\| (GET|POST|PUT|PATCH|DELETE) `(\/v1\/[^`]+)` \|(.*)\|$/gm)
   return [...rows].map(([, method, path, rest]) => {
@@ -27,16 +27,19 @@ export function readEndpointTables(specification: string): Listed[] {
   })
 }
 
-/** The operations that the decisions name in full; the names in their paths are theirs, so only the shape counts. */
+/** Returns the operations that the decisions name in full. Their parameter names may differ, so only the shape counts. */
 export function readNamedOperations(decisions: string): string[] {
   const named = decisions.matchAll(/`(GET|POST|PUT|PATCH|DELETE) (\/v1\/[^\s`]+)`/g)
   return [...new Set([...named].map(([, method, path]) => `${method} ${path}`))]
 }
 
-/** An operation without the names of its parameters. */
+/** Replaces the names of an operation's parameters. */
 export const shapeOf = (operation: string): string => operation.replace(/\{\w+\}/g, '{}')
 
-/** All that must be proved, in the specification's order, then the document's; what is not in the document comes too. */
+/**
+ * Returns all required proofs, in the order of the specification, then of the document. Includes operations missing in
+ * the document.
+ */
 export function listRequired(
   texts: { specification: string; decisions: string } | null,
   documented: readonly Operation[],
@@ -59,7 +62,7 @@ function requiredOf(name: string, operation: Operation | undefined, statuses: nu
     : []
   const beyond = statuses.filter((status) => !documented.some((one) => one.status === status))
   const all = [...documented, ...beyond.map((status) => ({ status, code: null }))]
-  // Of what is only named, no more is known than that it answers.
+  // For an operation that is only named, we know only that it succeeds.
   if (all.length === 0) return [{ operation: name, status: 200, code: null }]
   return all
     .filter(({ status }) => `${name} ${status}` !== neverAnswered)

@@ -1,4 +1,4 @@
-// Proofs for the three operations that send: what each refuses a send with, and that a retry is not a second one.
+// Proofs for the three send operations: the refusals of each, and that a retry sends nothing twice.
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import { Db } from '../../src/postgres/db.ts'
@@ -22,18 +22,18 @@ const { prove, place } = world
 const db = new Db({ connection: place.connection })
 place.after(() => db.close())
 
-/** A sender that nothing keeps from sending, and one of its sends; `change` goes over its body. */
+/** A caller that may send, and a send of its own. `change` overrides parts of the body. */
 interface Ready {
   caller: Caller
   send(change?: object, options?: { idempotencyKey?: string; secret?: string }): Promise<Answer>
 }
 
-/** One of the operations that send, with what it takes to use it. */
+/** One of the send operations, with its setup. */
 interface Way {
   operation: string
-  /** `uses`: what the sender's domain is proved for, where it is a customer's. */
+  /** `uses`: the capabilities proved for the sender's domain, if it is a customer's domain. */
   ready(options?: CallerOptions & { uses?: Use[] }): Promise<Ready>
-  /** What makes its send go to two recipients. */
+  /** The change that sends to two recipients. */
   toTwo: object
 }
 
@@ -125,7 +125,7 @@ for (const { operation, ready, toTwo } of ways) {
     (await ready({ uses: ['inbound'] })).send(),
   )
 
-  // Who may not is told that, and not what is wrong with the rest; what is too large, not that the day is used up.
+  // Policy is reported before other faults, and excess size before a used-up day.
   prove(
     operation,
     403,
@@ -247,7 +247,7 @@ prove(send.operation, 403, 'sender_not_allowed', 'managed, a subdomain, another 
 
 let racing: Promise<Map<string, Answer>> | undefined
 
-/** For each operation the answer to the second of two requests with one key, while the first cannot go on. */
+/** Returns, for each operation, the answer to the second of two requests with one key while the first is blocked. */
 function raced(): Promise<Map<string, Answer>> {
   return (racing ??= race())
 }
@@ -256,7 +256,7 @@ async function race(): Promise<Map<string, Answer>> {
   const runners = await Promise.all(ways.map(async (way) => ({ way, ...(await way.ready()) })))
   const organizations = runners.map(({ caller }) => caller.organizationId)
   const begun = await db.transaction(async (tx) => {
-    // Whoever accepts a send locks its organization's usage first.
+    // Accepting a send first locks the organization's usage.
     await tx.query('select from usage where organization_id = any($1) for update', [organizations])
     const pairs = runners.map(({ way, send }) => {
       const idempotencyKey = newKey()

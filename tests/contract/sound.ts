@@ -1,4 +1,4 @@
-// Sound requests, made out of the document: what stands in each operation's path, query and body so that it succeeds.
+// Builds valid requests from the document: the path, query and body with which each operation succeeds.
 import type { Acceptance, Inbox } from '../support/api.ts'
 import { proveDomain, registerDomain } from '../support/customer-domain.ts'
 import { until } from '../support/until.ts'
@@ -6,16 +6,16 @@ import type { Request } from './ask.ts'
 import type { Operation } from './document.ts'
 import { type Caller, mail, newKey, receiveFiles, type World } from './world.ts'
 
-/** What the caller owns: an id for each name that stands in a path, and what bodies speak of. */
+/** The caller's objects: an id for each path parameter, and the values that bodies need. */
 export interface Property {
   ids: Record<string, string>
   inbox: Inbox
-  /** Another inbox, for keys that may only use that one. */
+  /** Another inbox, for keys confined to it. */
   otherInboxId: string
   senderAddress: string
 }
 
-/** Ids that nothing has, of the form that those of the property have. */
+/** Returns ids in the same form that no object has. */
 export function unknownIds({ ids }: Property): Property['ids'] {
   return Object.fromEntries(
     Object.entries(ids).map(([name, id]) => [
@@ -27,7 +27,7 @@ export function unknownIds({ ids }: Property): Property['ids'] {
 
 let made = 0
 
-/** Acquires one of everything, through a node with every role. */
+/** Creates one of everything, through a node with every role. */
 export async function acquire(world: World, caller: Caller): Promise<Property> {
   const { api } = caller
   const webhook = await api.want<{ id: string }>('/v1/webhooks', {
@@ -40,7 +40,7 @@ export async function acquire(world: World, caller: Caller): Promise<Property> {
   await until('the scan', async () => (await caller.ask('GET', paths[0]!)).status === 200)
   const { submissionId } = await sendOne(caller, { inbox })
   const domain = await proveDomain(api, world.dns, `made-${++made}.example`, ['outbound'])
-  // What nodes know of domains is a second old at most.
+  // Nodes cache domains for up to 1 s.
   world.node.foundation.clock.advance(1_100)
   const delivery = await until('a webhook to be called', async () => {
     const path = `/v1/webhooks/${webhook.id}/deliveries`
@@ -63,7 +63,7 @@ export async function acquire(world: World, caller: Caller): Promise<Property> {
   }
 }
 
-/** A request that the operation grants; what it would use up or delete is made for it alone. */
+/** Returns a request that the operation grants. Creates a new object if the request would consume it. */
 export async function soundRequest(
   operation: Operation,
   caller: Caller,
@@ -83,7 +83,7 @@ export async function soundRequest(
   }
 }
 
-/** The operation's path with these ids in it. */
+/** Returns the operation's path with these ids. */
 export function pathWith({ name, path }: Operation, ids: Readonly<Record<string, string>>): string {
   return path.replace(/\{(\w+)\}/g, (_, parameter: string) => {
     const id = ids[parameter]
@@ -92,7 +92,7 @@ export function pathWith({ name, path }: Operation, ids: Readonly<Record<string,
   })
 }
 
-/** What bodies say in place of the document's example, by operation id. */
+/** Changes to the document's example body, by operation id. */
 const bodies: Record<string, (caller: Caller, property: Property) => object | Promise<object>> = {
   send: (_, { senderAddress }) => ({ from: { email: senderAddress } }),
   replyToThread: (_, { ids }) => ({ targetMessageId: ids['messageId'] }),
@@ -108,7 +108,7 @@ const bodies: Record<string, (caller: Caller, property: Property) => object | Pr
 
 type Ids = Record<string, string>
 
-/** Ids of what a deletion or a cancellation may have, by operation id. */
+/** Creates an object for a deletion or cancellation and returns its ids, by operation id. */
 const victims: Record<string, (caller: Caller, property: Property) => Promise<Ids>> = {
   cancelSubmission: sendOne,
   deleteInbox: async ({ api }) => ({ inboxId: (await api.createInbox()).id }),

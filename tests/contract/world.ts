@@ -1,4 +1,4 @@
-// A node of the real service, the world around it, and callers: what proofs bring their circumstances about with.
+// A node of the real service, its surroundings, and callers, with which proofs create their circumstances.
 import { randomUUID } from 'node:crypto'
 import type { KeyInput } from '../../src/flow/accounts/key.ts'
 import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
@@ -32,7 +32,7 @@ export interface World {
   dns: DnsServer
   receiver: WebhookReceiver
   createCaller(options?: CallerOptions): Promise<Caller>
-  /** A caller of another node of the deployment, at this one. */
+  /** Returns a caller of another node of the deployment for this node. */
   meet(caller: Pick<Caller, 'organizationId' | 'secret'>): Caller
 }
 
@@ -42,23 +42,23 @@ export interface CallerOptions {
   status?: 'pending' | 'active'
 }
 
-/** An organization with a key that may do everything, and limits that nothing here reaches unless it is told to. */
+/** An organization with a key that may do everything, and with limits that nothing reaches unless a test sets them. */
 export interface Caller {
   organizationId: string
   secret: string
   api: Api
   ask(method: string, path: string, more?: Omit<Request, 'method' | 'path'>): Promise<Answer>
-  /** Another key of the same organization. */
+  /** Creates another key of the same organization. */
   createKey(input: Partial<KeyInput>): Promise<{ keyId: string; secret: string }>
 }
 
-/** All that a node talks to, without a node. */
+/** Starts everything that a node talks to, without a node. */
 export async function makeSurroundings(scope: Scope) {
   const place = await makePlace(scope)
   const dns = await DnsServer.start()
   place.after(() => dns.close())
   const sink = await startSink(place)
-  // Finds what says VIRUS infected and fails what says LIMITS; of what says WAIT it never gives a verdict.
+  // Reports VIRUS as infected and fails on LIMITS. For WAIT it never gives a verdict.
   const clamd = await fakeClamd(place, (socket, received) => {
     const content = streamed(received)?.toString('latin1')
     if (content === undefined) return
@@ -77,14 +77,14 @@ export async function makeSurroundings(scope: Scope) {
   return { place, dns, sink, receiver: await startReceiver(place), env }
 }
 
-/** A node with every role among its surroundings. */
+/** Starts a node with every role in these surroundings. */
 export async function makeWorld(scope: Scope): Promise<World> {
   const { env, ...surroundings } = await makeSurroundings(scope)
   const node = await startNode(surroundings.place, { env })
   return { ...surroundings, ...(await meetNode(surroundings.place, node)) }
 }
 
-/** The node with its document, and callers of it. */
+/** Returns the node with its document, and ways to create its callers. */
 export async function meetNode(
   place: Place,
   node: TestNode,
@@ -105,13 +105,13 @@ export async function meetNode(
   return { node, base, document, prove: provesBy(document), createCaller, meet }
 }
 
-/** Where a session stands for the key, it is opened before anything is looked at. */
+/** If sessions replace the keys, opens the session before any check. */
 async function greeted<Made extends { secret: string }>(base: string, made: Made): Promise<Made> {
   if (actsBySession) await ask(base, { method: 'GET', path: '/v1/me', secret: made.secret })
   return made
 }
 
-/** By a connection of its own, for tests take the node's away. */
+/** Uses its own database connection, because tests break the node's connection. */
 async function frontOf(place: Place, { foundation: { clock } }: TestNode, base: string): Promise<string> {
   const db = new Db({ connection: place.connection })
   place.after(() => db.close())
@@ -146,19 +146,19 @@ async function makeOrganization(
 
 let domains = 0
 
-/** A domain of the caller's that is proved for these uses. */
+/** Registers a domain of the caller and proves it for these uses. */
 export async function proveOwn(
   { dns, node }: Pick<World, 'dns' | 'node'>,
   { api }: Caller,
   uses: Use[],
 ): Promise<Domain> {
   const domain = await proveDomain(api, dns, `contract-${++domains}.example`, uses)
-  // What nodes know of domains is a second old at most.
+  // Nodes cache domains for up to 1 s.
   node.foundation.clock.advance(1_100)
   return domain
 }
 
-/** Sends a mail to the inbox over SMTP; answers its message once it is filed. */
+/** Sends a mail to the inbox over SMTP. Returns its message once it is filed. */
 export async function receive(
   { node }: Pick<World, 'node'>,
   { api }: Caller,
@@ -176,7 +176,7 @@ export async function receive(
   })
 }
 
-/** A message with attachments of these contents; answers the paths of their downloads. */
+/** Receives a message with attachments of these contents. Returns the paths of their downloads. */
 export async function receiveFiles(
   world: Pick<World, 'node'>,
   caller: Caller,
@@ -192,12 +192,12 @@ export async function receiveFiles(
   return { message, paths }
 }
 
-/** A message that somebody can be sent. */
+/** A message that any recipient can get. */
 export const mail = { to: [{ email: 'someone@far.test' }], subject: 'Hello', text: 'There' }
 
 export const newKey = (): string => `contract-${randomUUID()}`
 
-/** Lets the far side keep messages waiting: `reached` once it has one, until `release`. */
+/** Makes the sink hold messages. `reached` resolves when it has one, and `release` lets them go. */
 export function holdMessages(sink: Sink): { reached: Promise<void>; release: () => void } {
   const reached = Promise.withResolvers<void>()
   const held = Promise.withResolvers<null>()

@@ -1,4 +1,4 @@
-// Alerts for Prometheus: every series they ask for exists, each speaks of a line of docs/observing.md, and they fire when they should.
+// Checks the Prometheus alerts: their series exist, each refers to a line of docs/observing.md, and they fire when due.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// Caddy in front of the real service, by the file that deploy/ has: long answers come line by line, and clients keep their addresses.
+// Runs Caddy with deploy/'s file: long answers stream line by line, and the service sees the clients' addresses.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ const missing = spawnSync('caddy', ['version']).status === 0 ? false : 'caddy is
 
 before(() => assert.ok(!process.env['CI'] || !missing, `in CI nothing is skipped: ${missing}`))
 
-/** Caddy on a port of this machine, for the service at `upstream`; it ends with the test. */
+/** Starts Caddy on a port of this machine for the service at `upstream`. It ends with the test. */
 async function startCaddy(
   t: TestContext,
   folder: string,
@@ -34,7 +34,7 @@ async function startCaddy(
   }
   const adapted = spawnSync('caddy', ['adapt', '--config', file], { env, encoding: 'utf8' })
   assert.equal(adapted.status, 0, adapted.stderr)
-  // The ports of the world are not ours to take in a test.
+  // A test must not occupy the public ports.
   const config = { ...JSON.parse(adapted.stdout), admin: { disabled: true } }
   config.apps.http.http_port = other
   for (const server of Object.values(config.apps.http.servers) as { listen: string[] }[])

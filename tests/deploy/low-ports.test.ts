@@ -1,4 +1,4 @@
-// Ports below 1024, as the unit for systemd gives them to the service alone: what commands without that right say of them.
+// Tests the doctor's report on ports below 1024, which the systemd unit opens to the service only.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -26,7 +26,7 @@ test('the doctor finds a running service on ports that it may not listen on itse
     return checks.filter(({ name }) => /^(?:HTTP|SMTP) port$/.test(name)).map(({ detail }) => detail)
   }
   const answers = [80, 25].map((port) => `${host}:${port}: a running Posthorn answers`)
-  // It waits two seconds for an answer, which a busy machine may not give.
+  // The command waits 2 s for an answer, which a busy machine may exceed.
   await until('both ports to answer', async () => isDeepStrictEqual(await portsNow(), answers))
   assert.equal(await posthorn.stop(), 0)
   for (const detail of await portsNow()) assert.doesNotMatch(detail, /answers|free/)

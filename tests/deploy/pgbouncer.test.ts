@@ -1,4 +1,4 @@
-// PgBouncer in front of PostgreSQL: sessions of our own work as without it, and shared ones are refused in one line.
+// Tests PgBouncer before PostgreSQL: session mode works as without it, and transaction mode is refused in one line.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +21,7 @@ const missing = found.status === 0 ? false : 'pgbouncer is not installed'
 
 before(() => assert.ok(!process.env['CI'] || !missing, `in CI nothing is skipped: ${missing}`))
 
-/** Starts PgBouncer with nothing set but what it must know; returns its URL. It ends with the test. */
+/** Starts PgBouncer with only the required settings and returns its URL. It ends with the test. */
 async function startPgbouncer(
   t: TestContext,
   { folder, owner }: ExternalServer,

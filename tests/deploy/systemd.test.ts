@@ -1,4 +1,4 @@
-// The unit for systemd: what systemd says of it, and that its settings are settings.
+// Checks the systemd unit: systemd accepts it, and every setting in it exists.
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ const missing = spawnSync('systemd-analyze', ['--version']).status === 0 ? false
 
 before(() => assert.ok(!process.env['CI'] || !missing, `in CI nothing is skipped: ${missing}`))
 
-/** All values that the unit gives a directive, in their order. */
+/** Returns all values of a directive in the unit, in order. */
 const valuesOf = (directive: string) =>
   [...unit.matchAll(new RegExp(`^${directive}=(.*)$`, 'gm'))].map(([, value]) => value!)
 
@@ -23,7 +23,7 @@ test('systemd finds nothing wrong with the unit', { skip: missing }, (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-unit-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, 'posthorn.service')
-  // Where the program is on this machine.
+  // The program's folder on this machine.
   writeFileSync(file, unit.replaceAll('/opt/posthorn', root))
   const { status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' })
   assert.equal(status, 0, stderr)

@@ -1,4 +1,4 @@
-// `npm test -- --changed` runs what a change can affect, and little else.
+// `npm test -- --changed` runs the tests that a change can affect, and few others.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { affectedBy } from '../../scripts/testing/changed.ts'

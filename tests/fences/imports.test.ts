@@ -1,4 +1,4 @@
-// Who may import whom: the table of ARCHITECTURE.md, and no cycles.
+// Checks imports against the table of ARCHITECTURE.md, and forbids cycles.
 import assert from 'node:assert/strict'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
@@ -6,7 +6,7 @@ import { parse, readProduct, readSources, type SourceFile } from './source.ts'
 
 const outward = ['flow', 'store', 'mail/address', 'mail/domain-name', 'base']
 
-/** What each room may import besides itself: rooms, or single files without their ending. */
+/** The imports each room may have besides its own files: rooms, or single files without their extension. */
 const table: Record<string, string[]> = {
   base: [],
   mail: ['base'],
@@ -26,14 +26,14 @@ const table: Record<string, string[]> = {
   operator: [...outward, 'web', 'http/errors', 'http/body/parse-json', 'postgres/db'],
 }
 
-/** A folder of flow/ imports itself, the files of these, and these. */
+/** Besides its own files, a folder of flow/ may import the files of these folders, and follow these arrows. */
 const everyFlows = ['flow', 'flow/secrets']
 const arrows = ['flow/accounts/delete-organization → flow/mailbox/delete-inbox']
 
 const files = readProduct()
 const imports = new Map(files.map((file) => [name(file.path), importsOf(file)]))
 
-/** `src/mail/address.ts` is `mail/address`. */
+/** Shortens `src/mail/address.ts` to `mail/address`. */
 function name(path: string): string {
   return path.replace(/^src\//, '').replace(/\.ts$/, '')
 }
@@ -57,7 +57,7 @@ function room(file: string): string {
   return file.split('/')[0]!
 }
 
-/** Files that lie in src/ itself put the rooms together: they may import everything, and no room imports them. */
+/** Files directly in src/ assemble the rooms: they may import everything, and no room imports them. */
 function isComposition(file: string): boolean {
   return !file.includes('/') || ['cli', 'config', 'roles'].includes(room(file))
 }

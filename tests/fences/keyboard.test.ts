@@ -1,4 +1,4 @@
-// The keyboard: every operation by which a page changes something is done by keys alone in a test, which has no mouse.
+// Checks that a test performs every changing operation of the pages by keyboard alone, without a mouse.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { keyboardDeeds } from '../support/keyboard-deeds.ts'
@@ -6,7 +6,7 @@ import { lineAt, parse, readSources, type SourceFile, type SyntaxNode, walk } fr
 
 const changing = new Set(['POST', 'PUT', 'PATCH', 'DELETE'])
 
-/** `api.POST('/v1/keys/{keyId}/rotate', …)`; the client of the desk has its own prefix. */
+/** Finds calls such as `api.POST('/v1/keys/{keyId}/rotate', …)`. The desk's client has its own prefix. */
 function changesOf(file: SourceFile): string[] {
   const found: string[] = []
   const prefix = file.path.startsWith('dashboard/src/desk/') ? '/desk/v1' : '/app'

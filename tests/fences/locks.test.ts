@@ -1,4 +1,4 @@
-// Advisory locks: every number that a function takes one by stands in the table of classes, and no two classes are one.
+// Checks that every advisory lock number in a function is in the table of classes, and that no two classes share one.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lockClasses } from '../../src/postgres/locks.ts'
@@ -6,7 +6,7 @@ import { readProduct, readSources } from './source.ts'
 
 const classes = new Set(Object.values(lockClasses))
 
-/** Numbers as SQL writes them: of nine digits and more, or in hexadecimal. */
+/** Returns the numbers written in SQL: decimals of nine or ten digits, and hexadecimals. */
 function numbersIn(sql: string): number[] {
   const written = sql.replace(/--.*$/gm, '').matchAll(/\b(\d{9,10})\b|\bx'([0-9a-f]+)'/g)
   return [...written].map(([, decimal, hex]) => (decimal ? Number(decimal) : Number.parseInt(hex!, 16)))

@@ -1,4 +1,4 @@
-// The files that docs/message-life.md lists in order: each is there with what it names, and is reached from one before it.
+// Checks each list of files in docs/message-life.md: every file has the names, and is reached from an earlier file.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -7,13 +7,13 @@ import { root } from './source.ts'
 
 interface Stop {
   path: string
-  /** What is to be read there, without the `#`. */
+  /** The names to read in the file, without the `#`. */
   names: string[]
 }
 
 const maxVisits = 3
 
-/** The numbered lists of the section, each a way through the source. */
+/** Reads the numbered lists of the section. Each list is a path through the source. */
 function readWays(): Stop[][] {
   const page = readFileSync(join(root, 'docs/message-life.md'), 'utf8')
   const section = /^## The files in order$([\s\S]*?)^## /m.exec(page)?.[1] ?? ''
@@ -39,7 +39,7 @@ function declares(path: string, name: string): boolean {
   ).test(text)
 }
 
-/** Whether one of the stops before calls something of this one, or starts it as a thread. */
+/** Reports whether an earlier stop calls something of this one, or starts it as a thread. */
 function isReached({ path: own, names }: Stop, before: Stop[]): boolean {
   const texts = before.map(({ path }) => textOf(path))
   const calls = names.map((name) => new RegExp(`\\b${name}\\(`))

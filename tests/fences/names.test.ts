@@ -1,4 +1,4 @@
-// Names and openings: what a file is for stands on its first line, and nothing is called by a word that says nothing.
+// Checks that the first line of every file says what the file is for, and that no name is an empty word.
 import assert from 'node:assert/strict'
 import { basename } from 'node:path'
 import { test } from 'node:test'
@@ -15,13 +15,16 @@ import {
 
 const empty =
   /^(process(es|ed|ing|or)?|handle(s|d|r|rs)?|manage(s|r|rs)?|data|info|helpers?|utils?|services?)$/
-/** Words of our own for what the field has a word for: CONTRIBUTING.md has the glossary. */
+/** Private words for which the field has a word. CONTRIBUTING.md has the glossary. */
 const ownWords =
   /^(tell(s|ing)?|told|look(s|ed|ing)?|places?|placed|turns?|judg(e|es|ed|ing|ement)|crowd(s|ed|ing)?|gather(s|ed|ing)?|rouse[rs]?|heed(s|ed)?|muted|shown|fresh|beside)$/
-/** The error of the house, the setting POSTHORN_DATA_DIR, the option `demo --fresh`. `managed` is the specification's word for our own domain. */
+/**
+ * Exceptions: our error class, the setting POSTHORN_DATA_DIR, the option `demo --fresh`. `managed` is the specification's
+ * word for our own domain.
+ */
 const granted = new Set([
   ...['ServiceError', 'dataDir', 'fresh'],
-  // What `pg` calls on a statement that is not its own.
+  // Methods that `pg` calls on a query object we supply.
   ...[
     'handleError',
     'handleReadyForQuery',
@@ -31,7 +34,7 @@ const granted = new Set([
   ],
 ])
 
-/** Names that a file gives: of functions, classes, types, variables, parameters and members. */
+/** Returns the names a file declares: functions, classes, types, variables, parameters and members. */
 function declaredNames(file: SourceFile): { name: string; at: string }[] {
   const found: { name: string; at: string }[] = []
   const add = (node: unknown) => {

@@ -1,4 +1,4 @@
-// docs/reliability.md tells the truth: each number's files are those whose tests name it. A fence proves none of them.
+// Checks that docs/reliability.md lists, for each number, the files whose tests name it; this proves none of its claims.
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,9 @@ import { readSources, root } from './source.ts'
 const page = join(root, 'docs/reliability.md')
 const row = /^\| (\d+a?|h\d+) \| ([^|]+) \| ([^|]*) \| ([^|]*) \|$/
 
-/** The files whose tests name a number, as in «check 49: …», «check 39, 63: …», or «hostile 3: …», which is h3. */
+/**
+ * Returns the files whose tests name a number, as in «check 49: …», «check 39, 63: …», or «hostile 3: …», which is h3.
+ */
 function filesByNumber(): Map<string, Set<string>> {
   const found = new Map<string, Set<string>>()
   for (const { path, text } of readSources('{src,tests}/**/*.test.ts')) {

@@ -1,4 +1,4 @@
-// Every protocol rule names its RFC in one form, and docs/rfc.tsv says of each RFC how far it is followed.
+// Checks that every protocol rule names its RFC in one form, and that docs/rfc.tsv says how far each RFC is followed.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

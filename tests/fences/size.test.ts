@@ -1,5 +1,4 @@
-// Sizes: files of src/ up to 400 lines, functions up to 60 and 5 parameters, those of the database up to 80 lines; folders;
-// and the report of the largest.
+// Limits src/ files to 400 lines, functions to 60 and 5 parameters, SQL functions to 80, and folders; reports the largest.
 import assert from 'node:assert/strict'
 import { dirname } from 'node:path'
 import { test } from 'node:test'
@@ -10,7 +9,7 @@ const functionTypes = ['FunctionDeclaration', 'FunctionExpression', 'ArrowFuncti
 interface Sized {
   name: string
   lines: number
-  /** Statements, those of the functions within it included. */
+  /** Number of statements, including those of nested functions. */
   statements?: number
   parameters?: number
 }
@@ -41,7 +40,7 @@ function nameOf(node: SyntaxNode | null): string | undefined {
   return named?.name
 }
 
-/** One SQL function a file. */
+/** Each file contains one SQL function. */
 const sqlFunctions = readSources('src/store/functions/*.sql').map(({ path, lineCount }) => ({
   name: path,
   lines: lineCount,

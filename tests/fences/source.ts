@@ -1,4 +1,4 @@
-// The source tree as the fences see it: files, their rooms, their syntax trees.
+// The source tree for the fences: files, their rooms and their syntax trees.
 import { globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type ParseResult, parseSync } from 'oxc-parser'
@@ -19,7 +19,7 @@ export interface SyntaxNode {
   [field: string]: unknown
 }
 
-/** Every TypeScript file that the patterns match, by path. */
+/** Returns every TypeScript file that matches the patterns, sorted by path. */
 export function readSources(...patterns: string[]): SourceFile[] {
   const paths = globSync(patterns, { cwd: root, exclude: (path) => path.includes('node_modules') })
   return paths.sort().map((path) => {
@@ -28,7 +28,7 @@ export function readSources(...patterns: string[]): SourceFile[] {
   })
 }
 
-/** Product code: what is under src and is not a test. */
+/** Returns product code: files in src that are not tests. */
 export function readProduct(): SourceFile[] {
   return readSources('src/**/*.ts').filter(({ path }) => !path.endsWith('.test.ts'))
 }
@@ -39,7 +39,7 @@ export function parse(file: SourceFile): ParseResult {
   return result
 }
 
-/** Calls `visit` for every node below and including `node`, with the node it hangs from. */
+/** Calls `visit` for `node` and every node below it, with the parent node. */
 export function walk(
   node: unknown,
   visit: (node: SyntaxNode, parent: SyntaxNode | null) => void,
@@ -57,7 +57,7 @@ export function isNode(value: unknown): value is SyntaxNode {
   return typeof value === 'object' && value !== null && typeof (value as SyntaxNode).type === 'string'
 }
 
-/** The line, from 1, that an offset is on. */
+/** Returns the line of an offset, counted from 1. */
 export function lineAt(text: string, offset: number): number {
   return text.slice(0, offset).split('\n').length
 }

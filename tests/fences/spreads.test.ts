@@ -1,4 +1,4 @@
-// An object is written with its members, not with spreads of objects that are written in the same place.
+// Forbids spreading an object literal inside another object literal, because its members can be written directly.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lineAt, parse, readSources, type SyntaxNode, walk } from './source.ts'

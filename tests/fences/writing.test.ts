@@ -1,4 +1,4 @@
-// Who may write: what only reads does not compile where a write asks for more, and only flow/ and worker/ ask a pool for it.
+// Checks write access: a write through a read-only handle does not compile, and only flow/ and worker/ request a Writer.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -6,7 +6,7 @@ import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { readProduct, root } from './source.ts'
 
-/** What a route could try with the pool that it is given; each line that ends in `// no` must not compile. */
+/** Statements that a route could try with its pool. Each line that ends in `// no` must not compile. */
 const route = `
 import type { DomainId, OrganizationId } from '../../src/base/ids.ts'
 import type { Db, Queryable, Tx, Writer } from '../../src/postgres/db.ts'
@@ -63,7 +63,7 @@ test('fences: only flow/ opens transactions, and only flow/ and worker/ ask a po
 
 const writes = /\b(?:insert into|delete from|update \w+ (?:\w+ )?set|for (?:no key )?update\b)/
 
-/** The functions of the database that write, themselves or by another that they call. */
+/** Returns the SQL functions that write, directly or through a function they call. */
 function findWritingFunctions(): string[] {
   const folder = join(root, 'src/store/functions')
   const bodies = new Map(
@@ -93,7 +93,7 @@ test('fences: a row file writes with a Tx or a Writer, never with something to r
       return (
         parts
           .filter((part) => /^(?:export )?(?:async )?function/.test(part) && (isWriting(part) || sends(part)))
-          // What asks for a connection of its own, to hold a lock with, says so.
+          // A function that needs its own connection to hold a lock calls `dedicated`.
           .filter((part) => /\b\w+: (?:Queryable|Db)\b/.test(part) && !/\.dedicated\(/.test(part))
           .map((part) => `${path} ${/function (\w+)/.exec(part)?.[1]}`)
       )
@@ -114,7 +114,7 @@ test('fences: an operation that reads for an organization takes the connections 
   assert.deepEqual(wrong, [], 'GET reads with `db` of the request')
 })
 
-/** What they delete has never been in a commit, so that no snapshot names it. */
+/** They delete blobs that were never committed, so no snapshot names the blobs. */
 const uncommitted = [
   'src/flow/sending/accept-send.ts',
   'src/flow/receiving/receive.ts',

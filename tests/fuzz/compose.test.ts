@@ -1,4 +1,4 @@
-// Whatever a draft says, three parsers that are not ours read the same out of what we wrote.
+// Three independent parsers read from our composed mail exactly what any draft says.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
@@ -14,7 +14,7 @@ const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31)
 const factor = Number(process.env.FUZZ_FACTOR ?? 1)
 const runs = (count: number) => ({ numRuns: count * factor, seed })
 
-// QUIRK: postal-mime takes away a byte order mark wherever an encoded-word or a part begins.
+// QUIRK: postal-mime removes a byte order mark at the start of an encoded-word or a part.
 const left = /[\r\n\0\ufeff]/g
 const special = fc.constantFrom(
   ...[
@@ -99,7 +99,7 @@ const mailbox = fc.record({ email, name: oneLine(40) }, { noNullPrototype: true 
 const token = fc.stringMatching(/^[a-z][a-z0-9.+-]{0,20}$/)
 const attachment: fc.Arbitrary<DraftAttachment> = fc
   .record({
-    // QUIRK: mailparser decodes encoded-words in a file name wherever they stand.
+    // QUIRK: mailparser decodes encoded-words anywhere in a file name.
     filename: oneLine(60).filter((name) => name.trim() !== '' && !name.includes('=?')),
     contentType: fc
       .tuple(fc.constantFrom('image', 'application', 'text'), token)
@@ -208,7 +208,7 @@ test('check 40: subject, names and addresses are read as they were', async () =>
 })
 
 test('check 42: text and html are read as they were', async () => {
-  // QUIRK: postal-mime sometimes takes the line end before a boundary for the part's own.
+  // QUIRK: postal-mime sometimes treats the line end before a boundary as part of the body.
   const ends = (reader: MailReader) => (reader.name === 'postal-mime' ? /\n+$/ : /\n$/)
   await fc.assert(
     fc.asyncProperty(draft, async ({ text, html, seed: one }) => {

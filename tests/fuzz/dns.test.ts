@@ -1,4 +1,4 @@
-// Whatever bytes a DNS server answers with, over UDP and TCP: no crash, no wait past the timeout, and no lie believed.
+// A DNS server may answer any bytes over UDP and TCP: the resolver never crashes, exceeds its timeout or believes a lie.
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { after, before, test } from 'node:test'
@@ -11,7 +11,7 @@ import { DnsServer } from '../support/dns-server.ts'
 
 const seed = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
 const factor = Number(process.env['FUZZ_FACTOR'] ?? 1)
-/** For as many as are asked at once, over TCP too, on a slow machine. */
+/** Long enough for `atOnce` concurrent queries, over TCP too, on a slow machine. */
 const timeoutMs = 400
 const atOnce = 50
 let server: DnsServer
@@ -23,7 +23,7 @@ before(async () => {
 })
 after(() => server.close())
 
-/** The true answer to a query: a text behind an alias. */
+/** Returns the true answer to a query: a text behind an alias. */
 function answerTo(query: Buffer, flags = 0): Buffer {
   const { id, questions } = decode(query)
   const name = questions[0]!.name
@@ -35,7 +35,7 @@ function answerTo(query: Buffer, flags = 0): Buffer {
 }
 
 const change = fc.record({ at: fc.nat(1_000), value: fc.nat(255) })
-/** How an answer differs from the true one; one in ten does not. */
+/** Changes to the true answer. One answer in ten stays unchanged. */
 const spoiled = fc.record({
   changes: fc.array(change, { maxLength: 6 }),
   cut: fc.option(fc.nat(100)),
@@ -53,7 +53,7 @@ function spoil(answer: Buffer, { changes, cut, more, noise }: Spoiling): Buffer 
   return bytes
 }
 
-/** Whether the bytes are a reply that has the id and the question of the query. */
+/** Reports whether the bytes are a reply with the id and the question of the query. */
 function isReplyTo(bytes: Buffer, query: Buffer): boolean {
   const end = query.indexOf(0, 12) + 5
   const question = (message: Buffer) => message.toString('latin1', 12, end).toLowerCase()
@@ -107,7 +107,7 @@ test('check 52: lies before the true answer are passed over', async () => {
   assert.deepEqual(answer, { status: 'ok', records: ['true'], ttlSeconds: 60 })
 })
 
-/** Asks a server whose UDP side says that the answer is too long, and whose TCP side does as it is told. */
+/** Queries a server whose UDP side truncates the answer and whose TCP side runs `converse`. */
 async function askOverTcp(converse: (socket: Socket, reply: Buffer) => void) {
   const long = await DnsServer.start(
     {},

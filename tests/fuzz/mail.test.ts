@@ -1,4 +1,4 @@
-// Hostile mail: whatever the bytes, reading ends in linear time with well-formed strings.
+// Reading hostile mail of any bytes ends in linear time and returns well-formed strings.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -21,7 +21,10 @@ function nested(levels: number): string {
   return `${fields}${starts.join('')}\r\nhello`
 }
 
-/** Each grows with the number given; the sizes are the largest that a limit of 25 MB lets in, or the field's own. */
+/**
+ * Each structure grows with its number. The sizes are the largest that the limit of 25 MB, or the field's own limit,
+ * allows.
+ */
 const structures: Record<string, string> = {
   '100,000 parts': `${multipart}${'--b\r\n\r\nx\r\n'.repeat(100_000)}--b--\r\n`,
   '10,000 levels': nested(10_000),
@@ -144,7 +147,7 @@ test('check 60: runs in text and in HTML', () => {
   }
 })
 
-/** Processor time of this thread, so that neither a busy machine nor the compiler's threads fail anything. */
+/** Measures CPU time of this thread, which excludes other load and the compiler's threads. */
 function measure<Result>(run: () => Result): { result: Result; tookMs: number } {
   const startedAt = process.threadCpuUsage()
   const result = run()
@@ -154,7 +157,7 @@ function measure<Result>(run: () => Result): { result: Result; tookMs: number } 
 
 function inTime<Result>(name: string, run: () => Result): Result {
   const first = measure(run)
-  // A first reading runs half of its way in code that is not compiled yet, which takes twice as long.
+  // The first reading runs partly in uncompiled code, which takes twice as long.
   const { result, tookMs } = first.tookMs < longestMs ? first : measure(run)
   assert.ok(tookMs < longestMs, `${JSON.stringify(name.slice(0, 80))} took ${Math.round(tookMs)} ms`)
   return result
@@ -167,7 +170,7 @@ function readInTime(raw: Buffer): ParsedMail {
   return mail
 }
 
-/** Whether every string in it is well-formed and without NUL. */
+/** Reports whether every string in the value is well-formed and without NUL. */
 function isClean(value: unknown): boolean {
   if (typeof value === 'string') return value.isWellFormed() && !value.includes('\0')
   if (typeof value !== 'object' || value === null) return true

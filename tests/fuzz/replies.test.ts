@@ -1,4 +1,4 @@
-// Whatever a received mail says in its header, the answer to it reads as it was meant, to three parsers that are not ours.
+// A reply to a mail with any header reads as intended in three independent parsers.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { repliesReadBack } from '../support/hostile-headers.ts'

@@ -1,4 +1,4 @@
-// Hostile reports: whatever the bytes, reading ends in linear time with bounded, well-formed values.
+// Reading hostile reports of any bytes ends in linear time and returns bounded, well-formed values.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-// The SMTP client against peers made of chance: it always answers, within bounds, and never claims what was not.
+// The SMTP client always returns within bounds from random peers, and never reports a delivery that did not happen.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -22,7 +22,7 @@ const timeouts = {
   quitMs: 60,
 }
 
-/** For a far side that is never silent: a busy machine is. */
+/** Timeouts for a peer that is never silent. A busy machine can be. */
 const timeLimit = Object.fromEntries(Object.keys(timeouts).map((name) => [name, 10_000])) as typeof timeouts
 
 function reach(port: number, within = timeouts) {
@@ -93,7 +93,7 @@ test('check 32: a peer of random bytes is a fault or a refusal, never an excepti
         Buffer.from('x\r\n'),
       )
       opened.connection.destroy()
-      // Lock-step takes five replies of the peer after its EHLO; three scraps of noise are too few to deliver.
+      // Lock-step needs five replies after EHLO. Three fragments of noise cannot deliver a message.
       assert.notEqual(result.recipients[0]!.outcome, 'delivered')
     }),
     { numRuns: 150 },
@@ -119,7 +119,7 @@ const whims = fc.array(
   { minLength: 1, maxLength: 12 },
 )
 
-/** A far side with whims, yet honest: nothing after a 421, nothing accepted of a refused MAIL. */
+/** A capricious but honest peer: it sends nothing after a 421, and accepts nothing after refusing MAIL. */
 function whimsical(whim: readonly (string | null)[]): Rule {
   let turn = 0
   let mailRefused = false
@@ -172,7 +172,7 @@ test('check 29: what the client tells of each recipient agrees with the far side
         assert.ok('connection' in opened)
         await campaign(sink, opened.connection, recipients)
         opened.connection.destroy()
-        // What was begun ahead may still be taken there.
+        // The peer may still accept a transaction that the client began ahead.
         await until('the far side to be done', () => sink.open === 0)
       }),
       { numRuns: 100 },

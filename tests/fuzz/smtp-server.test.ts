@@ -1,4 +1,4 @@
-// Random input against the SMTP server: pure parsers against plain models, then the real server on a socket.
+// Random input to the SMTP server: pure parsers against plain models, then the real server on a socket.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -17,7 +17,7 @@ const pieces = fc.array(
 )
 const cuts = fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 10 })
 
-/** The bytes in pieces, their sizes taken from `sizes` in turn. */
+/** Yields the bytes in pieces whose sizes cycle through `sizes`. */
 function* slices(bytes: Buffer, sizes: number[]): Generator<Buffer> {
   for (let at = 0, turn = 0; at < bytes.length; turn++) {
     const size = sizes[turn % sizes.length]!
@@ -136,7 +136,7 @@ test('check 27: whatever a reply says, its wire form is whole lines of printable
   )
 })
 
-// Turns of the event loop, so that what follows is a segment of its own.
+// Waits for the event loop, so that the next write is a separate segment.
 const pause = null
 const anyLine = fc.oneof(
   fc.constantFrom('EHLO c.test', 'MAIL FROM:<a@x.test>', 'RCPT TO:<u@our.test>', 'DATA', 'RSET', '.', 'QUIT'),

@@ -1,4 +1,4 @@
-// SPF over zones that strangers wrote: every check ends, with a result, in bounded questions and time.
+// Every SPF check over hostile zones ends with a result, within bounded queries and time.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

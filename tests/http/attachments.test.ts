@@ -1,4 +1,4 @@
-// Downloads of attachments: who gets one, in which state, under which name and headers.
+// Tests attachment downloads: permission, scan state, file name and headers.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { silentLog } from '../../src/base/log.ts'
@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 import { ask, type Caller, setStage } from './stage.ts'
 
 const stage = await setStage({ after })
-/** Finds what says VIRUS infected, fails what says LIMITS, never judges what says WAIT. */
+/** A scanner that finds VIRUS infected, fails on LIMITS and asks for a retry on WAIT. */
 const address = await fakeClamd({ after }, (socket, received) => {
   const content = streamed(received)?.toString('latin1')
   if (content === undefined) return
@@ -30,7 +30,10 @@ interface Received {
   paths: string[]
 }
 
-/** A message with attachments whose `Content-Disposition` says what is given, scanned as far as it goes. */
+/**
+ * Receives a message whose attachments have the given `Content-Disposition` parameters, and scans them as far as
+ * possible.
+ */
 async function receive(files: [parameters: string, content: string][]): Promise<Received> {
   const caller = await stage.createCaller()
   const inbox = await caller.api.createInbox()
@@ -125,7 +128,7 @@ test('check 64: only clean ones are given out, and none over the limit of the de
     })
   assert.equal(message.inboundSecurity?.attachments, 'infected')
 
-  // Trouble with one of them is tried again later; what is known of the others stays.
+  // A failed scan of one attachment is retried later. The verdicts on the others remain.
   const waiting = await db.query<{ failures: number; dueAt: Date }>(
     'select failures, due_at as "dueAt" from scan where message_id = $1',
     [message.id],

@@ -1,4 +1,4 @@
-// Limits to the byte, and bodies that mean harm.
+// Tests size limits to the byte, and hostile request bodies.
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, test } from 'node:test'
@@ -336,7 +336,7 @@ for (const [name, bytes, wanted] of requests)
     assert.equal(answer.match(/^HTTP\/1\.1 /gm)?.length, 1)
   })
 
-/** Everything the server says until it closes. */
+/** Returns everything the server sends until it closes the connection. */
 function talk(bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(stage.port, '127.0.0.1', () => socket.write(bytes))

@@ -1,4 +1,4 @@
-// Customers' domains over HTTP: inboxes on them, and sends through them.
+// Tests customers' domains over HTTP: inboxes on the domains, and sends through them.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Inbox, Submission } from '../support/api.ts'

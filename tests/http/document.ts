@@ -51,7 +51,7 @@ export interface Document {
   }
 }
 
-/** The document that stands at `base`, with every operation's parameters and answers in the place of references to them. */
+/** Returns the document served at `base`, with every reference to a parameter or answer resolved. */
 export async function readDocument(base: string, path = '/openapi.json'): Promise<Document> {
   return withAnswers((await (await fetch(base + path)).json()) as Document)
 }
@@ -82,7 +82,10 @@ export function operationsOf(document: Document): PlacedOperation[] {
   )
 }
 
-/** A judge of a schema of the document; references are written in place, for they lead into the whole document. */
+/**
+ * Returns a validator for a schema of the document. References are resolved first, because they point into the whole
+ * document.
+ */
 export function judgeOf(document: Document, schema: Schema): Validator {
   return Compile(inPlace(document, schema) as never) as unknown as Validator
 }
@@ -99,7 +102,7 @@ function inPlace(document: Document, value: unknown): unknown {
   )
 }
 
-/** As `judgeOf`, but what an object of the schema does not list, it must not have. */
+/** Like `judgeOf`, but rejects object properties that the schema does not list. */
 export function judgeStrictly(document: Document, schema: Schema): Validator {
   return Compile(closed(inPlace(document, schema)) as never) as unknown as Validator
 }

@@ -1,4 +1,4 @@
-// Customers' domains over HTTP: what can be registered, what is shown of it, and whose a name is.
+// Tests customers' domains over HTTP: which names can be registered, what the API shows, and which organization owns a name.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { type Domain, proveDomain, publish, registerDomain, verify } from '../support/customer-domain.ts'

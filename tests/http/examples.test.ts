@@ -1,4 +1,4 @@
-// Every request of the document's examples, sent as it stands but for ids: it succeeds, with an answer of the documented form.
+// Sends every example request of the document, unchanged except for ids, and expects success in the documented form.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { Agent, fetch } from 'undici'
@@ -7,14 +7,14 @@ import { judgeOf, type Operation, operationsOf, readDocument } from './document.
 import { setFurnishedStage } from './furnish.ts'
 import { nextKey } from './sending.ts'
 
-// Its connections end before the service waits for them: one that was cut off from the stream is made anew unasked.
+// Close the client's connections before the service waits for them: a client cut off from the stream reconnects by itself.
 const agent = new Agent()
 after(() => agent.destroy())
 const furnisher = await setFurnishedStage({ after })
 const { stage } = furnisher
 const document = await readDocument(stage.base)
 
-/** What an example's values stand for: ids of what is there, and an address on a proved domain. */
+/** Creates what an example needs: existing ids, and an address on a proved domain. */
 async function furnish(operationId: string) {
   const caller = await furnisher.createCaller()
   const inbox = await furnisher.addInbox(caller)
@@ -46,7 +46,7 @@ async function furnish(operationId: string) {
 
 type Furnished = Awaited<ReturnType<typeof furnish>>
 
-/** The example with what it stands for in its place. */
+/** Fills real ids and addresses into the example. */
 function fill(value: unknown, { ids, domain }: Furnished): unknown {
   if (value === null || typeof value !== 'object') return value
   const members = Object.entries(value).map(([name, member]) => [name, ids[name] ?? member])
@@ -88,7 +88,7 @@ for (const { path, method, operation } of operationsOf(document)) {
         headers: body === null ? headers : { ...headers, 'content-type': 'application/json' },
       })
       const [type, media] = Object.entries(success.content ?? {})[0] ?? []
-      // The stream has no end to wait for.
+      // The stream never ends, so its body is not read.
       const text = type === 'text/event-stream' ? '' : await response.text()
       controller.abort()
       assert.equal(response.status, Number(status), text)

@@ -1,4 +1,4 @@
-// Organizations with something of everything that the API shows, for tests that go over all operations.
+// Organizations with one of everything that the API shows, for tests that go over all operations.
 import { newUuid, type OrganizationId, type SubmissionId } from '../../src/base/ids.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { Scanner } from '../../src/flow/receiving/scan.ts'
@@ -16,16 +16,16 @@ import { type Caller, type CallerOptions, type Stage, setStage } from './stage.t
 export interface Furnisher {
   stage: Stage
   dns: DnsServer
-  /** An organization without limits in the way. */
+  /** Creates an organization whose limits do not interfere. */
   createCaller(options?: CallerOptions): Promise<Caller>
-  /** An inbox with mail sent and received, one of them with a clean attachment. */
+  /** Creates an inbox with mail sent and received. One message has a clean attachment. */
   addInbox(caller: Caller, body?: object): Promise<FurnishedInbox>
-  /** A domain that is proved for everything, or one that is just registered. */
+  /** Adds a domain: the first method fully proved, the second just registered. */
   addProvedDomain(caller: Caller): Promise<string>
   addDomain(caller: Caller): Promise<string>
-  /** What a send through a proved domain makes. */
+  /** Sends through a proved domain. */
   addSend(caller: Caller, domainId: string): Promise<string>
-  /** An endpoint with two deliveries, of which the newer is named. */
+  /** Adds an endpoint with two deliveries and returns the id of the newer delivery. */
   addWebhook(caller: Caller): Promise<{ webhookId: string; deliveryId: string }>
   addDelivery(caller: Caller, webhookId: string): Promise<string>
   addComplaint(caller: Caller): Promise<void>
@@ -34,7 +34,7 @@ export interface Furnisher {
 export interface FurnishedInbox {
   inboxId: string
   address: string
-  /** What was sent begins the thread; what was received answers it. */
+  /** The sent message starts the thread, and the received message answers it. */
   threadId: string
   sent: { messageId: string; submissionId: string; idempotencyKey: string }
   received: { messageId: string; attachmentId: string }
@@ -67,7 +67,7 @@ const unlimited = {
   webhookEndpoints: 100_000,
 }
 
-/** A stage with DNS and a scanner. */
+/** Sets up a stage with DNS and a scanner. */
 export async function setFurnishedStage(scope: Scope): Promise<Furnisher> {
   const dns = await DnsServer.start()
   const stage = await setStage(scope, { dnsServer: dns.address })

@@ -1,4 +1,4 @@
-// Mail of any weight: every read of it is answered, and no answer is larger than its bound.
+// Reads of mail of any size get an answer, and no answer exceeds its bound.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { maxCutLength } from '../../src/store/mailbox/message-weight.ts'
@@ -8,12 +8,12 @@ import { type Caller, setStage } from './stage.ts'
 const stage = await setStage({ after })
 const mebibyte = 1 << 20
 const maxBytes = 18 * mebibyte
-/** JSON of a page of several messages, with the inbox of an export. */
+/** JSON of a page of several messages, including the inbox in an export. */
 const maxPageBytes = 6 * mebibyte + 2_000
 
 type Shown = Message & { extractedText?: string; truncated?: boolean }
 
-/** An inbox with a thread of received messages, which then get these texts. */
+/** Creates an inbox with a thread of received messages, then sets their texts. */
 async function receive(texts: string[]): Promise<{ caller: Caller; inbox: Inbox; paths: string[] }> {
   const caller = await stage.createCaller()
   const inbox = await caller.api.createInbox()
@@ -52,7 +52,7 @@ async function read({ secret }: Caller, path: string): Promise<Page> {
   return { status: response.status, bytes: Buffer.byteLength(text), ...JSON.parse(text) }
 }
 
-/** The lines of the log with these words. */
+/** Returns the log lines that contain these words. */
 function logged(words: string): string[] {
   return stage
     .log()
@@ -60,7 +60,7 @@ function logged(words: string): string[] {
     .filter((line) => line.includes(words))
 }
 
-/** Every page of the list, each within the bound. */
+/** Reads every page of the list and checks each against the bound. */
 async function readPages(caller: Caller, path: string, limit = 50): Promise<Shown[][]> {
   const pages: Shown[][] = []
   for (let cursor: string | null = ''; cursor !== null; ) {
@@ -130,7 +130,7 @@ test('hostile 2: an answer that cannot be read to its end breaks off, and never 
     await reader.read()
     return reader
   }
-  // A client that leaves midway breaks nothing off, and is not logged.
+  // A client that leaves midway disturbs nothing, and is not logged.
   const leaving = new AbortController()
   await open(leaving.signal)
   leaving.abort()
@@ -153,7 +153,7 @@ test('what is streamed and what is made whole say the same', async () => {
   ])
   const [long] = await readAll(caller, paths[2]!)
   assert.deepEqual(long, { ...light, text: light!.text.repeat(25_000) })
-  // Pieces begin within characters, and what is around the new text is not part of it.
+  // Pieces start inside characters, and the new text excludes what surrounds it.
   for (const [text, cutLength] of [
     [`repeat(E'\\uFEFF😀', 400000)`, Infinity],
     [`repeat('😀', 5000000)`, maxCutLength],

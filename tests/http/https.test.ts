@@ -1,4 +1,4 @@
-// The HTTPS listener: the same routes, a certificate that changes under way, bounds that both listeners share.
+// Tests the HTTPS listener: the same routes, a certificate replaced while running, and bounds shared by both listeners.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -134,7 +134,7 @@ test('one host has 2,000 connections at both listeners together', { timeout: 60_
     const socket = connect({ port, host: '127.0.0.1', localAddress: '127.0.0.7' })
     socket.on('error', () => {}).once('close', () => closed.add(index))
     sockets.push(socket)
-    await once(socket, 'connect').catch(() => {}) // the last ones are closed at once
+    await once(socket, 'connect').catch(() => {}) // the server closes the last ones at once
   }
   await until('those past the bound to be closed', () => closed.size >= 10)
   assert.deepEqual(

@@ -1,4 +1,4 @@
-// What is the same for everyone is sent once to each, and compressed; what failed once is tried again.
+// Content that is the same for everyone is sent once to each client, compressed, and a failed load is tried again.
 import assert from 'node:assert/strict'
 import { get } from 'node:http'
 import { after, test } from 'node:test'
@@ -10,7 +10,7 @@ import { setStage } from './stage.ts'
 
 const stage = await setStage({ after })
 
-/** The answer as it is on the wire, which `fetch` would decompress. */
+/** Returns the answer as sent on the wire. `fetch` would decompress it. */
 function ask(path: string, headers: Record<string, string> = {}) {
   return new Promise<{ status: number; headers: NodeJS.Dict<string | string[]>; bytes: number }>(
     (resolve, reject) => {
@@ -59,7 +59,7 @@ test('the start page is given to every client that takes anything; an unknown pa
     const { status, headers } = await ask(path, accept === undefined ? {} : { accept })
     answers[`${path} ${accept}`] = [status, headers['content-type']]
   }
-  // This stage has no pages: the words that say so are sent in the place of a page.
+  // This stage has no pages. The server sends a text that says so instead.
   const [page, none] = [
     [503, 'text/plain; charset=utf-8'],
     [404, 'application/json; charset=utf-8'],

@@ -1,4 +1,4 @@
-// What is told of limits is true: when to come again, to the second; and each bound of the specification's table.
+// Tests what the API announces about limits: the retry time to the second, and each bound of the specification's table.
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import type { Inbox } from '../support/api.ts'
@@ -34,7 +34,7 @@ async function makeSender(options: CallerOptions): Promise<Sender> {
   return { ...caller, send }
 }
 
-/** Stops the clock at a time of the day, so that seconds pass only where the test says so. */
+/** Stops the clock at a time of day, so that seconds pass only when the test advances it. */
 function stopClock(t: TestContext, timeOfDayMs: number): void {
   const stoppedMs = performance.now()
   t.mock.method(performance, 'now', () => stoppedMs)
@@ -42,7 +42,7 @@ function stopClock(t: TestContext, timeOfDayMs: number): void {
   stage.clock.advance(dayMs + timeOfDayMs - sinceMidnight)
 }
 
-/** Refused now and a second before the time it was told, accepted then. */
+/** Expects a refusal now and 1 s before the announced time, then acceptance. */
 async function assertTrue(again: () => ReturnType<Sender['send']>, wantedSeconds: number): Promise<void> {
   const refused = await again()
   assert.deepEqual([refused.status, refused.seconds], [429, wantedSeconds])
@@ -120,13 +120,13 @@ test('a key without a rate of its own has its organization’s, whatever that be
 const x = (count: number) => 'x'.repeat(count)
 const wide = (count: number) => '\u{1f980}'.repeat(count)
 const label = (count: number) => `${'d'.repeat(count)}.`
-/** A name of this many characters, by labels that DNS takes. */
+/** Returns a name of this many characters, in labels that DNS accepts. */
 const domainOf = (count: number) => `${label(63).repeat(3)}${'e'.repeat(count - 192 - 8)}.example`
 /** The longest address that mail can be sent to. */
 const longest = `${x(64)}@${label(63).repeat(2)}${'e'.repeat(53)}.example`
 const metadata = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, i]))
 const campaign = (value: string) => ({ headers: { 'x-campaign': value } })
-/** Content of so many bytes: text, html and an attachment, in bytes and not in characters. */
+/** Returns text, HTML and an attachment of `sizeBytes` together, counted in bytes and not in characters. */
 const content = (sizeBytes: number, { inBase64 = 0 } = {}) => ({
   text: `é${x(98)}`,
   html: x(sizeBytes - 100 - inBase64),
@@ -143,7 +143,7 @@ const content = (sizeBytes: number, { inBase64 = 0 } = {}) => ({
 
 type Row = [limit: string, what: string, path: string, body: object | null, status: number, error?: string]
 
-/** Every row of the table of limits at both sides of its bound; `{inbox}` and `{thread}` stand for the caller's own. */
+/** Each row of the limits table, on both sides of its bound. `{inbox}` and `{thread}` are the caller's own. */
 const rows: Row[] = [
   ['Bulk validation size', '0', '/v1/validate/bulk', { emails: [] }, 400],
   ['Bulk validation size', '1', '/v1/validate/bulk', { emails: ['x'] }, 200],

@@ -1,4 +1,4 @@
-// Lists: page by page, filtered, and what their queries may say. Also on PostgreSQL 15.
+// Tests lists: paging, filters, and which queries they accept. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Acceptance, Inbox, Message } from '../support/api.ts'

@@ -1,4 +1,4 @@
-// The header of a received message over HTTP: the fields of its source, one by one, within bounds.
+// The API returns a received message's header field by field, within bounds.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Inbox, Message } from '../support/api.ts'
@@ -21,7 +21,7 @@ interface Header {
 
 let marks = 0
 
-/** The message that this mail becomes. */
+/** Receives the mail and returns the message. */
 async function receive(inbox: Inbox, header: string | Buffer, body = 'Text\r\n'): Promise<Message> {
   const mark = `<${++marks}@headers.test>`
   const raw = Buffer.concat([
@@ -36,7 +36,7 @@ async function receive(inbox: Inbox, header: string | Buffer, body = 'Text\r\n')
 
 const headerOf = ({ id }: Message) => api.want<Header>(`/v1/messages/${id}/headers`)
 
-/** The fields of a source, as a stranger takes them apart. */
+/** Splits a source into its header fields, independently of our parser. */
 function fieldsOf(source: Buffer): string[] {
   const text = source.toString('latin1')
   return text.slice(0, text.indexOf('\r\n\r\n')).split(/\r\n(?![ \t])/)

@@ -1,4 +1,4 @@
-// Delivery metrics and domain traffic over the API: who may read them, for which windows, and what they say.
+// Tests delivery metrics and domain traffic over the API: permissions, time windows and figures.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { type DomainId, newUuid, type OrganizationId } from '../../src/base/ids.ts'
@@ -9,7 +9,7 @@ import { type Caller, setStage } from './stage.ts'
 
 const stage = await setStage({ after })
 const dayMs = 24 * 3_600_000
-// A day that ends meanwhile would begin new counts.
+// A day that ended during the tests would start new counts.
 stage.clock.advance(dayMs - (stage.clock.nowMs() % dayMs))
 
 interface Metrics {
@@ -52,7 +52,7 @@ async function addDomain({ organizationId }: Caller, name: string, outbound: Dom
   return id
 }
 
-/** Lets inboxes of the organization on the managed domain count as the domain's, so that it has traffic. */
+/** Counts the organization's traffic on the managed domain for the named domain, so that this domain has traffic. */
 async function moveTraffic({ organizationId }: Caller, name: string): Promise<void> {
   await foldMetrics(stage)
   await stage.db.query(`update metric set name = $2 where organization_id = $1 and kind = 'own'`, [

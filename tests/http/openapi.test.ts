@@ -1,4 +1,4 @@
-// The document: complete, valid in itself, true of what the server answers, and the page that shows it.
+// The OpenAPI document is complete, valid and true of the server's answers, and the page shows it.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
@@ -25,7 +25,7 @@ const written = await Promise.all(
 const operations = operationsOf(document)
 const judge = (schema: Schema) => judgeOf(document, schema)
 
-// The published statuses of the specification's tables, where it has them.
+// The statuses that the specification's tables publish, if they list any.
 const decided: [method: string, path: string, statuses?: string][] = [
   ['GET', '/v1/me', '400 401 403 429 500 503'],
   ['POST', '/v1/inboxes', '400 401 403 404 409 429 500 503'],
@@ -89,7 +89,7 @@ for (const [method, path, statuses] of decided)
     assert.ok(operationId && summary && security.length >= 1)
     const documented = Object.keys(responses).filter((status) => Number(status) >= 400)
     for (const status of ['400', '401', '403', '429', '500', '503']) assert.ok(documented.includes(status))
-    // A body can be too large wherever there is one.
+    // Any operation with a body can refuse a body as too large.
     const known = documented.filter(
       (status) =>
         status !== '413' ||
@@ -123,14 +123,14 @@ test('every reference leads somewhere, what is shared is referred to, and no two
   assert.equal(new Set(names).size, names.length)
 })
 
-/** What has its example where it is asked for, or told. */
+/** Schemas whose use in a request or an answer already has an example. */
 const shown = new Set(
   everySchema([document.paths, document.webhooks]).flatMap(({ schema, examples }) =>
     examples ? [(schema as Schema | undefined)?.$ref?.split('/').at(-1)] : [],
   ),
 )
 
-/** What the body that it is of describes in its place. */
+/** Schemas that the request body itself describes. */
 const described = new Set(
   operations.flatMap(({ operation: { requestBody: body } }) =>
     body?.description ? [body.content['application/json']!.schema.$ref!.split('/').at(-1)] : [],
@@ -148,7 +148,7 @@ for (const [name, schema] of Object.entries(document.components.schemas))
     }
   })
 
-/** Every media type of an operation with its examples. */
+/** Returns every media type of an operation with its examples. */
 function mediaOf({ requestBody, responses }: Operation): { place: string; type: string; media: Media }[] {
   return Object.entries({ request: requestBody, ...responses }).flatMap(([place, holder]) =>
     Object.entries(holder?.content ?? {}).map(([type, media]) => ({ place, type, media })),
@@ -159,7 +159,7 @@ for (const { method, path, operation } of operations)
   test(`check 71: ${method} ${path} has examples, and they are what it describes`, () => {
     for (const { place, type, media } of mediaOf(operation)) {
       const examples = Object.entries(media.examples ?? {})
-      // Any bytes would do.
+      // Any bytes would be valid here.
       assert.ok(examples.length > 0 || type === 'application/octet-stream', place)
       const judged = judge(media.schema)
       for (const [name, { value }] of examples) {
@@ -196,7 +196,7 @@ test('every answer documents its headers, as every answer has them', async () =>
 test('a common linter finds nothing in the document', async () => {
   const config = await createConfig({
     extends: ['recommended'],
-    // The linter closes each branch of a choice, which no validator does.
+    // The linter closes each branch of a union, which no validator does.
     rules: { 'no-invalid-media-type-examples': { severity: 'error', allowAdditionalProperties: true } },
   })
   const problems = await lintFromString({ source: written[0]!.text, config })
@@ -206,7 +206,7 @@ test('a common linter finds nothing in the document', async () => {
   )
 })
 
-// Programs are given it whole, and models pay for it at every run: 3.35 bytes are a token.
+// Programs receive the whole document, and models pay for it on every run. 3.35 bytes are one token.
 const mostBytes = 240_000
 const mostTokens = 70_000
 for (const { path, text, document } of written)

@@ -1,4 +1,4 @@
-// Who may ask, in which order a request is judged, and what every answer carries.
+// Tests who may call, the order of checks on a request, and the headers that every answer carries.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { operationsOf, readDocument } from './document.ts'

@@ -1,4 +1,4 @@
-// Every list of the document, page by page while rows come and go: what is not touched is shown once, in its order. Also on PostgreSQL 15.
+// Every list pages correctly while rows change: untouched rows appear once, in order. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
@@ -11,16 +11,16 @@ const furnisher = await setFurnishedStage({ after })
 const { stage } = furnisher
 const { db } = stage
 
-/** One list of an organization of its own, and how its rows come and go. */
+/** A list in its own organization, and how its rows are added and removed. */
 interface List {
   caller: Caller
   path: string
-  /** The array in the answer, and what tells its entries apart. */
+  /** The array in the answer, and the property that identifies its entries. */
   name: string
   key?: string
-  /** Adds a row; answers its key. */
+  /** Adds a row and returns its key. */
   add(): Promise<string>
-  /** Takes a row away, where rows of this list can go. */
+  /** Removes a row, if rows of this list can be removed. */
   remove?(key: string): Promise<void>
 }
 
@@ -40,7 +40,7 @@ async function mailOf(
   return { inboxId: inbox.id, sendOne: async () => (await send(caller.api, inbox)).message }
 }
 
-/** Messages are found by a list of their inbox, by its export, and by their thread. */
+/** Messages appear in the list of their inbox, in its export, and in their thread. */
 const messagesAt =
   (suffix: string): Make =>
   async (caller) => {
@@ -97,7 +97,7 @@ const lists: Record<string, Make> = {
     const to = Array.from({ length: 30 }, (_, index) => ({ email: `r${index}@far.test` }))
     const { submission } = await send(caller.api, inbox, { to })
     const path = `/v1/submissions/${submission.id}/events`
-    // Its thirty recipients are all cancelled at once: the list grows while it is read.
+    // All thirty recipients are cancelled at once, so the list grows while it is read.
     const add = async () => {
       const { events } = await caller.api.want<{ events: { id: string }[] }>(`${path}?limit=100`)
       if (events.length < 2)
@@ -188,7 +188,7 @@ for (const [operation, make] of Object.entries(lists))
         seen.push(...page.keys)
         cursor = page.nextCursor
         const change = between[turn % between.length]
-        // Lists that are oldest first would otherwise never end.
+        // Otherwise lists in ascending order would never end.
         if (change === 'add' && turn < 6) passing.push(await list.add())
         const [gone] = passing
         if (change === 'remove' && gone && list.remove) {

@@ -1,4 +1,4 @@
-// The patterns of both documents: every engine reads them alike, and what those of URLs and domains take the service takes.
+// All engines read the patterns of both documents alike, and the service accepts what its URL and domain patterns accept.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
@@ -9,7 +9,7 @@ import { ask, setStage } from './stage.ts'
 
 const stage = await setStage({ after })
 
-/** Every pattern that stands anywhere in a document. */
+/** Adds every pattern in the document to `found`. */
 function patternsIn(value: unknown, found: Set<string>): Set<string> {
   if (value === null || typeof value !== 'object') return found
   const { pattern } = value as { pattern?: unknown }
@@ -22,14 +22,14 @@ const written = new Set<string>()
 for (const path of ['/openapi.json', '/app/openapi.json'])
   patternsIn(await (await fetch(stage.base + path)).json(), written)
 
-/** Letters after a backslash that not every engine reads alike; classes of Unicode and \u among them. */
+/** Escapes that engines read differently, such as classes of Unicode and \u. */
 const foreignEscapes = /\\[^\x00-/:-@[-`{-\x7ftrnx]/
-/** Looking around, groups with names, lazy and possessive counts. */
+/** Lookarounds, named groups, and lazy and possessive quantifiers. */
 const foreignGroups = /\(\?(?!:)|[*+?}][?+]/
 const withoutClasses = (pattern: string) => pattern.replace(/\[(?:\\.|[^\]\\])*\]/g, '[]')
-/** Published as it stands. */
+/** The pattern exactly as published. */
 const published = patterns.localPart[0]
-/** What cannot be turned into texts, or not in time. */
+/** Patterns from which no texts can be generated, or not in time. */
 const isSlow = (pattern: string) =>
   [published, patterns.url[0], patterns.domain[0]].includes(pattern as never)
 
@@ -122,7 +122,7 @@ const hostileParts = [
     ':65536',
   ],
 ]
-/** A text with a character more, less or other than it should have. */
+/** Generates texts with one character added, removed or replaced. */
 const mutated = (texts: fc.Arbitrary<string>) =>
   fc
     .tuple(texts, fc.nat(), fc.constantFrom(0, 1), fc.constantFrom(...hostileParts))

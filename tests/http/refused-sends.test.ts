@@ -1,4 +1,4 @@
-// What a refused send costs: its bytes, and nothing made of them.
+// A refused send costs only the reading of its bytes.
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { after, type TestContext, test } from 'node:test'
@@ -15,14 +15,14 @@ const mebibyte = 1 << 20
 const nowhere = 'inb_000000000000000000000000'
 const head = '<blockquote>'.repeat(10)
 
-/** HTML of so many bytes that its text is most costly to make. */
+/** Returns HTML of this many bytes whose conversion to text is as costly as possible. */
 const costly = (bytes: number) => `${head}<pre>${'x\n\n\n'.repeat((bytes - head.length - 5) / 4)}`
 const mail = (change: object) => ({ to: [{ email: 'a@far.test' }], subject: 'S', ...change })
 
 const makeCaller = (limits = {}) =>
   stage.createCaller({ limits: { messageContentBytes: 40 * mebibyte, ...limits } })
 
-/** Turns of the event loop meanwhile, longest first, in ms of this thread's own time, whatever else the machine does. */
+/** Returns the CPU time in ms of each event loop iteration during the work, longest first. Other load does not count. */
 async function longestTurns(work: () => Promise<void>): Promise<number[]> {
   const turns: number[] = []
   let isOver = false
@@ -43,7 +43,7 @@ function headersOf({ secret }: Caller) {
   return { 'content-type': 'application/json', 'x-api-key': secret, 'idempotency-key': nextKey() }
 }
 
-/** Sends the same bytes so many times at once, at next to no cost to this process, which is the service's as well. */
+/** Sends the same bytes `count` times at once. This costs little in this process, which also runs the service. */
 function sendAll(caller: Caller, inboxId: string, body: Buffer, count: number): Promise<number[]> {
   const call = () =>
     new Promise<number>((resolve, reject) => {
@@ -98,7 +98,7 @@ const shapes: [name: string, body: Buffer][] = [
   ['base64', Buffer.from(JSON.stringify(mail({ text: 'T', attachments: [attached] })))],
 ]
 
-/** What reading the body takes in this thread: its own time, and as the clock has it, in ms. */
+/** Returns the time to read the body in this thread: CPU time and wall time, in ms. */
 function readHere(body: Buffer): { cpuMs: number; wallMs: number } {
   const [startMs, before] = [performance.now(), process.threadCpuUsage()]
   const value = parseJson(body) as { attachments?: { content: string }[] }
@@ -108,7 +108,7 @@ function readHere(body: Buffer): { cpuMs: number; wallMs: number } {
   return { cpuMs: (user + system) / 1000, wallMs: performance.now() - startMs }
 }
 
-/** Asks on and on until the work is done; the middle one of the times it took, in ms. */
+/** Asks repeatedly until the work is done. Returns the median and the longest response time, in ms. */
 async function answerTimes(
   { secret }: Caller,
   work: Promise<unknown>,
@@ -136,7 +136,8 @@ for (const [name, body] of shapes)
         for (const answer of await sendAll(caller, nowhere, body, 4)) assert.equal(answer, 404)
     }
     await refuse()
-    // Eight bodies read here would make eight long turns; the collector makes one or two by itself.
+    // Reading eight bodies here would block the event loop eight times. The garbage collector alone blocks it once or
+    // twice.
     const turn = (await longestTurns(refuse))[2]!
     const asked = await answerTimes(other, refuse())
     t.diagnostic(
@@ -192,7 +193,7 @@ test('a large send is one with a repetition of it, however it is written, and it
   assert.deepEqual((await send(nextKey(), broken)).slice(0, 2), [400, 'invalid_request'])
 })
 
-/** Attachments too large for a row: blobs are written of them. */
+/** These attachments are too large for a row, so the service writes blobs. */
 const file = { filename: 'a', contentType: 'text/plain', content: Buffer.alloc(300_000).toString('base64') }
 const withFile = mail({ text: 'T', attachments: [file] })
 
@@ -201,7 +202,7 @@ type SendOutcome = [status: number, error: string | undefined, retryAfter: numbe
 interface Scene {
   caller: Caller
   inbox: Inbox
-  /** Sends with a key. */
+  /** Sends with this idempotency key. */
   send(key: string, body?: object): Promise<SendOutcome>
 }
 

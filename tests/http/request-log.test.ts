@@ -1,4 +1,4 @@
-// F23: the x-request-id of an answer leads to one line of the log, which tells what was asked and nothing that is secret.
+// F23: the x-request-id of an answer leads to one log line, which describes the request and contains no secret.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -13,7 +13,7 @@ const inbox = await api.createInbox('logged')
 
 type Line = Record<string, unknown> & { level: number }
 
-/** The one line of the request, once it is written. */
+/** Returns the request's log line as soon as it is written. */
 async function lineOf(requestId: string): Promise<Line> {
   assert.ok(requestId)
   const found = await until(`the line of ${requestId}`, () => {

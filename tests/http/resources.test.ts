@@ -1,4 +1,4 @@
-// What the operations show, to whom, and page by page.
+// Tests what the operations show, which callers may see it, and paging.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Acceptance, Inbox, Message, Submission } from '../support/api.ts'
@@ -123,7 +123,7 @@ test('a conversation: sent, received, threaded, answered, deleted', async (t) =>
         helo: 'far.test',
         tls: { encrypted: false, protocol: 'none', cipher: 'none' },
       },
-      // DNS does not answer here.
+      // DNS does not answer on this stage.
       authentication: { spf: 'temperror', dkim: 'none', dmarc: 'temperror' },
       attachments: 'unscanned',
       content: { hiddenText: 0, invisibleCharacters: 0, bidiOverrides: 0, textDiffersFromHtml: false },
@@ -231,7 +231,7 @@ async function own(): Promise<Own> {
   return { caller, inbox, accepted: await send(caller.api, inbox) }
 }
 
-/** Every operation that names a resource, by whether its deletion of nothing is 204. */
+/** Lists the operations that name a resource. */
 function operationsOn({
   inbox,
   accepted: { message, submission },
@@ -308,7 +308,7 @@ test('check 68: a key restricted to inboxes', async (t) => {
         method,
         ...(body && { body, idempotencyKey: nextKey() }),
       })
-      // What is sent has no source for anyone.
+      // A sent message has no source for any caller.
       assert.deepEqual([answer.status, answer.body.error], [403, 'inbox_not_allowed'])
     })
   await t.test('opening an inbox is 403, and lists show what is its own', async () => {
@@ -354,7 +354,7 @@ test('a fault of ours is a 500 without a word about it, logged once', async (t) 
     .log()
     .split('\n')
     .filter((line) => line.includes(headers.get('x-request-id')!))
-  // The line that each request has beside it says nothing of the fault.
+  // The request log line that accompanies each request does not mention the fault.
   assert.equal(lines.filter((line) => !line.includes('a request was answered')).length, 1)
   assert.ok(!lines.join().includes(secret))
 })

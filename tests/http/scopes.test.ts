@@ -1,4 +1,4 @@
-// Which scope each operation needs, by the specification and its additions: that one lets in, every other is refused.
+// Each operation admits the scope that the specification and its additions name, and refuses every other scope.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { scopes } from '../../src/flow/caller.ts'
@@ -71,7 +71,7 @@ for (const held of scopes)
       await t.test(operation, async () => {
         const [method = '', path = ''] = operation.split(' ')
         const permitted = needed.length === 0 || held === '*' || needed.includes(held)
-        // Past the scope comes the shape, which a path like this breaks; where there is none, a query breaks it.
+        // After the scope check comes validation. This path fails it. If the path has no parameter, the query fails it.
         const target = `${path.replaceAll(/\{\w+\}/g, 'x')}?x=y`
         const { status, body } = await ask(stage, method, target, { secret })
         if (permitted) assert.equal(status, 400, JSON.stringify(body))

@@ -1,4 +1,4 @@
-// Full-text search over the messages of an inbox: any language, phrases, beginnings of words; nobody else's words. Also on PostgreSQL 15.
+// Searches messages in any language, by phrase and prefix, without crossing organizations. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { availableParallelism } from 'node:os'
 import { after, before, describe, test } from 'node:test'
@@ -37,7 +37,7 @@ async function search(api: Api, inbox: Inbox, q: string, more = ''): Promise<str
   }
   const first = await ask()
   if (first.complete === '?1') return first.found
-  // A machine with much to do need not have indexed all within a second.
+  // A busy machine may need more than 1 s to index everything.
   await index()
   const second = await ask()
   assert.equal(second.complete, '?1')
@@ -292,7 +292,7 @@ describe('slow reads of one organization', async () => {
       [signature],
     )
     definition = text[0]!.text
-    // It takes a minute on any machine, and no processor.
+    // The query takes a minute on any machine, and uses no CPU.
     await stage.db.query(`create or replace function search_messages(inbox text, query text, only_direction text,
       only_sender text, since text, until text, wanted integer, most integer)
       returns table (message_id text, is_found boolean) language plpgsql volatile as
@@ -323,11 +323,14 @@ describe('slow reads of one organization', async () => {
     const fromMs = performance.now()
     await until('its statement to end', async () => (await countSlow()) === 0)
     await asked
-    // Its timeout would have ended it after 5 s.
+    // Its timeout would end it only after 5 s.
     assert.ok(performance.now() - fromMs < 3_500)
   })
 
-  /** Asks 40 times at once. `expected` reads run, while another organization sends, receives, reads and signs in. */
+  /**
+   * Sends 40 requests at once, of which `expected` run. Meanwhile another organization sends, receives, reads and signs
+   * in.
+   */
   const crowd = async (path: string, expected: number) => {
     const their = await neighbour.createInbox()
     const leaving = new AbortController()
@@ -347,7 +350,7 @@ describe('slow reads of one organization', async () => {
     const [slow, busy] = [await countSlow(), answered]
     leaving.abort()
     await Promise.all(asked)
-    // All of this came before the first of them was answered.
+    // All of this completed before the first search was answered.
     assert.deepEqual([slow, busy], [expected, 0])
     await until('their statements to end', async () => (await countSlow()) === 0)
   }

@@ -1,14 +1,14 @@
-// Sends and replies over the API, each with an idempotency key of its own.
+// Sends and replies over the API, each with its own idempotency key.
 import type { Acceptance, Api, Inbox } from '../support/api.ts'
 
 let keys = 0
 
-/** An idempotency key that this run has not used. */
+/** Returns an idempotency key that this run has not used. */
 export function nextKey(): string {
   return `sending-key-${++keys}`
 }
 
-/** Sends a message from the inbox; it must be accepted. */
+/** Sends a message from the inbox. Throws unless it is accepted. */
 export async function send(api: Api, inbox: Inbox, change: object = {}): Promise<Acceptance> {
   const body = {
     to: [{ email: 'someone@far.test', name: 'Someone' }],
@@ -24,7 +24,7 @@ export async function send(api: Api, inbox: Inbox, change: object = {}): Promise
   })
 }
 
-/** Replies; the answer is for the caller to judge. */
+/** Replies and returns the answer, whatever its status. */
 export function reply(api: Api, threadId: string, targetMessageId: string) {
   const call = {
     method: 'POST',

@@ -1,4 +1,4 @@
-// The document held against the published specification, row by row, and against what was decided beyond it.
+// Compares the document row by row with the published specification and with later decisions.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -24,7 +24,7 @@ interface Table {
   rows: string[][]
 }
 
-/** Every table with the heading above it. */
+/** Returns every table with the heading above it. */
 function readTables(text: string): Table[] {
   const tables: Table[] = []
   let heading = ''
@@ -54,7 +54,7 @@ function resolveSchema(schema: Schema): Schema {
 
 const typesOf = ({ type }: Schema) => [type ?? []].flat()
 
-/** The schema at a path such as `organization.id`, and whether all on the way is always there. */
+/** Returns the schema at a path such as `organization.id`, and whether every step of the path is required. */
 function find(schema: Schema, path: string): { schema: Schema; isRequired: boolean } | null {
   let found = { schema: resolveSchema(schema), isRequired: true }
   for (const name of path.split('.')) {
@@ -68,7 +68,7 @@ function find(schema: Schema, path: string): { schema: Schema; isRequired: boole
   return found
 }
 
-/** Holds a schema to what a cell says of it. */
+/** Checks a schema against what a cell says about it. */
 function judge(where: string, schema: Schema, says: string): void {
   const types = typesOf(schema)
   const [, least, most] = /(\d+) to (\d+)/.exec(says) ?? []
@@ -109,7 +109,7 @@ function judge(where: string, schema: Schema, says: string): void {
   if (pattern) assert.equal(schema['pattern'], pattern[1], where)
 }
 
-/** What is said of a name in a cell: its parentheses, which may hold others. */
+/** Returns each name in a cell with the text in its parentheses, which may be nested. */
 function remarks(text: string): [name: string, says: string][] {
   const found: [string, string][] = []
   for (const { 1: name, index, 0: all } of text.matchAll(/`([A-Za-z][\w-]*)`(?: \()?/g)) {
@@ -153,7 +153,7 @@ test('check 71: every operation of the specification has its scope, its success 
     const listed: string[] = errors.match(/\b[45]\d\d\b/g) ?? []
     const documented = statuses.filter((one) => one >= '400')
     for (const one of listed) assert.ok(documented.includes(one), `${name} ${one}`)
-    // Any body can be larger than the service reads, wherever the specification lists a size or does not.
+    // Any body can be larger than the service reads, whether the specification lists a limit or not.
     const more = documented.filter(
       (one) => !listed.includes(one) && !(one === '413' && operation.requestBody),
     )
@@ -224,7 +224,7 @@ const resources: [heading: string, component: string, table?: number][] = [
   ['Inbox export page', 'InboxExport'],
 ]
 
-/** The names of a cell; one that begins with a dot goes on from where the first one was. */
+/** Returns the names in a cell. A name that starts with a dot continues the stem of the first name. */
 function namesOf(cell: string): string[] {
   const [first = '', ...others] = quoted(cell)
   const stem = first.slice(0, first.lastIndexOf('.'))
@@ -259,7 +259,7 @@ for (const [heading, component, place = 0] of resources)
       }
   })
 
-/** What decisions add to a resource of the specification. */
+/** Properties that decisions add to a resource of the specification. */
 const added: Record<string, string[]> = {
   Message: ['automatic', 'bcc', 'cc', 'extractedText', 'truncated'],
   InboundSecurity: ['spam', 'listedBy', 'content'],
@@ -348,7 +348,7 @@ test('check 71: errors have the form, the statuses and the codes that were decid
   )
 })
 
-/** What the decisions give a field list for, to the letter. */
+/** The exact field list of each resource for which the decisions give one. */
 const decided: Record<string, string> = {
   Attachment: 'id filename contentType size disposition contentId sha256 scanState',
   DeliveryEvent:

@@ -1,4 +1,4 @@
-// The API over the real service's parts in this process, with a database of its own; nothing is delivered.
+// The API over the real service's parts in this process, with its own database and without delivery.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -51,13 +51,13 @@ export interface Stage {
   clock: Clock
   blobs: DiskBlobs
   passwords: Passwords
-  /** Under the number of a node that is up. */
+  /** Claims under the number of a running node. */
   claims: JoinedNode['claims']
   /** Everything logged so far. */
   log(): string
-  /** An organization of its own with one key. */
+  /** Creates an organization with one key. */
   createCaller(options?: CallerOptions): Promise<Caller>
-  /** Receives and files a message as the MX does, without its wire. */
+  /** Receives and files a message as the MX does, without SMTP. */
   receive(to: string, raw: string | Buffer): Promise<void>
 }
 
@@ -72,17 +72,17 @@ export interface Caller {
   keyId: string
   secret: string
   api: Api
-  /** Another key of the same organization. */
+  /** Creates another key of the same organization. */
   createKey(input: Partial<KeyInput>): Promise<{ secret: string; api: Api }>
 }
 
 interface StageOptions {
   trustedProxies?: string[]
-  /** Where validation asks, `ip:port`; nothing listens at the one it asks otherwise. */
+  /** The DNS server that validation queries, as `ip:port`. By default no server listens at the address. */
   dnsServer?: string
   isSignUpOpen?: boolean
   oidc?: OidcSettings
-  /** They cost little otherwise: as in production a password takes 0.27 s of a core, and tests sign up hundreds of people. */
+  /** Cheap by default. In production, hashing a password takes 0.27 s of CPU, and tests sign up hundreds of people. */
   passwords?: Passwords
 }
 
@@ -184,7 +184,7 @@ export async function setStage(
   scope.after(async () => {
     await Promise.all([messageWaits.stop(), eventStreams.stop(), inboxSearches.stop()])
     const closed = server.close()
-    // A client's spare connection, on which nothing was ever asked, is not idle to Node, which would wait for it.
+    // Node does not count a client's unused spare connection as idle, and would wait for it.
     server.server.closeAllConnections()
     await closed
     await parsePool.close()
@@ -284,7 +284,7 @@ async function createCaller(
   return { organizationId: organization.id, ...(await make(key ?? {})), createKey: make }
 }
 
-/** A request that says exactly what is given, for what `fetch` would put right. */
+/** Sends exactly the given request. `fetch` would correct it. */
 export async function ask(
   stage: Stage,
   method: string,

@@ -1,4 +1,4 @@
-// Suppressions and complaints over the API: who may, what is answered, and page by page.
+// Tests suppressions and complaints over the API: permissions, answers and paging.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newUuid, type OrganizationId, type SubmissionId } from '../../src/base/ids.ts'
@@ -52,7 +52,7 @@ test('the list tells of one address alone, in whatever spelling, and of another 
   for (const email of ['other@far.test', 'nobody@far.test', 'irst@far.test', '%@far.test'])
     assert.deepEqual(await find(caller, email), [], email)
   assert.deepEqual(await find(stranger, 'first@far.test'), [])
-  // The whole list goes on behind what it has shown.
+  // The cursor of the whole list continues after the rows it has shown.
   const { nextCursor } = await caller.api.want<Page>(`${path}?limit=2`)
   assert.deepEqual(await find(caller, 'last@far.test', `&cursor=${nextCursor}`), [])
   assert.deepEqual(await find(caller, 'first@far.test', `&cursor=${nextCursor}`), ['first@far.test'])
@@ -172,7 +172,7 @@ test('check 76: lists are newest first, page by page, and a cursor is for its li
   for (;;) {
     seen.push(...page.suppressions.map(({ email }) => email))
     if (page.nextCursor === null) break
-    // What is added or removed meanwhile moves nothing that was not touched.
+    // Rows added or removed meanwhile do not shift the others.
     if (seen.length === 3) {
       await change(caller, 'POST', { email: 'late@far.test' })
       await change(caller, 'DELETE', { email: 'a4@far.test' })

@@ -1,4 +1,4 @@
-// Ids, cursors and keys of another organization, and of inboxes that a key is not for, over every operation of the document. Also on PostgreSQL 15.
+// No operation exposes another organization by id, cursor or key, or inboxes outside a key's scope. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { type Operation, readOperations, type Schema } from '../fuzz/api/document.ts'
@@ -14,17 +14,17 @@ const furnisher = await setFurnishedStage({ after })
 const { stage } = furnisher
 const operations = await readOperations(stage.base)
 
-/** Ids by the names of the parameters and properties that they stand for, and an address that may send (`sender`). */
+/** Ids by the parameter and property names that hold them, and an address that may send (`sender`). */
 type Ids = Record<string, string>
 
 interface Side {
   caller: Caller
-  /** Of one inbox, domain and endpoint; and of another, so that nested ids can be mixed. */
+  /** `ids` belong to one inbox, domain and endpoint. `otherIds` belong to another, so that nested ids can be mixed. */
   ids: Ids
   otherIds: Ids
 }
 
-/** An organization with two of everything that has an id or stands in a list. */
+/** Creates an organization with two of everything that has an id or appears in a list. */
 async function furnish(): Promise<Side> {
   const caller = await furnisher.createCaller()
   const { api } = caller
@@ -44,7 +44,7 @@ async function furnish(): Promise<Side> {
     const email = `of-${submissionId}@far.test`
     await api.want('/v1/suppressions', { method: 'POST', body: { email }, status: 201 })
     sets[sets.length - 1]!['email'] = email
-    // Cancelled, it has two events.
+    // A cancelled submission has two events.
     const cancelled = await furnisher.addSend(caller, provedDomain)
     await api.want<Submission>(`/v1/submissions/${cancelled}/cancel`, { method: 'POST' })
   }
@@ -74,9 +74,9 @@ const nobody: Ids = {
   sender: 'a@proved-by-nobody.example',
   address: 'nobody-has-this-1@inbox.test',
 }
-/** What is called like an id, and is none that the service gave out or that leads to anything. */
+/** Names that resemble ids, but whose values the service neither issued nor resolves. */
 const noIds = new Set(['contentId', 'x-campaign-id', 'x-entity-ref-id'])
-/** Each has a test of its own below. */
+/** Each of these has its own test below. */
 const tokens = new Set(['cursor', 'idempotency-key', 'last-event-id'])
 
 interface Place {
@@ -84,13 +84,13 @@ interface Place {
   name: string
 }
 
-/** Every parameter and property of the operation that is called like an id, a cursor or a key. */
+/** Returns every parameter and property of the operation whose name suggests an id, a cursor or a key. */
 function placesOf({ method, parameters, body }: Operation): Place[] {
   const named = [
     ...parameters.map(({ in: place, name }) => ({ in: place, name })),
     ...propertiesOf(body).map((name) => ({ in: 'body' as const, name })),
   ]
-  // What a deletion's body says is what is to be deleted.
+  // The body of a deletion names the object to delete.
   const isNamed = ({ in: place, name }: Place) =>
     /ids?$|cursor|key$|token/i.test(name) || (place === 'body' && method === 'DELETE')
   return named.filter((place) => isNamed(place) && !noIds.has(place.name))
@@ -124,10 +124,10 @@ interface Answer {
   body: string
 }
 
-/** Of every answer its own. */
+/** Headers that differ in every answer. */
 const passing = new Set(['date', 'x-request-id', 'ratelimit', 'ratelimit-policy', 'keep-alive', 'connection'])
 
-/** One request of the operation about these things, with everything in it that it takes; `query` beside it. */
+/** Sends one request of the operation with these ids and every parameter it takes, plus `query`. */
 async function ask(
   operation: Operation,
   secret: string,
@@ -165,7 +165,7 @@ function fill(value: unknown, ids: Ids): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, fill(member, ids)]))
 }
 
-/** Everything that stands in the database of an organization. */
+/** Returns every row of the organization in the database. */
 async function everythingOf(organizationId: string): Promise<string> {
   const tables = await stage.db.query<{ name: string }>(
     `select c.table_name as name from information_schema.columns c join information_schema.tables t using (table_name)
@@ -182,7 +182,7 @@ async function everythingOf(organizationId: string): Promise<string> {
   return JSON.stringify(await Promise.all(rows))
 }
 
-/** Every choice of at least one of the names. */
+/** Returns every non-empty subset of the names. */
 function choicesOf(names: string[]): string[][] {
   const [first, ...rest] = names
   if (first === undefined) return []
@@ -193,11 +193,11 @@ function choicesOf(names: string[]): string[][] {
 interface Mixture {
   what: string
   ids: Ids
-  /** The same with ids that do not exist. */
+  /** The same request with ids that do not exist. */
   unknown: Ids
 }
 
-/** Theirs in one or more places, or ours of something else, where the others are ours. */
+/** Mixes ids: theirs in one or more places, or ours of another object, while the rest are ours. */
 function mixturesOf(operation: Operation): Mixture[] {
   const names = [...new Set(idPlacesOf(operation).map(({ name }) => name))]
   const mixtures: Mixture[] = choicesOf(names).map((foreign) => ({
@@ -238,7 +238,7 @@ for (const operation of operations)
           assert.equal(withoutRates(await everythingOf(ours.caller.organizationId)), withoutRates(ourRows))
       })
 
-/** Where an address stands in a body: below which of its members. */
+/** Returns the property paths of all addresses in a body. */
 function addressPathsOf(schema: Schema | null | undefined, path: string[] = []): string[][] {
   if (!schema) return []
   const isAddress = typeof schema.format === 'string' && /email$/.test(schema.format)
@@ -250,7 +250,7 @@ function addressPathsOf(schema: Schema | null | undefined, path: string[] = []):
   ]
 }
 
-/** The body of an example with one address in the place. */
+/** Returns the example body with one address at the path. */
 function withAddress(body: unknown, path: string[], email: string): unknown {
   const [name, ...rest] = path
   if (name === undefined) return email
@@ -261,7 +261,7 @@ function withAddress(body: unknown, path: string[], email: string): unknown {
 const addressed = operations
   .filter(({ method }) => method !== 'DELETE')
   .flatMap((operation) => addressPathsOf(operation.body).map((path) => ({ operation, path })))
-  // What is suppressed is answered otherwise: that comes last.
+  // Suppressed addresses get other answers, so suppressions come last.
   .sort(
     (a, b) =>
       Number(a.operation.path === '/v1/suppressions') - Number(b.operation.path === '/v1/suppressions'),
@@ -291,7 +291,7 @@ for (const { operation, path } of addressed)
       assert.equal(await everythingOf(theirs.caller.organizationId), theirRows)
     })
 
-/** An answer without what is its own: the address that it is about, ids and times. */
+/** Removes what legitimately differs between answers: the address, ids and times. */
 function withoutOwn(body: string, email: string): string {
   const [localPart, domain] = email.split('@') as [string, string]
   return body
@@ -308,7 +308,7 @@ function stripped(id: string): string {
   return id.slice(4)
 }
 
-/** Requests count, whatever comes of them. */
+/** Requests count against rates whatever their outcome. */
 function withoutRates(rows: string): string {
   return JSON.stringify(
     (JSON.parse(rows) as [string, unknown][]).filter(([name]) => name !== 'request_window'),
@@ -324,10 +324,10 @@ test('check 68: what does not exist and what is not ours cost the same statement
         const run = async (these: Ids) => {
           counted.statements.length = 0
           await ask(operation, secret, these)
-          // Looked up once a second, or once a minute, by whichever request comes then.
+          // The service refreshes these once a second or once a minute, during whichever request comes then.
           return counted.statements.filter((sql) => !/api_key|request_window|proved/.test(sql))
         }
-        // A look that comes once a second may come between.
+        // A refresh that runs once a second may fall between the two runs.
         let [foreign, none] = [await run(ids), await run(unknown)]
         for (let tries = 0; tries < 5 && String(foreign) !== String(none); tries++)
           [foreign, none] = [await run(ids), await run(unknown)]
@@ -335,7 +335,7 @@ test('check 68: what does not exist and what is not ours cost the same statement
       }
 })
 
-/** Every statement that the service sends to its database, through the pool or in a transaction. */
+/** Records every statement that the service sends to its database, through the pool or in a transaction. */
 function countStatements(): { statements: string[]; end(): void } {
   const { db } = stage
   const statements: string[] = []
@@ -357,12 +357,12 @@ function countStatements(): { statements: string[]; end(): void } {
   return { statements, end: () => Object.assign(db, { query, transaction }) }
 }
 
-/** What a key that is for some inboxes may use all the same; of lists it sees what is its own. */
+/** Operations that a key confined to some inboxes may still use. Lists show it only its own inboxes. */
 const unconfined = new Set([
   ...['GET /v1/me', 'GET /v1/inboxes', 'GET /v1/submissions', 'POST /v1/validate', 'POST /v1/validate/bulk'],
 ])
 
-// What such a key sees of the stream, which does not end, stands in tests/flow/event-stream.test.ts.
+// tests/flow/event-stream.test.ts covers what such a key sees of the stream, which does not end.
 for (const operation of operations.filter(({ name }) => name !== 'GET /v1/events'))
   test(`check 68: ${operation.name} by a key for another inbox`, async () => {
     const { secret } = await ours.caller.createKey({ inboxIds: ourInbox })
@@ -430,7 +430,7 @@ for (const operation of operations.filter((one) =>
     if (id) assert.notEqual(id, JSON.parse(first.body).id)
   })
 
-/** What two organizations cannot both have. */
+/** Removes properties that two organizations cannot share. */
 function withoutAddresses(schema: Schema | null): Schema | null {
   if (!schema?.properties) return schema
   const { localPart: _, ...properties } = schema.properties
@@ -446,7 +446,7 @@ test('check 68: the stream with their event is one with an event that does not e
   }
   const theirEvent = (await newest(theirs.caller, 'x')).id
   assert.ok(theirEvent)
-  // The mail that the tests above sent still brings events: what is compared is what was told between two of the same answers.
+  // Mail from the tests above still causes events, so compare only answers between two equal ones.
   await until('our newest event to stay the same', async () => {
     const unknown = await newest(ours.caller, 'x')
     const foreign = await newest(ours.caller, theirEvent)

@@ -1,4 +1,4 @@
-// docs/trust.md: its messages have the documented form, and its functions do with them what it says.
+// The messages in docs/trust.md have the documented form, and its functions handle them as it says.
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

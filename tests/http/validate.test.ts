@@ -1,4 +1,4 @@
-// Validation over HTTP: every reason with its checks, the limits of the schemas, and 100 addresses with slow DNS.
+// Tests validation over HTTP: every reason with its checks, the schema limits, and 100 addresses with slow DNS.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { InboxId } from '../../src/base/ids.ts'
@@ -222,8 +222,8 @@ test('check 69: validation needs its scope, and no more', async () => {
 })
 
 test('check 79: 100 addresses are answered within 2 s though DNS is silent about half of them', async (t) => {
-  await validate('ada@implicit.test') // the lists are loaded once
-  // A machine that is busy with something else may need a second try.
+  await validate('ada@implicit.test') // loads the lists once
+  // A busy machine may need a second try.
   const tookMs: number[] = []
   for (let round = 0; round < 3 && !tookMs.some((ms) => ms < 2_000); round++) {
     const silent = Array.from({ length: 50 }, (_, index) => `silent${index}.round${round}.test`)
@@ -260,7 +260,7 @@ test('a key that is restricted to inboxes is told nothing of the organization’
 })
 
 test('check 79: an organization has 600 domains looked up a minute, and a request past it asks nothing', async (t) => {
-  // Whole, so that what is left of a minute is whole seconds.
+  // Rounded to whole ms, so that the rest of a minute is whole seconds.
   const stoppedMs = Math.round(performance.now())
   t.mock.method(performance, 'now', () => stoppedMs)
   const [one, other] = [await stage.createCaller(), await stage.createCaller()]

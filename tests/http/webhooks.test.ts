@@ -1,4 +1,4 @@
-// Webhook endpoints over the API: made, shown, changed, deleted; their limits, and who may touch them.
+// Tests webhook endpoints over the API: create, show, change, delete, limits and permissions.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
@@ -76,7 +76,7 @@ test('webhooks: what cannot be an endpoint is 400', async () => {
     const { status, body: refusal } = await api.call('/v1/webhooks', { method: 'POST', body })
     assert.deepEqual([status, refusal.error], [400, 'invalid_request'], JSON.stringify(body))
   }
-  // What is asked for is judged before whether the endpoint exists.
+  // The service validates the request before it checks whether the endpoint exists.
   const change = { method: 'PATCH', body: { url: 'https://127.0.0.1/' } } as const
   const { status } = await api.call(`/v1/webhooks/whk_${'0'.repeat(24)}`, change)
   assert.equal(status, 400)

@@ -1,4 +1,4 @@
-// What the world asks under /.well-known/: MTA-STS policies by their host, and challenges of certificate authorities.
+// Tests /.well-known/: MTA-STS policies by host, and challenges of certificate authorities.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newId } from '../../src/base/ids.ts'
@@ -109,7 +109,7 @@ test('what is not there is looked up ten times a second, however often it is ask
   let lookups = 0
   const query = db.query.bind(db)
   db.query = ((text, values) => {
-    // Other work of the service asks for other domains.
+    // Other work of the service queries other domains.
     if (/from domain|from acme_challenge/.test(text) && /again/.test(JSON.stringify(values))) lookups++
     return query(text, values)
   }) as typeof db.query

@@ -1,4 +1,4 @@
-// The words of a 400: which value is wrong, and what was expected, as a person would say it.
+// Tests the messages of a 400: the wrong value and the expected one, in plain words.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { ask, setStage } from './stage.ts'
@@ -57,7 +57,7 @@ const cases: [operation: string, body: unknown, message: string][] = [
   [messages, { ...mail, to: to(1001) }, '/to must have 1 to 1000 entries'],
   [messages, { ...mail, cc: to(1001) }, '/cc must have at most 1000 entries'],
   [messages, { ...mail, to: [{ name: 'Ada' }] }, '/to/0/email is required'],
-  // F26: what other services take.
+  // F26: forms that other services accept.
   [
     messages,
     { ...mail, to: ['ada@far.test'] },
@@ -73,7 +73,7 @@ const cases: [operation: string, body: unknown, message: string][] = [
     { from: { email: 'a@far.test' }, ...mail, attachments: [], cc: [] },
     '/attachments is not taken here, but by POST /v1/inboxes/{inboxId}/messages; /cc is not taken here, but by POST /v1/inboxes/{inboxId}/messages',
   ],
-  // F28: up to three at once.
+  // F28: the message reports up to three errors at once.
   [
     messages,
     { to: ['ada@far.test'], subject: 5, text: 'There' },
@@ -100,7 +100,7 @@ const cases: [operation: string, body: unknown, message: string][] = [
     undefined,
     '/limits is not known here: known are limit, cursor, domainId, q; /limit must be a whole number from 1 to 100',
   ],
-  // Of a body with very many values the first alone is told.
+  // For a body with very many values, the message reports only the first error.
   [
     messages,
     { ...mail, to: Array.from({ length: 900 }, () => ({ email: 'x' })), subject: 5 },

@@ -1,4 +1,4 @@
-// Certificates from a real ACME server: issued, shown by SMTP and HTTPS without a restart, renewed, revoked, and never lost.
+// Gets certificates from a real ACME server: issued, served without a restart, renewed, revoked, and never lost.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
@@ -25,7 +25,7 @@ const policyHost = 'mta-sts.inbox.test'
 const here = { A: ['127.0.0.1'] }
 const ownNames = { [mailHost]: here, [apiHost]: here, [policyHost]: here }
 
-/** Roots and the listener of Pebble are trusted by this process for the length of a test. */
+/** Makes this process trust Pebble's roots and listener for the length of a test. */
 function trust(t: TestContext, ...pems: string[]): void {
   const before = getCACertificates('default')
   setDefaultCACertificates([...before, ...pems])
@@ -35,7 +35,7 @@ function trust(t: TestContext, ...pems: string[]): void {
 interface Stage {
   place: Place
   pebble: Pebble
-  /** What this deployment asks, and what the authority asks. */
+  /** The DNS servers that this deployment and the authority query. */
   dns: { ours: DnsServer; theirs: DnsServer }
   env: Record<string, string>
 }
@@ -60,7 +60,7 @@ async function setStage(t: TestContext): Promise<Stage> {
   return { place, pebble, dns, env }
 }
 
-/** What both listeners show; they show the same. */
+/** Returns the certificate that both listeners serve. Throws if they differ. */
 async function shown({
   app: { listening },
 }: TestNode): Promise<{ serial: string; names: string[]; issuer: string }> {
@@ -72,10 +72,10 @@ async function shown({
   return { serial: byHttps.serialNumber, names: names.sort(), issuer: String(byHttps.issuer.CN) }
 }
 
-/** Waits until the node shows another certificate than before, from the authority. */
+/** Waits until the node serves a new certificate from the authority. */
 async function untilShown(node: TestNode, before = ''): Promise<Awaited<ReturnType<typeof shown>>> {
   return await until('another certificate of the authority', async () => {
-    const now = await shown(node).catch(() => null) // it changed between two looks
+    const now = await shown(node).catch(() => null) // it changed between the two reads
     return now && now.serial !== before && /^Pebble/.test(now.issuer) ? now : null
   }).catch((error) => {
     throw new Error(`${error.message}\n${node.log().split('\n').slice(-15).join('\n')}`)
@@ -101,7 +101,7 @@ test('issued for the names that lead here, without one that fails, and shown wit
   dns.ours.set('mta-sts.elsewhere.example', { A: ['127.0.0.9'] })
   dns.theirs.set('mta-sts.good.example', here)
 
-  // The order of another node is answered by this one; of two that would order, one does.
+  // This node answers the challenge of another node's order. If two nodes would order, one does.
   const beganMs = performance.now()
   const ordering = { env: { ...env, POSTHORN_HTTP: '127.0.0.1:0' }, roles: ['jobs', 'mx'] as Role[] }
   const [other] = await Promise.all([startNode(place, ordering), startNode(place, ordering)])
@@ -167,7 +167,7 @@ test('renewed when a third of its lifetime is left; the policy is enforced once 
   const second = await untilShown(node, first.serial)
   assert.deepEqual(second.names, first.names)
   assert.equal(pebble.newest(/There are now (\d+) accounts/), 1)
-  // What is over is nothing that senders could insist on.
+  // The policy must not make senders insist on an expired certificate.
   clock.advance(31 * dayMs)
   assert.match(await policy(), /^200 version: STSv1\r\nmode: testing\r\n/)
 })

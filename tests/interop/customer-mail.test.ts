@@ -1,4 +1,4 @@
-// A customer's mail at a stranger's: Postfix takes it, opendkim verifies it, opendmarc says whether it is aligned.
+// Sends a customer's mail to an independent server: Postfix accepts it, opendkim verifies it, opendmarc checks alignment.
 import assert from 'node:assert/strict'
 import { createServer, connect as open, type Socket } from 'node:net'
 import { before, type TestContext, test } from 'node:test'
@@ -12,9 +12,9 @@ import { postfixMissing, startPostfix } from './postfix.ts'
 
 const missing = postfixMissing() ?? miltersMissing()
 const mailHost = 'mx.posthorn.test'
-// Loopback and our own networks are always right for SPF, so Postfix is told of addresses that are nobody's.
+// SPF always passes loopback and our own networks, so Postfix sees unassigned addresses.
 const [ours, strangers] = ['203.0.113.7', '198.51.100.9']
-// An address of this run's own, for the milters' resolvers know only the one port.
+// An address for this run only, because the milters' resolvers know only port 53.
 const dnsHost = `127.53.${(process.pid >> 8) & 255}.${1 + (process.pid % 254)}`
 
 before(() => {
@@ -23,7 +23,7 @@ before(() => {
   if (missing) console.log(`customers' mail is not judged by Postfix, opendkim and opendmarc: ${missing}`)
 })
 
-/** A port before `target` that tells it, by the PROXY protocol, that its clients come from `address()`. */
+/** Opens a port before `target` that announces, by the PROXY protocol, clients from `address()`. */
 async function startProxy(scope: Scope, target: { port: number }, address: () => string): Promise<number> {
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
@@ -48,7 +48,7 @@ interface Stage {
   dns: DnsServer
   milters: Milters
   kept(): string[]
-  /** Whence Postfix believes mail to come. */
+  /** The address from which Postfix believes mail to come. */
   client: string
   port: number
 }
@@ -71,7 +71,7 @@ async function setStage(t: TestContext): Promise<Stage> {
   return stage
 }
 
-/** What Postfix's milters wrote above the message, unfolded. */
+/** Returns the fields that Postfix's milters wrote above the message, unfolded. */
 const results = (raw: string) =>
   [
     ...raw
@@ -131,14 +131,14 @@ test('a customer’s mail arrives at Postfix, opendkim verifies both signatures,
     verdict['align_spf'],
     verdict['policy'],
   ])
-  // opendmarc writes 4 for an aligned identifier, 5 for one that is not, and 15 for a message that passes.
+  // opendmarc writes 4 for an aligned identifier, 5 for an unaligned one, and 15 for a message that passes.
   assert.deepEqual(aligned, [
     ['4', '4', '15'],
     ['4', '4', '15'],
   ])
 
-  // The judges are no yes-men: from elsewhere SPF fails, and DMARC passes by DKIM alone.
-  // A connection that still stands comes from where it came from.
+  // The verifiers can also say no: from elsewhere SPF fails, and DMARC passes by DKIM alone. A restart is needed, because
+  // an open connection keeps its client address.
   await posthorn.stop()
   stage.client = strangers
   await posthorn.start()

@@ -1,4 +1,4 @@
-// A domain's whole life against a real authoritative server, which serves what Posthorn printed, behind a real resolver.
+// Runs a domain's whole life on a real authoritative server, which serves what Posthorn printed, behind a real resolver.
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import type { Api } from '../support/api.ts'
@@ -20,7 +20,7 @@ const statuses = ({ status, capabilities }: Domain) =>
 const found = ({ records }: Domain, purpose: string) =>
   records.filter((record) => record.purpose === purpose).map(({ status }) => status)
 
-/** Those lines of the printed zone that belong to records of these purposes. */
+/** Returns the lines of the printed zone for records of these purposes. */
 function linesOf(zone: string, { records }: Domain, purposes: string[]): string {
   const wanted = records.filter(({ purpose }) => purposes.includes(purpose))
   const lines = zone.split('\n').filter((line) => {
@@ -30,7 +30,7 @@ function linesOf(zone: string, { records }: Domain, purposes: string[]): string 
   return `${lines.join('\n')}\n`
 }
 
-/** All that the webhook is told, with the domain's states as it shows them. */
+/** All events that the webhook receives, with the domain's states in them. */
 const events = [
   'domain.verified: verified pending pending',
   'domain.verified: verified verified pending',
@@ -59,7 +59,7 @@ test('check 52, 56: the life of a domain behind knot and unbound', { skip: missi
   const { api } = await node.createCaller()
   const webhook = { url: receiver.url('/domain'), eventTypes: ['domain.verified', 'domain.failed'] }
   await api.want('/v1/webhooks', { method: 'POST', body: webhook, status: 201 })
-  /** What the webhook has been told so far. */
+  /** Waits until the webhook has received exactly the expected events. */
   const told = (...expected: string[]) =>
     until(`the webhook to be told ${expected.length} times`, () => {
       const calls = receiver.callsOf('/domain')
@@ -68,7 +68,7 @@ test('check 52, 56: the life of a domain behind knot and unbound', { skip: missi
       assert.deepEqual(seen, expected)
       return seen
     })
-  /** The selectors that a message sent now is signed with. */
+  /** Returns the selectors that sign a message sent now. */
   const signers = async (word: string) => {
     const from = { email: `${word}@${name}` }
     const body = { from, to: [{ email: `${word}@far.test` }], subject: word, text: word }
@@ -82,7 +82,7 @@ test('check 52, 56: the life of a domain behind knot and unbound', { skip: missi
   const domain = await registerDomain(api, name)
   const zone = (await api.bytes(`/v1/domains/${domain.id}/zone`)).toString()
   const show = () => api.want<Domain>(`/v1/domains/${domain.id}`)
-  /** The domain once the jobs have checked it, so many hours later. */
+  /** Advances the clock by `hours` and returns the domain after its daily check. */
   const later = async (hours: number) => {
     const before = (await show()).capabilities.inbound.checkedAt!
     node.foundation.clock.advance(hours * hourMs)

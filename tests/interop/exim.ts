@@ -1,4 +1,4 @@
-// Debian's Exim as a neighbour, run from the cache folder that install-exim.sh fills, with a configuration of its own.
+// Runs Debian's Exim from the cache folder that install-exim.sh fills, with its own configuration.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,19 +10,19 @@ import { inherited } from '../support/service.ts'
 import { type Scope, until } from '../support/until.ts'
 import { type Neighbour, readMaildir } from './neighbour.ts'
 
-/** The folder of Exim's files, or words that say why there is none. */
+/** Returns the folder of Exim's files, or the reason why there is none. */
 export function findExim(): { folder: string } | { missing: string } {
   const script = join(import.meta.dirname, 'install-exim.sh')
   try {
     const folder = execFileSync('/bin/sh', [script], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
     return { folder: folder.trim() }
   } catch {
-    // No apt, no network, or not Debian.
+    // There is no apt or network, or this is not Debian.
     return { missing: 'Exim could not be fetched (tests/interop/install-exim.sh)' }
   }
 }
 
-/** Starts Exim; it keeps mail for `exim.test` in a maildir and gives all other mail to `relay` at once. */
+/** Starts Exim. It keeps mail for `exim.test` in a maildir and relays all other mail to `relay` at once. */
 export async function startExim(
   scope: Scope,
   folder: string,

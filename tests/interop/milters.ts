@@ -1,4 +1,4 @@
-// opendkim and opendmarc as the milters of a mail server next door, asking a DNS of the test's own.
+// Runs opendkim and opendmarc as the milters of another mail server, with the test's DNS.
 import { spawn, spawnSync } from 'node:child_process'
 import { accessSync, chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -8,15 +8,15 @@ import { freePort } from '../support/free-port.ts'
 import { type Scope, until } from '../support/until.ts'
 
 export interface Milters {
-  /** As `smtpd_milters` of Postfix takes them. */
+  /** The milters in the form that Postfix's `smtpd_milters` takes. */
   chain: string
-  /** What opendmarc noted of the messages so far: its names and values, a message at a time. */
+  /** Returns opendmarc's history of the messages so far: its names and values, per message. */
   verdicts(): Record<string, string>[]
 }
 
 const programs = ['/usr/sbin/opendkim', '/usr/sbin/opendmarc', '/usr/bin/unshare']
 
-/** Why the milters cannot be started here, or null. */
+/** Returns why the milters cannot run here, or null. */
 export function miltersMissing(): string | null {
   try {
     for (const path of programs) accessSync(path)
@@ -31,8 +31,8 @@ export function miltersMissing(): string | null {
 }
 
 /**
- * Starts both for the host `postfix.test`. They can ask port 53 alone, so `dns` is an address with a server there. opendmarc
- * knows the organizations below `suffixes` alone.
+ * Starts both milters for the host `postfix.test`. They can query only port 53, so `dns` must be an address with a server
+ * on this port. opendmarc knows only the organizations below `suffixes`.
  */
 export async function startMilters(
   scope: Scope,
@@ -47,7 +47,7 @@ export async function startMilters(
   write('resolv.conf', `nameserver ${dns}\noptions timeout:2 attempts:1\n`)
   write(
     'opendkim.conf',
-    // Without InternalHosts it takes the test's own address for a client whose mail is signed.
+    // Without InternalHosts, opendkim would sign mail from the test's own address instead of verifying it.
     `Mode v\nAlwaysAddARHeader yes\nAuthservID postfix.test\nInternalHosts csl:192.0.2.1\nNameservers ${dns}\n`,
   )
   write(
@@ -94,13 +94,13 @@ function listens(port: number): Promise<boolean> {
   })
 }
 
-/** Each message's entries begin with its `job`. */
+/** Parses the history. Each message's entries begin with `job`. */
 function readHistory(path: string): Record<string, string>[] {
   let text = ''
   try {
     text = readFileSync(path, 'utf8')
   } catch {
-    // Nothing has been noted yet.
+    // opendmarc has noted nothing yet.
     return []
   }
   const verdicts: Record<string, string>[] = []

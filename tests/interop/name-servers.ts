@@ -1,4 +1,4 @@
-// Debian's Knot DNS with a zone that a test writes, and unbound before it, both on loopback ports of their own.
+// Runs Debian's Knot DNS with a zone that a test writes, and unbound before it, both on their own loopback ports.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { accessSync, chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { type Scope, until } from '../support/until.ts'
 
 const [knotd, unbound] = ['/usr/sbin/knotd', '/usr/sbin/unbound']
 
-/** Why they cannot be started here, or null. */
+/** Returns why the servers cannot run here, or null. */
 export function nameServersMissing(): string | null {
   for (const [file, name] of [
     [knotd, 'knot'],
@@ -27,7 +27,7 @@ export function nameServersMissing(): string | null {
   return null
 }
 
-/** A delegated zone as the world sees it: an authoritative server behind a resolver that keeps nothing. */
+/** A delegated zone as the world sees it: an authoritative server behind a resolver without a cache. */
 export class NameServers {
   readonly #folder: string
   readonly #zone: string
@@ -36,7 +36,7 @@ export class NameServers {
   #serial = 0
   /** The resolver, `ip:port`. */
   readonly address: string
-  /** The authoritative server, which knows the zone and asks nobody. */
+  /** The authoritative server, which knows the zone and queries no other server. */
   readonly authority: string
 
   private constructor(folder: string, zone: string, ports: { unbound: number; knot: number }) {
@@ -66,21 +66,24 @@ export class NameServers {
     return servers
   }
 
-  /** Serves these lines of the zone, and what it itself needs, in place of what it had. */
+  /** Replaces the zone with these lines and the records the zone itself needs. */
   async publish(lines: string): Promise<void> {
     this.#write(lines)
     this.#knot?.kill('SIGHUP')
     await this.#settled()
   }
 
-  /** The authoritative server is gone: the resolver has nobody to ask. */
+  /** Stops the authoritative server, so the resolver cannot reach it. */
   async stopAuthority(): Promise<void> {
     const knot = this.#knot
     this.#knot = null
     if (knot) await end(knot)
   }
 
-  /** It is back. The resolver starts anew: its memory of a dead server lasts minutes that a test's clock skips. */
+  /**
+   * Starts the authoritative server again. Restarts the resolver, which remembers a dead server for minutes that a test's
+   * clock skips.
+   */
   async startAuthority(): Promise<void> {
     await this.#stopUnbound()
     this.#startKnot()
@@ -117,7 +120,7 @@ export class NameServers {
     writeFileSync(join(this.#folder, 'knot', `${this.#zone}.zone`), `${own.join('\n')}\n${lines}`)
   }
 
-  /** The zone of the newest serial is what the resolver answers with. */
+  /** Waits until the resolver answers with the newest serial. */
   async #settled(): Promise<void> {
     const resolver = new Resolver({ servers: [this.address], timeoutMs: 500, tries: 1 })
     await until(`unbound to answer from serial ${this.#serial}`, async () => {
@@ -133,7 +136,7 @@ export class NameServers {
       try {
         return readFileSync(join(this.#folder, name), 'utf8').split('\n').slice(-15).join('\n')
       } catch {
-        // It has not been written.
+        // The log has not been written.
         return ''
       }
     }

@@ -1,16 +1,16 @@
-// What the mail servers next door have in common: where they listen and what they keep.
+// The common interface of the other mail servers: their address, and the messages they keep.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export interface Neighbour {
   host: string
   port: number
-  /** The messages it keeps, as files have them: LF line ends. */
+  /** Returns the messages it keeps, as stored: with LF line ends. */
   kept(): Buffer[]
   logFile: string
 }
 
-/** The messages of a maildir. */
+/** Returns the messages of a maildir. */
 export function readMaildir(folder: string): Buffer[] {
   const fresh = join(folder, 'new')
   return existsSync(fresh) ? readdirSync(fresh).map((name) => readFileSync(join(fresh, name))) : []

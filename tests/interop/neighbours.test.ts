@@ -1,4 +1,4 @@
-// The neighbours judged without Posthorn: each takes mail, keeps its own and passes on the rest, dots and all.
+// Tests the other mail servers without Posthorn: each accepts mail, keeps its own and relays the rest, dots included.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-// What a mail server next door says of mails: Postfix takes them, opendkim and opendmarc write their verdicts above them.
+// Collects another server's verdicts on mails: Postfix accepts them, and opendkim and opendmarc add their results.
 import { authResultsOf, fieldsOf } from '../support/auth-results.ts'
 import { eachOf, sendProxied } from '../support/proxied-mail.ts'
 import type { SenderCase } from '../support/sender-cases/case-book.ts'
@@ -18,7 +18,7 @@ smtpd_peername_lookup = no
 inet_protocols = all
 `
 
-/** Sends each and reads it again. `dns` is an address with a server on port 53 that has the zone of the cases. */
+/** Sends each mail and reads it back. `dns` is an address with a server on port 53 that has the zone of the cases. */
 export async function askMilters(
   scope: Scope,
   dns: string,
@@ -41,7 +41,7 @@ export async function askMilters(
   }
 }
 
-/** By their order where opendkim names all, else by their selectors; null for those that it passes over. */
+/** Returns the results in order if opendkim lists all signatures, otherwise by selector. Null for signatures it skips. */
 function signaturesOf(mail: string, { raw }: SenderCase): (string | null)[] {
   const results = authResultsOf(mail, 'postfix.test').filter(
     ({ method, result }) => method === 'dkim' && result !== 'none',
@@ -55,7 +55,7 @@ function signaturesOf(mail: string, { raw }: SenderCase): (string | null)[] {
   )
 }
 
-/** Its comment has the policy that counts for this author. */
+/** Reads opendmarc's result. Its comment has the policy that applies to the author. */
 function readOpendmarc(mail: string): Said {
   const results = authResultsOf(mail, 'postfix.test')
   const [spf, dmarc] = ['spf', 'dmarc'].map(

@@ -1,4 +1,4 @@
-// Debian's Postfix as a neighbour: its own configuration, queue and maildir in a temporary folder, one SMTP port.
+// Runs Debian's Postfix with its own configuration, queue and maildir in a temporary folder, on one SMTP port.
 import { accessSync, chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { inherited } from '../support/service.ts'
 import type { Scope } from '../support/until.ts'
 import { type Neighbour, readMaildir } from './neighbour.ts'
 
-/** Why Postfix cannot be started here, or null. */
+/** Returns why Postfix cannot run here, or null. */
 export function postfixMissing(): string | null {
   if (process.getuid?.() !== 0) return 'Postfix starts only as root'
   try {
@@ -21,8 +21,8 @@ export function postfixMissing(): string | null {
 }
 
 /**
- * Starts Postfix; it keeps mail for `postfix.test` in a maildir and gives all other mail to `relay`. `settings` are
- * further lines of its main configuration.
+ * Starts Postfix. It keeps mail for `postfix.test` in a maildir and relays all other mail to `relay`. `settings` are more
+ * lines of its main configuration.
  */
 export async function startPostfix(
   scope: Scope,

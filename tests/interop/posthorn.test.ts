@@ -1,4 +1,4 @@
-// Posthorn among its neighbours: Postfix, Exim and swaks deliver into it, it delivers to Postfix, Exim and smtp-sink.
+// Tests Posthorn with other servers: Postfix, Exim and swaks deliver to it, and it delivers to Postfix, Exim and smtp-sink.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { accessSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -20,7 +20,7 @@ import { postfixMissing, startPostfix } from './postfix.ts'
 
 const subject = 'Grüße — 你好, "neighbour"'
 const text = 'First line\n.a dot\n..\n\nFrom here on: ä ö ü 🙂\n'
-// Nobody listens there: where nothing is to be passed on.
+// No server listens here. Used when nothing must be relayed.
 const nowhere = { host: '127.0.0.1', port: 9 }
 
 const exim = findExim()
@@ -181,7 +181,7 @@ async function managedKeys(posthorn: Posthorn): Promise<DkimRecords> {
   return Object.fromEntries(managedDomain.dkim.map(({ name, value }) => [name, value]))
 }
 
-/** The message verifies, and the same with another subject does not. */
+/** Asserts that the message verifies, and that it fails with another subject. */
 async function assertSigned(posthorn: Posthorn, raw: Buffer): Promise<void> {
   const keys = await managedKeys(posthorn)
   const altered = Buffer.from(raw.toString('latin1').replace(/^Subject: /m, 'Subject: x'), 'latin1')

@@ -1,4 +1,4 @@
-// The stub resolver before knot and unbound: what it reads is what c-ares reads, and the TTLs are those of the zone.
+// Tests the stub resolver on knot and unbound: it reads the same records as c-ares, and the TTLs of the zone.
 import assert from 'node:assert/strict'
 import { Resolver as SystemResolver } from 'node:dns/promises'
 import { before, test } from 'node:test'
@@ -34,7 +34,7 @@ const lines = [
 ]
 const published = `$ORIGIN ${zone}.\n${lines.join('\n')}\n`
 
-/** What c-ares makes of the same question, in our form. */
+/** Asks c-ares the same question, and returns its answer in our form. */
 const peers: { [Type in DnsType]: (system: SystemResolver, name: string) => Promise<unknown[]> } = {
   MX: async (system, name) =>
     (await system.resolveMx(name)).map((mx) => ({
@@ -50,7 +50,7 @@ const peers: { [Type in DnsType]: (system: SystemResolver, name: string) => Prom
   PTR: async (system, name) => (await system.resolvePtr(name)).map((host) => host.toLowerCase()),
 }
 
-/** Records in no order, or what there is instead. */
+/** Returns the sorted records, or the status if there are none. */
 async function peerAnswer(system: SystemResolver, type: DnsType, name: string): Promise<unknown> {
   try {
     return inOrder(await peers[type](system, name))
@@ -113,7 +113,7 @@ test('check 52: behind knot and unbound', { skip: missing ?? false }, async (t) 
         ptr: await ttlOf('PTR', 'reverse'),
         zero: await ttlOf('TXT', 'zero'),
         chain: await ttlOf('A', 'alias1'),
-        // The zone's SOA says 0.
+        // The zone's SOA gives negative answers a TTL of 0.
         absent: await ttlOf('A', 'missing'),
         noSuchType: await ttlOf('TXT', 'mail'),
       },

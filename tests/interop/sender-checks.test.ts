@@ -1,4 +1,4 @@
-// Who sent a mail, side by side: generated mails over SMTP to us and to others, and the verdicts of all in one table.
+// Compares sender checks: generated mails go over SMTP to us and to others, and one table has the verdicts of all.
 import assert from 'node:assert/strict'
 import { before, type TestContext, test } from 'node:test'
 import type { Message } from '../support/api.ts'
@@ -24,7 +24,7 @@ import { postfixMissing } from './postfix.ts'
 import { askMilters } from './postfix-verdicts.ts'
 
 const missing = postfixMissing() ?? miltersMissing() ?? scriptsMissing()
-// An address of this run's own, for the milters' resolvers know only the one port.
+// An address for this run only, because the milters' resolvers know only port 53.
 const dnsHost = `127.54.${(process.pid >> 8) & 255}.${1 + (process.pid % 254)}`
 const mailHost = 'mx.inbox.test'
 
@@ -34,7 +34,7 @@ before(() => {
   if (missing) console.log(`SKIPPED: who sent a mail is not compared with other verifiers: ${missing}`)
 })
 
-/** What we say of a mail where all is taken, and our reply to it where forgeries are refused. */
+/** Our verdicts on a mail when everything is accepted, and our reply to it when forgeries are refused. */
 interface Ours extends Said {
   authentication: { spf: string; dkim: string; dmarc: string }
   reply: string
@@ -53,7 +53,10 @@ const secondSubject = 'a second Subject above, which h= does not cover'
 const waitsForDns =
   'RFC 9989 5.3.6: "If one or more DNS queries required to perform DMARC validation on the message do not complete due to temporary or permanent DNS errors, the message cannot be considered to pass or fail the DMARC mechanism check."'
 
-/** Where all others that speak agree, and we mean to differ. The test fails when one of these has gone, too. */
+/**
+ * Cases in which all others with a verdict agree, and we differ on purpose. The test also fails if such a difference is
+ * gone.
+ */
 const exceptions: (Difference & { because: string })[] = [
   ...[
     { method: 'DKIM', subject: 'l= and more behind', ours: 'not pass', theirs: 'pass' },
@@ -112,7 +115,7 @@ test('check 53, 54, 55: generated mails get the verdicts that others agree on', 
   assert.deepEqual(found, meant)
 })
 
-/** What the API, the source and the reply say of one mail. */
+/** Asserts that the API, the source and the reply agree on one mail. */
 function assertAtOne(
   { name, isVouchedFor }: SenderCase,
   { authentication, spf, dkim, dmarc, policy, reply }: Ours,
@@ -140,7 +143,7 @@ async function askOthers(t: TestContext, { cases, zone }: CaseBook): Promise<Jud
 const withoutSpf = (said: Said[]) => said.map(({ spf, ...others }): Said => others)
 const spfOf = (said: Said[]) => said.map(({ spf }): Said => ({ ...(spf && { spf }) }))
 
-/** Two nodes: one takes everything and says what it found, the other refuses. */
+/** Runs two nodes: one accepts everything and reports its findings, the other refuses. */
 async function askOurselves(t: TestContext, dns: DnsServer, { cases }: CaseBook): Promise<Ours[]> {
   const place = await makePlace(t)
   const env = {
@@ -189,7 +192,7 @@ function readSource(source: string): Said {
   const [spf, arc, dmarc] = ['spf', 'arc', 'dmarc'].map((method) => of(method)[0])
   const policy = dmarc?.properties['policy.dmarc']
   return {
-    // Of a mail that nobody sealed nothing has to be said.
+    // A mail without seals needs no arc result.
     spf: spf!.result,
     arc: arc?.result ?? 'none',
     dmarc: dmarc!.result,
@@ -224,12 +227,14 @@ function compare(one: SenderCase, index: number, ours: Ours, judges: Judges): Co
   ]
 }
 
-/** Of mail that neither passes nor fails nobody has to say it. */
+/** Verifiers need not report the policy for mail that neither passes nor fails. */
 const policyOf = ({ dmarc, policy }: Said) => (dmarc === 'pass' || dmarc === 'fail' ? policy : undefined)
 
 const passOrNot = (word: string) => (word === 'pass' ? word : 'not pass')
 
-/** RFC 6376 leaves the words for a signature that does not verify open; that DNS did not answer is another thing. */
+/**
+ * RFC 6376 leaves open which word describes a signature that does not verify. A DNS failure remains a separate result.
+ */
 function signatureWord(word: string | null | undefined): string | undefined {
   if (word === null || word === undefined || word === 'crash') return undefined
   return word === 'temperror' ? word : passOrNot(word)

@@ -1,4 +1,4 @@
-// Mail whose checks are to wear out DNS, and us: what it may ask, how long it may take, and what others notice of it.
+// Sends mail designed to exhaust DNS and us: tests its queries, its time, and the effect on other senders.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
@@ -9,7 +9,7 @@ import { createCaller, type Posthorn, startPosthorn } from '../support/service.t
 
 const honestIp = '198.19.1.10'
 const deadlineMs = 10_000
-/** What one mail may ask, of its client and of its header, and the names of its client. */
+/** The queries one mail may cause: for its client, its header, and its client's names. */
 const maxQuestions = 120
 
 interface Attack {
@@ -26,7 +26,7 @@ const spf = (domain: string, ...terms: string[]) => ({
 })
 const count = (length: number, write: (n: number) => string) => Array.from({ length }, (_, n) => write(n))
 
-/** A signature, or a set of seals, that names a key and holds nothing. */
+/** Returns a signature that names a key but verifies nothing. `sealSet` does the same for ARC seals. */
 const signature = (domain: string, selector: string) =>
   `DKIM-Signature: v=1; a=rsa-sha256; d=${domain}; s=${selector}; h=from; bh=AAAA; b=AAAA\r\n`
 const sealSet = (instance: number, domain: string) =>
@@ -36,7 +36,7 @@ const sealSet = (instance: number, domain: string) =>
     `ARC-Authentication-Results: i=${instance}; mx.test; none\r\n`,
   ].join('')
 
-/** Its own domain, every question about which is new: an included record for each, without end. */
+/** Returns a zone whose SPF records include ever more names of the domain, so that every query is new. */
 function endless(domain: string): Record<string, ZoneRecords> {
   const includes = (name: string) => count(9, (n) => `include:${n}.${name}`)
   const zone = spf(domain, ...includes(domain))
@@ -110,7 +110,7 @@ const attacks: Record<string, () => Attack> = {
   }),
 }
 
-/** Over a connection of its own; the time is from the last byte to the reply. */
+/** Sends over a new connection. `tookMs` runs from the last byte to the reply. */
 async function send(
   { smtp }: Posthorn,
   { ip, ...mail }: Omit<ProxiedMail, 'helo'>,
@@ -142,7 +142,7 @@ async function setStage(t: TestContext): Promise<Stage> {
     'mx.honest.test': { A: [honestIp] },
   })
   t.after(() => dns.close())
-  // What is not there is remembered, too.
+  // The resolver also caches missing names.
   dns.soa = { zone: 'test', ttlSeconds: 300, minimumSeconds: 300 }
   const posthorn = await startPosthorn(t, {
     env: { POSTHORN_DNS: dns.address, POSTHORN_DELIVERY: 'capture', POSTHORN_MANAGED_DOMAIN: 'inbox.test' },
@@ -173,7 +173,10 @@ test('check 52, 53: whatever a mail has us ask, its questions are bounded, the r
   await assertOthersGoOn(t, stage, await setStage(t))
 })
 
-/** A first author and signatures that pass, with so many names that none would be left for the second author's policy. */
+/**
+ * Asserts that many names do not hide an author. The first author and valid signatures would leave no queries for the
+ * second author's policy.
+ */
 async function assertNoWayRound({ dns, posthorn, to }: Stage): Promise<void> {
   const signers = count(8, (n) => `a${n}.b.c.d.e.f.g.many.test`)
   dns.set('_dmarc.many.test', { TXT: ['v=DMARC1; p=none'] })
@@ -194,8 +197,9 @@ async function assertNoWayRound({ dns, posthorn, to }: Stage): Promise<void> {
 }
 
 /**
- * While a hundred networks at once send mail whose names DNS is silent about, and what has a thousand names. `spared` is a
- * service that nobody attacks: what else this machine does meanwhile slows both.
+ * Asserts that other senders are served during an attack. A hundred networks at once send mail whose names get no DNS
+ * answer, and mail with a thousand names. `spared` is a service without an attack, because other load on this machine
+ * slows both.
  */
 async function assertOthersGoOn(t: TestContext, stage: Stage, spared: Stage): Promise<void> {
   for (const each of [stage, spared]) await sendHonest(each, some(50))
@@ -218,26 +222,26 @@ async function assertOthersGoOn(t: TestContext, stage: Stage, spared: Stage): Pr
   t.diagnostic(
     `the longest reply to an attacker came after ${longestMs.toFixed(0)} ms; the service grew by ${grownMb.toFixed(0)} MB`,
   )
-  // What only their own questions hold up is put off, and nothing is refused for it.
+  // Mail that only its own queries delay is deferred, and none is refused.
   const putOff = replies.filter(({ reply }) => reply.startsWith('451 ')).length
   t.diagnostic(`of their mails ${replies.length - putOff} were taken, ${putOff} put off`)
   assert.ok(replies.every(({ reply }) => /^(250|451) /.test(reply)))
   t.diagnostic(`a sender whom nobody knows yet waited ${newcomer.tookMs.toFixed(0)} ms meanwhile`)
   assert.match(newcomer.reply, /^250 /)
   assert.ok(longestMs < deadlineMs + 1_000, `${longestMs} ms`)
-  // It waits for no answer that others wait for in vain.
+  // The newcomer's mail waits for none of the attackers' unanswered queries.
   assert.ok(newcomer.tookMs < 2_000, `${newcomer.tookMs} ms`)
-  // The aim is a tenth; machines that do other things at the same time are given more.
+  // The aim is a tenth. The limit is higher, because machines may do other work at the same time.
   assert.ok(pressed < calm * 1.5 + 10, `${pressed} ms against ${calm} ms`)
   assert.ok(grownMb < 150, `${grownMb} MB`)
 }
 
-/** How long each of a known sender's mails took. */
+/** Returns how long each of a known sender's mails took, in ms. */
 async function sendHonest({ posthorn, to }: Stage, isEnough: () => boolean): Promise<number[]> {
   const raw = Buffer.from(signed(head('honest.test'), 'honest.test'))
   const times: number[] = []
   while (!isEnough()) {
-    // Of connections an address has only so many a minute.
+    // An address may open only a limited number of connections per minute.
     const session = new ProxiedSession(posthorn.smtp, { ip: honestIp, helo: 'mx.honest.test' })
     for (let sent = 0; sent < 50 && !isEnough(); sent++) {
       const startMs = performance.now()
@@ -254,7 +258,7 @@ function some(length: number): () => boolean {
   return () => sent++ > length
 }
 
-/** Mail of a domain that nothing is known of, and DNS answers for at once. */
+/** Sends mail from a new domain, for which DNS answers at once. */
 async function sendNew({ dns, posthorn, to }: Stage) {
   const zone = { ...spf('new.test', 'ip4:198.19.2.10'), ...dmarcZone('new.test', 'v=DMARC1; p=reject') }
   for (const [name, records] of Object.entries({ ...zone, ...keyZone('new.test') })) dns.set(name, records)

@@ -1,4 +1,4 @@
-// The SMTP client's transactions, each begun behind the message before it, against the mail servers next door.
+// Tests the SMTP client's pipelined transactions against the other mail servers.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { connect } from '../../src/smtp/client/client.ts'
@@ -7,7 +7,7 @@ import { findExim, startExim } from './exim.ts'
 import type { Neighbour } from './neighbour.ts'
 import { postfixMissing, startPostfix } from './postfix.ts'
 
-/** Sends one message to all, a transaction each, over one connection; answers the outcomes. */
+/** Sends one message to each recipient in a separate transaction, over one connection. Returns the outcomes. */
 async function sendToEach(neighbour: Neighbour, to: string[]): Promise<string[]> {
   const { host, port } = neighbour
   const opened = await connect({ host, address: host, port, ehloName: 'me.test', tls: 'none' })

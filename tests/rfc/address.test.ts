@@ -1,4 +1,4 @@
-// Addresses against Dominic Sayers' is_email suite: what it calls an error never parses, what SMTP allows does.
+// Runs Dominic Sayers' is_email suite: its errors never parse, and what SMTP allows does.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'

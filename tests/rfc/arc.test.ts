@@ -1,4 +1,4 @@
-// ARC chains against the published validation suite of the working group's test harness.
+// Runs the ARC validation suite of the working group's test harness.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -25,7 +25,7 @@ const scenarios = existsSync(path)
   : []
 const skip = scenarios.length === 0 ? 'the ARC suite is absent (POSTHORN_TESTDATA)' : false
 
-/** Cases whose expectation the suite leaves empty, and the RFC's sentence that decides them. */
+/** Cases whose expected result the suite leaves empty, and the RFC sentence that decides them. */
 const decided: Record<string, { wanted: string; because: string }> = {
   cv_fail_i1_as_cv_fail: {
     wanted: 'fail',

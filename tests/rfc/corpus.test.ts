@@ -1,4 +1,4 @@
-// The published mails through the real MX: refused or kept on purpose, filed, exported, and given back byte for byte.
+// Sends the published mails through the real MX: each is refused or stored on purpose, filed, and exported byte for byte.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Api, Inbox, Message } from '../support/api.ts'
@@ -87,7 +87,7 @@ test('check 58: the published mails through the MX', { skip }, async (t) => {
   })
 })
 
-/** Sends each mail to an inbox of its own, so that nothing of one can be taken for another. */
+/** Sends each mail to its own inbox, so that no mail is mistaken for another. */
 async function sendAll(
   { smtp }: Posthorn,
   api: Api,
@@ -102,7 +102,7 @@ async function sendAll(
   return outcomes
 }
 
-/** A bare CR, a bare LF or a NUL. */
+/** Reports whether the mail has a bare CR, a bare LF or a NUL. */
 const hasForbidden = (raw: Buffer): boolean => /\r(?!\n)|(?<!\r)\n|\0/.test(raw.toString('latin1'))
 
 const withLastLineEnd = (raw: Buffer): Buffer =>
@@ -111,7 +111,7 @@ const withLastLineEnd = (raw: Buffer): Buffer =>
 function readingOf({ subject, from, to, text, attachments = [] }: Message) {
   return {
     subject,
-    // A mail without an address in From is answered with the envelope's sender, as a Mailbox must have one.
+    // If From has no address, the API shows the envelope sender, because a Mailbox must have an address.
     from: from.email === envelopeSender ? null : from.email,
     to: to.map(({ email }) => email),
     text,

@@ -1,4 +1,4 @@
-// Signatures of ours before verifiers that are not, and the vectors of RFC 8463.
+// Independent verifiers check our DKIM signatures, and we reproduce the vectors of RFC 8463.
 import assert from 'node:assert/strict'
 import { createPrivateKey } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
@@ -126,7 +126,7 @@ test('check 43: RFC 8463 A: its key signs its message, and its record verifies i
   }
   const given = readFileSync(`${vectors}.msg`, 'latin1').replace(/\r?\n/g, '\r\n')
   const message = Buffer.from(given.slice(given.indexOf('From: Joe')), 'latin1')
-  // RFC 8463 A.2: the private key, as 32 bytes; before it stands what makes it PKCS#8 (RFC 8410 7).
+  // RFC 8463 A.2: the private key, as 32 bytes, after the prefix that makes it PKCS#8 (RFC 8410 7).
   const secret = Buffer.from('nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=', 'base64')
   const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), secret])
   const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })

@@ -1,4 +1,4 @@
-// DKIM verification against published cases, and against four other verifiers over a table of generated mails.
+// Tests DKIM verification with published cases, and against four other verifiers over a table of generated mails.
 import assert from 'node:assert/strict'
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -27,7 +27,7 @@ interface Published {
   Results: { Domain: string; Selector: string; State: 'SUCCESS' | 'TEMPFAIL' | 'PERMFAIL' }[]
 }
 
-/** Where the case is decided in another way here: what is found, what the case wants, and the RFC's sentence behind it. */
+/** Cases that we decide differently: our result, the case's wish, and the RFC sentence that justifies us. */
 const decided: Record<string, { found: string[]; because: string }> = {
   '02-too_many_headers': {
     found: Array(7).fill('SUCCESS'),
@@ -68,7 +68,7 @@ test('RFC 6376: the published DKIM cases are verified as they say', { skip }, as
 
 const states: Record<string, Published['Results'][0]['State']> = { pass: 'SUCCESS', temperror: 'TEMPFAIL' }
 
-/** `name: text`, lines going on behind a backslash; TEMPERROR and PERMERROR for what DNS answers. */
+/** Parses `name: text`, with a backslash before continuation lines. TEMPERROR and PERMERROR are answers of DNS. */
 function readZone(text: string): TxtRecords {
   const records: Record<string, string[] | 'temporary'> = {}
   for (const [, name = '', value = ''] of text.replace(/\\\n\s*/g, '').matchAll(/^(\S+): *(.*)$/gm)) {
@@ -140,7 +140,7 @@ interface Row {
   isRsaOnly: boolean
 }
 
-/** Every canonicalization with each kind of key, over bodies and headers as they are. */
+/** Every canonicalization with each kind of key, with unmodified bodies and headers. */
 function* wellSigned(): Generator<Row> {
   for (const selector of ['rsa', 'ed2'] as const)
     for (const header of ['simple', 'relaxed'] as const)
@@ -174,7 +174,7 @@ const changes: [string, (mail: string) => string][] = [
   ['a field that is not signed', (mail) => `X-Other: one\r\n${mail}`],
 ]
 
-/** What is changed after it was signed. */
+/** Mails that are changed after signing. */
 function* mangled(): Generator<Row> {
   for (const header of ['simple', 'relaxed'] as const)
     for (const body of ['simple', 'relaxed'] as const)
@@ -226,7 +226,7 @@ const tagged: [string, Partial<SigningPlan>][] = [
   ['the key strict with i= below', { selector: 'strict-rsa', tags: { i: `@sub.${domain}` } }],
 ]
 
-/** Tags, right and wrong, signed as they are. */
+/** Right and wrong tags, each correctly signed. */
 function* withTags(): Generator<Row> {
   for (const [what, more] of tagged) {
     const privateKey = what.includes('768') ? smallKey : keys['rsa']!.privateKey
@@ -253,7 +253,7 @@ function* withTags(): Generator<Row> {
   yield { what: 'both kinds of keys', mail: signMail(mail, both), isRsaOnly: false }
 }
 
-/** Where the others agree among themselves and are not followed. */
+/** Cases in which the others agree and we differ. */
 const apart: Record<string, string> = {
   'l= that is less': 'RFC 6376 8.2: "Assessors might wish to ignore signatures that use the tag"',
   'rsa-sha1': 'RFC 8301 3.1: "rsa-sha1 MUST NOT be used for signing or verifying"',
@@ -262,7 +262,7 @@ const apart: Record<string, string> = {
 }
 
 test('verdicts are those of other verifiers, wherever these agree', async (t) => {
-  // Alone, one of them would have to be followed wherever it is wrong.
+  // A single verifier would decide alone, even when it is wrong.
   if (judges.length < 4) return t.skip('wants opendkim, dkimpy and Mail::DKIM')
   const rows = [...wellSigned(), ...mangled(), ...withTags()]
   const theirs = await Promise.all(

@@ -1,4 +1,4 @@
-// DMARC beside others: organizational domains by the tests of the public suffix list, verdicts beside those of mailauth.
+// Compares DMARC with others: organizational domains with the public suffix list's tests, verdicts with those of mailauth.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -47,7 +47,7 @@ type Their = (given: {
 }) => Promise<TheirVerdict | false>
 const { dmarc: mailauth } = createRequire(import.meta.url)('mailauth/lib/dmarc') as { dmarc: Their }
 
-/** The same answers in the form of Node's resolver, as mailauth wants them. */
+/** Wraps the same answers in the form of Node's resolver, as mailauth requires. */
 function resolverOver(zone: Zone) {
   const lookup = zoneLookup(zone)
   return async (name: string, type: string): Promise<unknown> => {
@@ -107,11 +107,11 @@ test('check 55: verdict, policy and alignment are those of mailauth', async (t) 
         dkim: dkim.map(passed),
       })
       assert.ok(theirs)
-      // Where the walk above the author's own record failed, mailauth takes each name of one top-level domain for a
-      // possible neighbour; to ours it is one of the same registered name.
+      // If the walk above the author's record failed, mailauth treats all names below one top-level domain as possibly
+      // aligned. We require the same registered name.
       const isCutOff = names.some((name) => author.endsWith(`.${name}`) && zone.dmarc[name] === 'temporary')
       if (isCutOff && theirs.status.result === 'temperror' && ours.result === 'fail') return
-      // A record that asks for nothing which can be followed: RFC 9989 9.2 has a word for it, mailauth says none.
+      // A record that requests nothing that can be followed: RFC 9989 9.2 names this result, and mailauth reports `none`.
       assert.equal(ours.result === 'permerror' ? 'none' : ours.result, theirs.status.result)
       counts[ours.result] = (counts[ours.result] ?? 0) + 1
       if (ours.result !== 'fail' && ours.result !== 'pass') return

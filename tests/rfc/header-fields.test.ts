@@ -1,4 +1,4 @@
-// Single header fields against what another parser reads in them: each equal in what we keep of it, or a named exception.
+// Compares single header fields with another parser's readings: each part that we keep is equal, or a named exception.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -23,15 +23,15 @@ interface Case {
 interface Comparison {
   file: string
   field: string
-  /** What we keep of the field, through the reader that received mail goes through. */
+  /** Returns what we keep of the field, through the reader of received mail. */
   read: (header: string) => unknown
-  /** The same of the expectation. */
+  /** Returns the same parts of the expectation. */
   wanted: (expected: unknown, header: string) => unknown
-  /** Why the expectation is not met, with the numbers of the cases, from 0 in the order of the file. */
+  /** Why we differ from the expectation, with the case numbers, counted from 0 in the file's order. */
   exceptions: [because: string, cases: number[]][]
 }
 
-/** Fields that nothing of ours reads, with the reason. */
+/** Fields that we do not read, with the reason. */
 const without: Record<string, string> = {
   list: 'no reader: Keywords and other lists of phrases are shown in the source of a message alone',
   received:
@@ -124,7 +124,7 @@ const comparisons: Comparison[] = [
     file: 'id',
     field: 'Message-ID',
     read: (header) => parsed('Message-ID', header).messageId,
-    // Where several stand in the field that has one, the last is kept.
+    // If a field that allows one id has several, we keep the last.
     wanted: (expected) => wantedIds(expected).at(-1) ?? null,
     exceptions: [[obsoleteInIds, [6]]],
   },
@@ -199,7 +199,7 @@ interface Address {
   address: string | null
 }
 
-/** The mailboxes, those of groups among them: a group's own name is not kept, nor is a name without an address. */
+/** Returns the mailboxes, including those in groups. Names of groups, and names without an address, are not kept. */
 function wantedMailboxes(expected: unknown): unknown {
   const { List, Group } = (expected ?? {}) as { List?: Address[]; Group?: { addresses: Address[] }[] }
   const all = List ?? Group?.flatMap(({ addresses }) => addresses) ?? []
@@ -207,7 +207,7 @@ function wantedMailboxes(expected: unknown): unknown {
   return mailboxes.map(({ name, address }) => ({ email: address, ...(name !== null && { name }) }))
 }
 
-/** The file has both kinds of fields: a type has a slash, a disposition has none. */
+/** The file has both kinds of fields. A type contains a slash, a disposition does not. */
 function isType(header: string): boolean {
   return header.split(';')[0]!.includes('/')
 }
@@ -228,7 +228,7 @@ interface Content {
   attributes?: [string, string][] | null
 }
 
-/** What is no type is kept as the default of RFC 2045 5.2; the language of a parameter is not kept. */
+/** A malformed type becomes the default of RFC 2045 5.2. A parameter's language is not kept. */
 function wantedContent(expected: unknown, header: string): unknown {
   const { c_type, c_subtype, attributes } = (expected ?? { c_type: '', c_subtype: null }) as Content
   const type = c_subtype === null ? 'text/plain' : `${c_type}/${c_subtype}`

@@ -1,4 +1,4 @@
-// The parser against the published mails, and against the readings of them by other parsers.
+// Compares the parser on the published mails with the readings of other parsers.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseMail } from '../../src/mail/read/parse.ts'
@@ -9,9 +9,9 @@ const mails = publishedMails()
 const skip = mails.length === 0 ? 'the published suites are absent (POSTHORN_TESTDATA)' : false
 
 /**
- * Fields in which the oracle is not followed, each with the reason. Whatever else differs fails the test.
- * The oracle hides text whose closing boundary is missing among the attachments; scripts that forget it are common, so
- * here it is shown as well. It lets an inner multipart run past the boundaries of the outer one.
+ * Fields in which we do not follow the oracle, each with the reason. Any other difference fails the test. If a closing
+ * boundary is missing, the oracle hides the text among the attachments. Scripts often forget the boundary, so we show the
+ * text too. The oracle also lets an inner multipart run past the boundaries of the outer one.
  */
 const judged: Record<string, string> = {
   'mime-stalwart/malformed/002.eml text': 'a multipart without any boundary: its text is shown',
@@ -52,7 +52,7 @@ test('check 58: every published mail is read within 2 s, into well-formed string
   }
 })
 
-/** What the MX refuses (checks 1 and 22) no reading is wanted of. */
+/** Mails that the MX refuses (checks 1 and 22) need no reading. */
 const accepted = mails.filter(({ crlf }) => !/\r(?!\n)|\0/.test(crlf.toString('latin1')))
 
 test('check 58: agrees with the published readings in 95 % of fields', { skip }, (t) => {

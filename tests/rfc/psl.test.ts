@@ -1,4 +1,4 @@
-// Registered names against the published suffix list and its own tests: nobody registers a public suffix.
+// Tests registered names with the published suffix list and its tests: a public suffix cannot be registered.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -43,7 +43,7 @@ test('check 56: every rule of the public suffix list', { skip }, (t) => {
   )
   t.diagnostic(`in this list and not in ours, which is newer or older: ${takenSuffixes.join(' ')}`)
   assert.deepEqual(refusedExceptions, [])
-  // The two copies of a list that changes weekly never agree on its last private entries.
+  // The list changes weekly, so two copies never agree on the latest private entries.
   assert.ok(takenSuffixes.length <= suffixes.length / 200)
   assert.ok(takenSuffixes.every((rule) => rule.includes('.')))
 })

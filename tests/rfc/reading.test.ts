@@ -1,4 +1,4 @@
-// Every field of every published mail as our reader has it, beside three others; docs/reading.md explains what differs.
+// Compares our reading of every field of every published mail with three others; docs/reading.md explains the differences.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
@@ -11,9 +11,9 @@ const skip = isEmpty ? 'the published suites are absent (POSTHORN_TESTDATA)' : f
 
 interface Tally {
   compared: number
-  /** Ours is what at least two of the others have. */
+  /** Fields in which at least two of the others agree with ours. */
   asMost: number
-  /** No two of the others agree with each other against ours, and at least one agrees with ours. */
+  /** Fields in which no two of the others agree against ours, and at least one agrees with ours. */
   asOne: number
   differing: Difference[]
 }
@@ -25,7 +25,7 @@ interface Difference {
   theirs: string
 }
 
-/** Of each part one value: they compare only where as many parts were found. */
+/** Fields with one value per part. They are compared only if the readers found the same number of parts. */
 const ofAttachments = new Set<Field>(['filename', 'type', 'size', 'sha256', 'disposition', 'contentId'])
 
 test('check 61: what our reader makes of mail is what others do, or docs/reading.md says why not', {
@@ -43,7 +43,7 @@ test('check 61: what our reader makes of mail is what others do, or docs/reading
   const unexplained = differing.filter(({ name }) => !explained.has(name))
   assert.deepEqual(unexplained, [], 'docs/reading.md does not explain these')
   const found = new Set(differing.map(({ name }) => name))
-  // With fewer readers, or some suites, less differs: what is explained need not be there.
+  // With fewer readers or suites, fewer fields differ, so an explained difference may be absent.
   if (readers.length < 4 || [...corpora.values()].some((mails) => mails.length === 0)) return
   const gone = [...explained].filter((name) => !found.has(name))
   assert.deepEqual(gone, [], 'docs/reading.md explains what does not differ any more')
@@ -85,7 +85,7 @@ function countField(
   else tally.differing.push({ name, ours: ours[field], theirs: others.join(' | ').slice(0, 1000) })
 }
 
-/** That nobody finds an address, a text or an attachment where there is none, proves little. */
+/** Agreement that there is no address, text or attachment proves little. */
 const isNothing = (value: string | undefined) => ['', '[]', '0', undefined].includes(value)
 
 function tableOf(tallies: Map<string, Tally>): string[] {
@@ -115,12 +115,12 @@ function readPage(): string {
   return readFileSync(new URL('../../docs/reading.md', import.meta.url), 'utf8')
 }
 
-/** The sections that explain differences: those with a table of mails and fields. */
+/** Returns the sections that explain differences. Each has a table of mails and fields. */
 function classesOf(page: string): string[] {
   return page.split(/^### /m).slice(1)
 }
 
-/** `mail field` of each row of the page's tables; a difference has one explanation. */
+/** Returns `mail field` for each row of the page's tables. Throws if a difference is explained twice. */
 function readExplanations(): Set<string> {
   const rows = [...readPage().matchAll(/^\| `([^`]+)` \| ([A-Za-z0-9, ]+) \|$/gm)]
   const names = rows.flatMap(([, mail, list]) => list!.split(', ').map((field) => `${mail} ${field}`))

@@ -1,4 +1,4 @@
-// Classification of replies measured against two collections of real ones: Sisimai's bounces and KumoMTA's rules.
+// Measures the classification of replies on two collections of real ones: Sisimai's bounces and KumoMTA's rules.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -28,7 +28,7 @@ interface Ledger {
   differing: string[]
 }
 
-/** The folder of a suite; skipped in words where it is absent, an error in CI. */
+/** Returns a suite's folder. If it is absent, skips the test with a reason, or fails in CI. */
 function suite(name: string, skip: (reason: string) => void): string | null {
   const folder = join(testdata, name)
   if (existsSync(folder)) return folder
@@ -47,7 +47,7 @@ function measure(
     if (!accepted) continue
     ledger.cases++
     const { classification } = classify({ code, enhanced, text }, 'rcpt')
-    // A recipient refused for now is `other` here, whatever the refusal speaks of.
+    // We classify every temporary refusal of a recipient as `other`, whatever its text says.
     const forNow = code < 500 && accepted.includes('hard_bounce') && classification === 'other'
     if (forNow || accepted.includes(classification)) ledger.agreed++
     else
@@ -95,7 +95,7 @@ const sisimaiReasons: Record<string, readonly Classification[]> = {
   systemerror: ['other', 'protocol', 'network'],
 }
 
-/** The SMTP replies quoted in the delivery reports of a Sisimai mail, each with what Sisimai makes of it. */
+/** Returns the SMTP replies quoted in the delivery reports of a Sisimai mail, each with Sisimai's classification. */
 function sisimaiCases(folder: string): Case[] {
   const expected: Record<string, Expectation[]> = JSON.parse(
     readFileSync(join(folder, 'expected.json'), 'utf8'),
@@ -145,7 +145,7 @@ const kumoReasons: Record<string, readonly Classification[]> = {
   SpamContent: ['spam', 'policy'],
 }
 
-/** One reply that each rule would match: its pattern with the wildcards taken out. */
+/** Builds one matching reply per rule from its pattern, without the wildcards. */
 function kumoCases(file: string): Case[] {
   const cases: Case[] = []
   let reason = ''
@@ -175,7 +175,7 @@ function exampleOf(pattern: string): string {
     .replace(/\.[+*]/g, ' ')
     .replace(/\\(.)/g, '$1')
     .replace(/^\.?(?=50 )/, '5')
-  // A rule for classes 4 and 5 alike means the class of its code.
+  // A rule for classes 4 and 5 means the class of its code.
   return worded.replace(/^(\d)(\d\d) [45]\./, '$1$2 $1.')
 }
 

@@ -1,4 +1,4 @@
-// Reports as they are in the world: the examples of the RFCs, another reader's readings, and Sisimai's bounces.
+// Reads real-world reports: the examples of the RFCs, another reader's readings, and Sisimai's bounces.
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -13,7 +13,7 @@ const testdata = resolve(
   process.env['POSTHORN_TESTDATA'] ?? '../shared/testdata',
 )
 
-/** The folder of a suite; skipped in words where it is absent, an error in CI. */
+/** Returns a suite's folder. If it is absent, skips the test with a reason, or fails in CI. */
 function suite(name: string, skip: (reason: string) => void): string | null {
   const folder = join(testdata, name)
   if (existsSync(folder)) return folder
@@ -77,7 +77,7 @@ interface Expectation {
 }
 
 interface Bounce {
-  /** What the mail says to people, and the fields of its status part that say something of a recipient. */
+  /** The text for people, and the fields of the status part that describe a recipient. */
   said: string
   expected: Expectation
   isHard: boolean
@@ -90,7 +90,9 @@ const anyWordOfNobody =
   /unknown|no such|not exist|invalid|not found|not recogni|not listed|not have an? |doesn't have an? |見つかりません/i
 const afterMessage = /end of data|^DATA\r?$/im
 
-/** What suppresses by our rules, looked for in the whole mail: its status, or a permanent refusal of nobody at RCPT. */
+/**
+ * Our rules that suppress, searched in the whole mail: a dead status, or a permanent refusal of an unknown user at RCPT.
+ */
 const allowing: [rule: string, holds: (bounce: Bounce) => boolean][] = [
   ['a dead status suppresses, whatever the words', ({ said }) => deadStatus.test(said)],
   [
@@ -103,7 +105,7 @@ const allowing: [rule: string, holds: (bounce: Bounce) => boolean][] = [
   ],
 ]
 
-/** Why what Sisimai calls hard does not suppress here. */
+/** Reasons why a bounce that Sisimai calls hard does not suppress here. */
 const forbidding: typeof allowing = [
   ['5.2.x, 5.4.x and 5.7.x never suppress', ({ expected: { status } }) => /^5\.[247]\.\d/.test(status)],
   ['a delay suppresses nobody', ({ said }) => /^action: *delayed/im.test(said)],
@@ -116,7 +118,7 @@ const forbidding: typeof allowing = [
   ['a refusal that does not speak of an unknown user', ({ said }) => !anyWordOfNobody.test(said)],
 ]
 
-/** Kinds that are no bounce: the report that they are read as. */
+/** Kinds that are not bounces, with the report that we read them as. */
 const others = new Map([
   ['feedback', 'feedback'],
   ['vacation', undefined],

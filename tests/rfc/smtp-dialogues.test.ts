@@ -1,4 +1,4 @@
-// chasquid's published SMTP dialogues (test/t-12-minor_dialogs) and its fuzz corpus, spoken to our server.
+// Plays chasquid's published SMTP dialogues (test/t-12-minor_dialogs) and its fuzz corpus to our server.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ const notApplicable: Record<string, string> = {
   'auth_too_many_failures.cmy': submission,
 }
 
-/** Wanted replies that we answer with another class, by dialogue, and why. */
+/** Expected replies that we answer with another class, by dialogue, with the reason. */
 const departures: Record<string, { want: string; ours: string; why: string }> = {
   'bad_data.cmy': {
     want: '554 5.6.0 Error parsing message',
@@ -55,7 +55,7 @@ for (const name of dialogueNames) {
   })
 }
 
-/** Speaks a dialogue: `->` a line, `~>` a Python expression's bytes, `<-`, `<~`, `<...` replies. */
+/** Plays a dialogue. `->` sends a line, `~>` sends a Python expression's bytes, and `<-`, `<~`, `<...` expect replies. */
 async function speak(t: TestContext, port: number, name: string) {
   const agreement = { sameCode: 0, sameClass: 0 }
   let talk: Talk | undefined

@@ -1,4 +1,4 @@
-// SPF against the published suite of RFC 7208: every result, every explanation.
+// Runs the published SPF suite of RFC 7208 and checks every result and explanation.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -21,9 +21,9 @@ interface Case {
   helo: string
   host: string
   mailfrom: string
-  /** The one result, or those that the RFC leaves open. */
+  /** The one result, or the results that the RFC leaves open. */
   result: string | string[]
-  /** DEFAULT is the receiver's own, so that the sender gives none. */
+  /** DEFAULT is the receiver's explanation, so the sender gives none. */
   explanation?: string
 }
 
@@ -40,7 +40,7 @@ function readScenarios(): Scenario[] {
   return parseAllDocuments(text).map((document) => document.toJS() as Scenario)
 }
 
-/** The suite writes policies as type SPF where a driver is to have them as TXT, unless a name has TXT of its own. */
+/** The suite writes policies as type SPF. A driver must serve them as TXT, unless a name has its own TXT records. */
 function toZoneName(entries: readonly Entry[]): ZoneName {
   const given: { [Type in DnsType | 'SPF']?: string[] } = {}
   for (const entry of entries) {
@@ -64,7 +64,7 @@ function toZone(zonedata: Scenario['zonedata']): Zone {
 
 const at = new Date('2026-11-21T09:05:07Z')
 
-/** What differs from the suite; null where nothing does. */
+/** Returns the difference from the suite, or null. */
 async function findDifference(one: Case, zone: Zone): Promise<string | null> {
   const input = { ip: one.host, helo: one.helo, from: one.mailfrom, hostname: 'mx.example.net', at }
   const { result, explanation, reason } = await checkSpf(lookupIn(zone), input)

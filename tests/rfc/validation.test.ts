@@ -1,4 +1,4 @@
-// Validation before the published suites: what a suite refuses is never deliverable, whatever DNS says of it.
+// Runs validation on the published suites: an address that a suite refuses is never deliverable, whatever DNS says.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -22,7 +22,7 @@ const testdata = resolve(
   process.env['POSTHORN_TESTDATA'] ?? '../shared/testdata',
 )
 
-/** The text of a file of the suites; null where it is absent, which is a failure in CI. */
+/** Returns the text of a suite's file. If it is absent, returns null, or fails in CI. */
 function read(name: string): string | null {
   const path = join(testdata, name)
   if (existsSync(path)) return readFileSync(path, 'utf8')
@@ -48,7 +48,7 @@ const validation = new Validation({
 })
 const caller = { organizationId: newUuid<OrganizationId>(), inboxIds: null }
 
-/** Judges the texts in hundreds, in a world where every domain has a mail server. */
+/** Validates the texts in batches of 100. Every domain has a mail server. */
 async function judgeAll(texts: string[]): Promise<ValidationResult[]> {
   const results: ValidationResult[] = []
   for (let start = 0; start < texts.length; start += 100) {
@@ -88,7 +88,7 @@ test('check 79: the list of disposable domains', { skip: absent(blocklist) }, as
   const domains = blocklist!.trim().split('\n')
   const lists = await loadAddressLists(listChanges)
   const missed = domains.filter((domain) => !lists.isDisposable(domain))
-  // What is under a public suffix is another's: these few of the list are suffixes.
+  // Names under a public suffix belong to others. A few domains of the list are public suffixes.
   const under = domains.filter((domain) => lists.isDisposable(`mail.${domain}`))
   t.diagnostic(
     `${domains.length - missed.length} of ${domains.length} known, ${under.length} with what is under them`,
@@ -120,7 +120,7 @@ test('check 79: naughty strings, alone, as a local part and as a domain', {
     const taken = results.filter(takesMail)
     t.diagnostic(`${name}: ${taken.length} of ${texts.length} are addresses`)
     for (const { email, normalized, mxHosts } of taken) {
-      // What is said to take mail is a mailbox of RFC 5321: no controls, no spaces outside of quotes, one domain.
+      // A deliverable address is an RFC 5321 mailbox: no controls, no spaces outside quotes, one domain.
       assert.match(
         normalized!,
         /^(?:[^\s\p{Cc}"<>()[\]\\,;:@]+|"(?:[^"\\\p{Cc}]|\\.)*")@[a-z0-9.-]+$/u,

@@ -1,11 +1,11 @@
-// What becomes of clamd's answers, and of those that do not come.
+// Tests how the client handles clamd's answers, and missing answers.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Clamd, type ScanVerdict } from '../../src/scan/clamd.ts'
 import { encryptedSample, nestedSample } from '../../src/scan/samples.ts'
 import { clamdMissing, fakeClamd, makeClamd, type Script, streamed, virus } from '../support/clamd.ts'
 
-/** Answers once the stream is whole. */
+/** Answers when the stream is complete. */
 function answer(text: string): Script {
   return (socket, received) => {
     if (streamed(received)) socket.end(text, 'latin1')

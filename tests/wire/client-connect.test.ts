@@ -1,4 +1,4 @@
-// The SMTP client before its first transaction: banner, EHLO, STARTTLS, AUTH, and peers that lie there.
+// Tests the SMTP client before its first transaction: banner, EHLO, STARTTLS, AUTH, and peers that lie.
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { type TestContext, test } from 'node:test'
@@ -148,7 +148,7 @@ const failing: Failing[] = [
     name: 'AUTH without TLS to an address that is not loopback',
     script: `${greeting}\nS: 250-mx.test\nS: 250 AUTH PLAIN\ngone`,
     fault: 'tls',
-    // Linux takes the unspecified address for this host; the client knows only that it is not 127.0.0.0/8.
+    // Linux treats the unspecified address as this host. The client knows only that it is not in 127.0.0.0/8.
     options: { auth, address: '0.0.0.0' },
   },
   {

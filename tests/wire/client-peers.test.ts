@@ -1,4 +1,4 @@
-// The SMTP client beside others: nodemailer's server and Postfix's smtp-sink take its mail, nodemailer's client is its measure.
+// Tests the SMTP client against nodemailer's server and Postfix's smtp-sink, and compares it with nodemailer's client.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -149,7 +149,10 @@ test('our own server: TLS, CHUNKING, PIPELINING, each recipient told apart, the 
   await connection.quit()
 })
 
-/** Debian's smtp-sink writing each mail to a file of `folder`; null, and the test skipped, where it is not installed. */
+/**
+ * Starts Debian's smtp-sink, which writes each mail to a file in `folder`. Skips the test and returns null if it is not
+ * installed.
+ */
 async function smtpSink(context: TestContext, folder: string, ...options: string[]): Promise<number | null> {
   const port = await freePort()
   const as = process.getuid?.() === 0 ? ['-u', 'root'] : []

@@ -1,4 +1,4 @@
-// A far side that follows a transcript to the letter: what it expects of a client, and what it says, line by line.
+// A scripted SMTP server that follows a transcript exactly: the client lines it expects, and the lines it sends.
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
@@ -11,24 +11,27 @@ function fixture(name: string): string {
 }
 
 const identity = { key: fixture('tls-key.pem'), cert: fixture('tls-cert.pem') }
-/** The certificate of `tls`: signed by itself, for mx.test. */
+/** The certificate that `tls` uses: self-signed, for mx.test. */
 export const certificate = identity.cert
 
 export interface Played {
   port: number
-  /** Null when the script ran to its end; otherwise where it went wrong. Resolves when the connection is over. */
+  /** Resolves when the connection is over: to null if the script ran to its end, otherwise to the deviation. */
   ended: Promise<string | null>
 }
 
 /**
  * Plays `script` on one connection. Each line is one of
- * - `S: text`: says the line, with CRLF; `S! text`: says it raw (JSON string escapes, no CRLF)
- * - `C: text`: expects the line, with CRLF
+ * - `S: text`: sends the line with CRLF
+ * - `S! text`: sends the text raw (JSON string escapes, no CRLF)
+ * - `C: text`: expects the line with CRLF
  * - `something`: waits for bytes of any kind
  * - `quiet`: expects that the client has sent nothing more
  * - `tls`: becomes a TLS server
- * - `deaf`: reads no more
- * - `gone`: expects that the client closes; `close`, `reset`: closes; `silence`: says nothing until the client closes
+ * - `deaf`: stops reading
+ * - `gone`: expects that the client closes
+ * - `close`, `reset`: closes
+ * - `silence`: sends nothing until the client closes
  */
 export async function play(scope: Scope, script: string): Promise<Played> {
   const server = createServer({ noDelay: true })

@@ -1,4 +1,4 @@
-// Transactions of the SMTP client as transcripts: what goes over the wire, and what each recipient is told.
+// Tests the SMTP client's transactions as transcripts: the bytes on the wire, and the outcome of each recipient.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
@@ -13,7 +13,7 @@ const mail = Buffer.from('Subject: x\r\n\r\n.hi\r\n')
 const size = mail.length
 const [u, v, w] = ['u@b.test', 'v@b.test', 'w@b.test'] as const
 
-/** `delivered 250 2.0.0 message`, `refused 550 rcpt`, `untried`, …; one for each recipient. */
+/** Returns one text per recipient, such as `delivered 250 2.0.0 message`, `refused 550 rcpt` or `untried`. */
 function outcomesOf(result: SendResult): string[] {
   return result.recipients.map((one) => {
     if (!('reply' in one)) return one.outcome
@@ -22,7 +22,7 @@ function outcomesOf(result: SendResult): string[] {
   })
 }
 
-/** Plays the greeting, then `script`, whose `C:` and `S:` may have several lines in one, with ` | ` between them. */
+/** Plays the greeting, then `script`. Its `C:` and `S:` entries may contain several lines, separated by ` | `. */
 async function open(context: TestContext, extensions: string, script: string[]) {
   const hello = ['mx.test', ...extensions.split(',').filter(Boolean)]
   const replies = hello.map((line, index) => `S: 250${index === hello.length - 1 ? ' ' : '-'}${line}`)
@@ -45,7 +45,7 @@ async function reach(context: TestContext, port: number): Promise<SmtpConnection
   return opened.connection
 }
 
-/** Sends a message to each of `to`, in a transaction of its own. */
+/** Sends a message to each of `to`, in separate transactions. */
 function send(connection: SmtpConnection, to: string[], options: SendOptions = {}, message = mail) {
   const envelopes = to.map((address) => ({ from: 'a@x.test', to: address, utf8: false }))
   return connection.send(envelopes, message, options)
@@ -56,7 +56,7 @@ const accepted = [mailFrom, 'S: 250 ok', 'C: RCPT TO:<u@b.test>', 'S: 250 ok']
 const go = 'S: 250 ok | 250 ok | 354 go'
 const dotted = 'C: Subject: x |  | ..hi | .'
 const chunk = `BDAT ${size} LAST | Subject: x |  | .hi`
-// RFC 2920 3.1: the next transaction begins in the group that the end of a message is in.
+// RFC 2920 3.1: the next transaction begins in the group that contains the end of a message.
 const dataAhead = [withData(u), go, dotted, 'C: RSET', withData(v)]
 const chunkAhead = [withChunk(u), 'C: RSET', withChunk(v)]
 
@@ -72,23 +72,23 @@ function withChunk(to: string): string {
   return `${envelope(to)} | ${chunk}`
 }
 
-/** The client sends a command, and nothing more before its reply. */
+/** The client sends a command, and nothing more before the reply. */
 function alone(command: string, reply: string): string {
   return `C: ${command}\nquiet\nS: ${reply}`
 }
 
 interface Row {
-  /** The server offers these, with commas between them, or PIPELINING where it is left out. */
+  /** Extensions the server offers, separated by commas. Default: PIPELINING. */
   extensions?: string
-  /** The conversation follows the reply to EHLO; QUIT comes after it where the connection is usable. */
+  /** The conversation after the reply to EHLO. QUIT follows if the connection is still usable. */
   script: string[]
   from?: string
   utf8?: boolean
   message?: Buffer
   options?: SendOptions
-  /** The outcome of each transaction by its recipient, in the order in which they are sent. */
+  /** The outcome of each transaction by its recipient, in sending order. */
   want: Record<string, string>
-  /** The state of the connection, `over` without a fault, or the fault; `usable` where it is left out. */
+  /** The connection's state: `usable` (default), `over` without a fault, or the fault. */
   after?: 'usable' | 'over' | NonNullable<SendResult['fault']>['kind']
 }
 

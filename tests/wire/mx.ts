@@ -1,4 +1,4 @@
-// The real SMTP server over a recorder: every message, asked recipient and abort is kept for the test to look at.
+// The real SMTP server with a recorder that keeps every message, queried recipient and abort for the test.
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { pino } from 'pino'
@@ -27,7 +27,7 @@ class Recorder implements Backend {
     this.begun++
     const chunks: Buffer[] = []
     return {
-      // A copy: what the server hands over must not change afterwards, and a test would not notice otherwise.
+      // Copy the chunk, so that the test notices if the server changes it later.
       write: (chunk: Buffer): void | Promise<void> => void chunks.push(Buffer.from(chunk)),
       end: async (): Promise<Reply> => {
         this.got.push({ envelope: structuredClone(envelope), content: Buffer.concat(chunks) })
@@ -50,7 +50,7 @@ export interface Mx {
 const fixture = (name: string) => readFileSync(new URL(`../fixtures/${name}`, import.meta.url))
 const context = createSecureContext({ key: fixture('tls-key.pem'), cert: fixture('tls-cert.pem') })
 
-/** Starts a server on a free port, for domain `our.test`; it is gone when the test ends. */
+/** Starts a server on a free port, for domain `our.test`. It stops when the test ends. */
 export async function startMx(t: Scope, overrides: Partial<SmtpServerOptions> = {}): Promise<Mx> {
   const clock = new Clock()
   const recorder = new Recorder()

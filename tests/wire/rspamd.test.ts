@@ -1,4 +1,4 @@
-// What becomes of Rspamd's answers, of those that do not come, and of mail while it is gone.
+// Tests how the client handles Rspamd's answers, missing answers, and mail while Rspamd is down.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { createReadStream, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -46,13 +46,13 @@ function client(t: TestContext, address: RspamdAddress, changes: Changes = {}) {
   return rspamd
 }
 
-/** A client of a fake that answers so; time-outs come after 300 ms. */
+/** Returns a client of a fake Rspamd that gives this answer. Requests time out after 300 ms. */
 async function fake(t: TestContext, answer: Answer, changes: Changes = {}, life = {}) {
   const server = await fakeRspamd(t, answer, life)
   return { ...server, rspamd: client(t, server.address, { timeoutMs: 300, ...changes }) }
 }
 
-/** How long it took, in milliseconds, beside the verdict. */
+/** Returns the verdict and how long it took, in milliseconds. */
 async function timed(check: Promise<SpamVerdict>): Promise<[verdict: SpamVerdict, ms: number]> {
   const startedMs = performance.now()
   const verdict = await check

@@ -1,4 +1,4 @@
-// The connection around the dialogue: TLS, the proxy's line, early talkers, deadlines, limits, broken lines, draining.
+// Tests the SMTP connection: TLS, the PROXY header, early talkers, deadlines, limits, malformed lines and draining.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { connect as connectTls } from 'node:tls'
@@ -91,7 +91,7 @@ test('check 5: who speaks before the banner is refused, or at least not obeyed',
   const talk = await Talk.connect(t, mx.port)
   talk.write('EHLO early.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<u@our.test>\r\n')
   const first = (await talk.line())!
-  // Bytes that are there before the banner are refused in its place; those that cross it, behind it.
+  // Bytes that arrive before the banner get a refusal instead of the banner. Bytes that cross it get the refusal after it.
   assert.match(first.startsWith('220') ? (await talk.line())! : first, /^554 5\.5\.0/)
   assert.equal(await talk.line(), null)
   assert.deepEqual(mx.recorder.asked, [])
@@ -215,7 +215,7 @@ test('check 15: a peer that never reads is cut', async (t) => {
   const flood = (async () => {
     while (await talk.push(block));
   })()
-  // Sooner or later its replies fill every buffer, and then it waits in vain.
+  // Eventually the replies fill every buffer, and the server waits in vain.
   await until('the end of the session', () => {
     mx.clock.advance(10_000)
     return mx.server.sessions === 0

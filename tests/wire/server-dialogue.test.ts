@@ -1,4 +1,4 @@
-// Transcripts of whole conversations with the real server: order, parameters, limits, refusals.
+// Plays transcripts of whole conversations with the real server: order, parameters, limits and refusals.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Mx, startMx } from './mx.ts'
@@ -28,7 +28,7 @@ const quit = `
   S: 221 2.0.0 Bye
   S.`
 
-/** What of the recorder's messages must be true after the transcript; by default none came. */
+/** A transcript, and checks on the recorded messages afterwards. By default no message was recorded. */
 interface Case {
   name: string
   transcript: string

@@ -1,4 +1,4 @@
-// Harvesters against the real server: guessing names gets slow, then nowhere, and hurts nobody else.
+// Address harvesters meet the real server: guessing gets slow, then fails, and harms no other peer.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Scope, until } from '../support/until.ts'
@@ -7,7 +7,7 @@ import { Talk } from './talk.ts'
 
 const proxied = { isTrusted: (peer: string) => peer === '127.0.0.1', maxRecipients: 100 }
 
-/** A session of the peer, with its envelope begun; null where it is turned away before. */
+/** Opens a session of the peer and begins an envelope. Returns null if the server refuses it earlier. */
 async function begin(t: Scope, { port }: Mx, address: string, ehlo = 'client.test'): Promise<Talk | null> {
   const talk = await Talk.connect(t, port)
   talk.write(`PROXY TCP4 ${address} 192.0.2.25 4000 25\r\n`)
@@ -17,7 +17,7 @@ async function begin(t: Scope, { port }: Mx, address: string, ehlo = 'client.tes
   return null
 }
 
-/** Asks for the names over many connections at once, some in each; answers what was learned of how many. */
+/** Queries the names over many connections at once, several in each. Returns how many names were revealed. */
 async function harvest(t: Scope, mx: Mx, address: string, names: string[], lines = 40): Promise<number> {
   let learned = 0
   const left = names.values()
@@ -46,7 +46,7 @@ test('check 26: who asks for a thousand names learns of few of them, and nobody 
   const learned = await harvest(t, mx, '198.51.100.7', names)
   assert.ok(learned >= 49 && learned <= 51, `${learned} names`)
   assert.ok(performance.now() - startMs > 2_000, 'its answers came late')
-  // Known or not, it is told nothing more, by no connection.
+  // The server reveals nothing more to the peer about any name, on any connection.
   assert.equal(await begin(t, mx, '198.51.100.7'), null)
   for (const address of ['198.51.100.8', '203.0.113.5']) {
     const talk = (await begin(t, mx, address))!
@@ -69,7 +69,7 @@ test('check 26: the addresses of a network are counted together, and who is ours
   await until('them to have gone', () => mx.server.sessions === 0)
   assert.equal(await begin(t, mx, '198.51.100.99'), null)
   assert.ok(await begin(t, mx, '198.51.101.1'))
-  // What the name that proves a node of ours is, no reader of the message learns.
+  // The message does not reveal the name that identifies our nodes.
   const own = await Talk.connect(t, mx.port)
   own.write('PROXY TCP4 198.51.100.99 192.0.2.25 4000 25\r\n')
   assert.match((await own.reply())!, /^220/)

@@ -1,4 +1,4 @@
-// The message on the wire: where it ends, what breaks it, DATA and BDAT alike, byte for byte.
+// Tests the message on the wire: its end, malformed content, and DATA and BDAT alike, byte for byte.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { until } from '../support/until.ts'
@@ -247,7 +247,7 @@ for (const header of [
     await talk.ask('RCPT TO:<u@our.test>')
     talk.write(`BDAT ${header.length} LAST\r\n${header}`)
     assert.match((await talk.reply())!, /^550 5\.6\.0/)
-    // Without the word the body is lines as well.
+    // Without BODY=BINARYMIME the body consists of lines too.
     await talk.ask('MAIL FROM:<a@x.test> BODY=8BITMIME')
     await talk.ask('RCPT TO:<u@our.test>')
     talk.write('BDAT 9 LAST\r\na: b\r\n\r\n\n')

@@ -1,4 +1,4 @@
-// The listener in the open: what peers do is counted over sessions, block lists are asked, limits are announced and kept.
+// Tests the public listener: it counts peers' behaviour over sessions, queries block lists, and announces and keeps limits.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { meters } from '../../src/base/meters.ts'
@@ -10,7 +10,7 @@ import { Talk } from './talk.ts'
 
 const proxied = { isTrusted: (peer: string) => peer === '127.0.0.1' }
 
-/** A session of the peer, its banner read. */
+/** Opens a session of the peer and reads its banner. */
 async function connect(t: Scope, { port }: Mx, address: string): Promise<Talk> {
   const talk = await Talk.connect(t, port)
   talk.write(`PROXY TCP4 ${address} 192.0.2.25 4000 25\r\n`)
@@ -29,7 +29,7 @@ async function refusals(reason: string): Promise<number> {
   return values.find(({ labels }) => labels.reason === reason)?.value ?? 0
 }
 
-/** Asks again until the peer is hung up on; returns how long each reply took. */
+/** Sends wrong commands until the server hangs up. Returns how long each reply took. */
 async function err(talk: Talk, count: number): Promise<{ tookMs: number[]; last: string | null }> {
   const tookMs: number[] = []
   let last: string | null = null
@@ -51,7 +51,7 @@ test('check 18: errors are counted over sessions: answered later and later, then
   assert.match(second.last!, /^421 4\.7\.0 Too many errors, try again later/)
   assert.ok(second.tookMs.at(-2)! > 700, `${second.tookMs.at(-2)} ms`)
   t.diagnostic(`replies took ${second.tookMs.map((ms) => ms.toFixed(0)).join(' ')} ms`)
-  // A mail hears it before anything is looked up for it; who only says hello learns nothing either.
+  // MAIL gets the refusal before any lookup. EHLO alone does not reveal it.
   const third = await begin(t, mx, '198.51.100.7')
   assert.match((await third.ask('MAIL FROM:<a@x.test>'))!, /^421 4\.7\.0/)
   assert.equal(await third.line(), null)
@@ -138,7 +138,7 @@ test('MAILMAX and RCPTMAX are what is kept to', async (t) => {
   const talk = await Talk.connect(t, mx.port)
   await talk.reply()
   assert.match((await talk.ask('EHLO client.test'))!, /^250-LIMITS RCPTMAX=100 MAILMAX=4$/m)
-  // RFC 9422 counts those that fail as well.
+  // RFC 9422 also counts failed MAIL commands.
   assert.match((await talk.ask('MAIL FROM:<a@x.test> SIZE=100001'))!, /^552/)
   for (let message = 1; message < 4; message++) {
     assert.match((await talk.ask('MAIL FROM:<a@x.test>'))!, /^250/)
@@ -194,7 +194,7 @@ test('a listed peer is refused at RCPT with the list’s name, and postmaster an
       ['postmaster', 'Abuse'],
     ],
   )
-  // Of the balancer itself nobody is asked, and of a peer once.
+  // The server queries the lists once for the peer, and never for the balancer.
   assert.deepEqual(asked, ['198.51.100.7'])
 })
 

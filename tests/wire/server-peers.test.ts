@@ -1,4 +1,4 @@
-// The same conversations held with npm's smtp-server: where both follow the RFCs, both must answer alike.
+// Holds the same conversations with npm's smtp-server: if both follow the RFCs, both must answer alike.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -44,13 +44,13 @@ async function ours(t: TestContext): Promise<Side> {
   return { port, messages: () => recorder.got.map(({ content }) => content) }
 }
 
-/** The codes of the replies; each entry of the script is one write. */
+/** Returns the reply codes. Each entry of the script is one write. */
 async function codes(t: TestContext, { port }: Side, script: string[]): Promise<string[]> {
   const talk = await Talk.connect(t, port)
   const heard = [(await talk.reply())!.slice(0, 3)]
   for (const text of script) {
     talk.write(`${text}\r\n`)
-    // A group of MAIL and RCPT has as many replies as lines; a message has one.
+    // A group of MAIL and RCPT gets one reply per line. A message gets one reply.
     const replies = /^(MAIL|RCPT)/.test(text) ? text.split('\r\n').length : 1
     for (let i = 0; i < replies; i++) heard.push((await talk.reply())?.slice(0, 3) ?? 'closed')
   }
@@ -62,7 +62,7 @@ const envelope = ['EHLO client.test', 'MAIL FROM:<a@x.test>', 'RCPT TO:<u@our.te
 const scripts: [string, string[]][] = [
   ['a message', [...envelope, 'DATA', 'Subject: x\r\n\r\nbody\r\n.', 'QUIT']],
   ['a message by HELO', ['HELO client.test', ...envelope.slice(1), 'DATA', 'x\r\n.', 'QUIT']],
-  // A single dot before other characters is left out: smtp-server keeps it, against RFC 5321 4.5.2.
+  // A single dot before other characters is missing here, because smtp-server keeps it, against RFC 5321 4.5.2.
   ['dot-stuffing', [...envelope, 'DATA', '..\r\n..a\r\n...\r\n\r\n.', 'QUIT']],
   ['two messages', [...envelope, 'DATA', 'one\r\n.', ...envelope.slice(1), 'DATA', 'two\r\n.']],
   ['a pipelined envelope', ['EHLO client.test', envelope.slice(1).join('\r\n'), 'DATA', 'x\r\n.', 'QUIT']],

@@ -1,4 +1,4 @@
-// A client that says exactly what it is told, and a player of transcripts (`C:` and `S:` lines) on top of it.
+// An SMTP client that sends exactly the given bytes, and a player of transcripts (`C:` and `S:` lines).
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect as connectTcp, type Socket } from 'node:net'
@@ -40,14 +40,14 @@ export class Talk {
     this.#socket.write(bytes)
   }
 
-  /** Writes and waits until the bytes have left, or the connection is gone; answers whether they left. */
+  /** Writes and waits until the bytes have left or the connection is gone. Returns whether they left. */
   async push(bytes: Buffer): Promise<boolean> {
     if (this.#ended || !this.#socket.writable) return false
     await new Promise<unknown>((resolve) => this.#socket.write(bytes, resolve))
     return !this.#ended
   }
 
-  /** The next line without its CRLF, or null when the server has closed. */
+  /** Returns the next line without its CRLF, or null if the server has closed. */
   async line(): Promise<string | null> {
     for (;;) {
       const end = this.#received.indexOf('\r\n')
@@ -61,7 +61,7 @@ export class Talk {
     }
   }
 
-  /** The next reply, its lines joined by LF, or null when the server has closed. */
+  /** Returns the next reply with its lines joined by LF, or null if the server has closed. */
   async reply(): Promise<string | null> {
     const lines: string[] = []
     for (;;) {
@@ -72,13 +72,13 @@ export class Talk {
     }
   }
 
-  /** Says a line and answers the reply. */
+  /** Sends a line and returns the reply. */
   async ask(line: string): Promise<string | null> {
     this.write(`${line}\r\n`)
     return this.reply()
   }
 
-  /** The TLS handshake; rejects when it fails. */
+  /** Performs the TLS handshake. Rejects if it fails. */
   async secure(
     options: ConnectionOptions = {},
   ): Promise<{ protocol: string | null; certificate: PeerCertificate }> {
@@ -90,12 +90,12 @@ export class Talk {
     return { protocol: secure.getProtocol(), certificate: secure.getPeerCertificate() }
   }
 
-  /** Reads nothing from now on. */
+  /** Stops reading. */
   deaf(): void {
     this.#socket.pause()
   }
 
-  /** No more will be said; what the server says can still be read. */
+  /** Ends the sending side. Replies can still be read. */
   end(): void {
     this.#socket.end()
   }
@@ -106,9 +106,9 @@ export class Talk {
 }
 
 /**
- * Plays a transcript. `C: text` says a line (`C= "json"` bytes as they are, without a line end); lines before the next
- * `S:` leave in one segment. `S: text` is the next reply line, a final `*` standing for any rest; `S.` means that the
- * server closed; `T.` is the TLS handshake.
+ * Plays a transcript. `C: text` sends a line, and `C= "json"` sends raw bytes without a line end. Lines before the next
+ * `S:` leave in one segment. `S: text` expects this reply line, whose final `*` matches any rest. `S.` expects the server
+ * to close. `T.` performs the TLS handshake.
  */
 export async function play(t: Scope, port: number, transcript: string): Promise<void> {
   const talk = await Talk.connect(t, port)

@@ -1,4 +1,4 @@
-// Webhook calls on the wire: hostile receivers, names that change their mind, and TLS that must be right.
+// Tests webhook calls on the wire: hostile receivers, names that change their address, and strict TLS.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -81,7 +81,7 @@ test('check 81: a redirect is a failure and is not followed', async (t) => {
   assert.deepEqual(receiver.callsOf('/inside'), [])
 })
 
-/** Takes 192.0.2.0/24 for public and nothing else. */
+/** Returns a guard to which only 192.0.2.0/24 is public. */
 function strangeGuard(): AddressGuard {
   return new AddressGuard({
     ...inside,
@@ -128,7 +128,7 @@ test('check 80: no literal and no name leads to an address that is not public', 
 test('check 81: a name is looked up once for a connection, and what was judged is what is connected to', async (t) => {
   const receiver = await startReceiver(t)
   let asked = 0
-  // First a public address, then loopback: with a second look-up the call would get through.
+  // The first answer is a public address, the second is loopback. A second lookup would let the call through.
   const lookup = async () => (asked++ === 0 ? ['192.0.2.1'] : ['127.0.0.1'])
   const post = makePoster(t, { guard: strangeGuard(), lookup, timeoutMs: 300 })
   assert.notEqual((await post(`https://hook.example.com:${receiver.port}/`)).error, null)

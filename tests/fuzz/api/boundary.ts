@@ -1,4 +1,4 @@
-// Every bound of an operation's document: a request that is at it, and one that is past it.
+// Generates, for every bound in an operation's document, a request at the bound and a request past it.
 import { type Breach, listOfLength, nameAt, replaceAt, sitesOf } from './breach.ts'
 import type { Operation, Parameter, Schema } from './document.ts'
 import { agreeing } from './generate.ts'
@@ -81,7 +81,7 @@ function edgesOf(schema: Schema, name: string, value: unknown): Edge[] {
 
 function textOfLength(schema: Schema, name: string, length: number): string | null {
   const text = textKind(schema, name).ofLength(length)
-  // Where no right text is as long, being too long must not be what it is refused for alone: any text will do.
+  // If no valid text has this length, use any text. The request may then be refused for more than its length.
   if (text === null) return length > (schema.maxLength ?? 0) ? 'x'.repeat(length) : null
   return text
 }

@@ -1,21 +1,21 @@
-// Requests with exactly one breach of the document, and what each must be answered with.
+// Requests with exactly one breach of the document, and the answers that the service must give.
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { alternativesOf, type Operation, type Parameter, type Schema, typesOf } from './document.ts'
 import { type Draft, fullExample, Live } from './generate.ts'
 import { textKind } from './texts.ts'
 
-/** What a request becomes on its way out; `raw` takes the place of the body's JSON. */
+/** How a breach changes a request before it is sent. `raw` replaces the body's JSON. */
 export interface Breach {
-  /** What is wrong, in words and with its place. */
+  /** The fault in words, with its location. */
   what: string
-  /** One of these is answered. */
+  /** The service must give one of these answers. */
   answers: readonly (readonly [status: number, code: string])[]
   draft?: (draft: Draft) => Draft
   raw?: (json: Buffer, limitBytes: number) => Buffer
   headers?: Record<string, string | null>
   method?: string
-  /** Of the path as it is sent. */
+  /** Rewrites the path as sent. */
   rewrite?: (path: string) => string
 }
 
@@ -25,10 +25,10 @@ const refused: Answers = { answers: [[400, 'invalid_request']] }
 const notJson: Answers = { answers: [[400, 'invalid_json']] }
 const noRoute: Answers = { answers: [[404, 'route_not_found']] }
 const noKey: Answers = { answers: [[401, 'unauthorized']] }
-/** An id of no characters, where it stands last. */
+/** An empty id, for a path that ends in the id. */
 const noRouteOrId: Answers = { answers: [...noRoute.answers, ...refused.answers] }
 
-/** Every breach that the operation knows. Those at places of the body work on its full example. */
+/** Returns every breach that applies to the operation. Breaches inside the body modify its full example. */
 export function breachesOf(operation: Operation): Breach[] {
   const { body, parameters } = operation
   return [
@@ -86,7 +86,7 @@ function breachesOfParameter(parameter: Parameter): Breach[] {
   if (parameter.in === 'header') return wrongHeaders(parameter)
   const { name, schema } = parameter
   const code: Answers = name === 'cursor' ? { answers: [[400, 'invalid_cursor']] } : refused
-  // Right by itself: it is refused for nothing but coming twice.
+  // A valid value: the request is refused only because the parameter comes twice.
   const right = String(schema.enum?.[0] ?? 1)
   const twice: Breach = {
     what: `${name} twice`,
@@ -112,7 +112,7 @@ function without(query: Draft['query'], name: string): Draft['query'] {
   return query.filter(([other]) => other !== name)
 }
 
-/** Texts that a query's parameter must not be. */
+/** Returns texts that are invalid for a query parameter. */
 function wrongWords(schema: Schema, name: string): string[] {
   const { minimum, maximum, minLength = 0, maxLength } = schema
   if (name === 'cursor')
@@ -151,7 +151,7 @@ function wrongPathIds({ name, schema }: Parameter): Breach[] {
 }
 
 function wrongHeaders({ name, schema, required }: Parameter): Breach[] {
-  // Any text may be the id of an event.
+  // Any text may be an event id.
   if (schema.pattern === undefined) return []
   const { minLength = 0, maxLength = 200 } = schema
   const wrong = [
@@ -225,14 +225,14 @@ const wrongBodies: Breach[] = [
 
 type Place = (string | number)[]
 
-/** A value of the body, its schema and where it is. */
+/** A value in the body, with its schema and path. */
 interface Site {
   place: Place
   schema: Schema
   value: unknown
 }
 
-/** Every place of the schema's full example, the outermost first. */
+/** Returns every site in the schema's full example, outermost first. */
 export function sitesOf(schema: Schema): Site[] {
   return walk(schema, fullExample(schema), [])
 }
@@ -271,7 +271,7 @@ function breachesOfBody(schema: Schema): Breach[] {
 }
 
 type Wrong = [what: string, value: unknown, raw?: string]
-/** What JSON cannot be made from is put in place of this. */
+/** Placeholder for values that JSON.stringify cannot produce. The raw text replaces it. */
 const standIn = 'stands in for raw JSON'
 
 const ofEveryType: [type: string, value: unknown][] = [
@@ -310,7 +310,7 @@ function wrongTexts({ schema, place }: Site): Wrong[] {
   ]
 }
 
-/** The property that the value at a place belongs to. */
+/** Returns the name of the property that holds the value. */
 export function nameAt(place: Place): string {
   return String(place.filter((step) => typeof step === 'string').at(-1) ?? '')
 }
@@ -339,7 +339,7 @@ function wrongLists({ schema, value }: Site): Wrong[] {
   ]
 }
 
-/** So many items, different ones where they must be. */
+/** Returns a list of `length` items, which differ if the schema requires unique items. */
 export function listOfLength({ items, uniqueItems }: Schema, item: unknown, length: number): unknown[] {
   if (!uniqueItems) return Array.from({ length }, () => item)
   return items!.enum!.length >= length ? items!.enum!.slice(0, length) : [...items!.enum!, 'surprise']
@@ -377,12 +377,12 @@ function leaveOut(there: Record<string, unknown>, names: string[]): object {
   return Object.fromEntries(Object.entries(there).filter(([name]) => !names.includes(name)))
 }
 
-/** With an own property of that name, whatever it is called. */
+/** Adds an own property with any name, even `__proto__`. */
 function withMember(there: Record<string, unknown>, name: string, value: unknown): object {
   return Object.fromEntries([...Object.entries(there), [name, value]])
 }
 
-/** A copy of the value with another one at a place. */
+/** Returns a copy of the value with another value at `place`. */
 export function replaceAt(value: unknown, place: Place, other: unknown): unknown {
   const [step, ...rest] = place
   if (step === undefined) return other
@@ -398,9 +398,9 @@ export function shorten(value: string): string {
   return written.length <= 60 ? written : `${written.slice(0, 50)}… (${[...value].length} characters)`
 }
 
-/** Breaches with a draft to work on, every one as likely as the next. */
+/** Picks one of the breaches, each equally likely. */
 export function breachArbitrary(breaches: Breach[]): fc.Arbitrary<Breach> {
-  // A megabyte costs as much as a hundred other requests.
+  // Large bodies are rarer: a megabyte costs as much as a hundred other requests.
   const isLarge = ({ answers }: Breach) => answers[0]![0] === 413
   const [large, others] = [breaches.filter(isLarge), breaches.filter((breach) => !isLarge(breach))]
   const common = fc.constantFrom(...others)

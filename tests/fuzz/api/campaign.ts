@@ -1,4 +1,4 @@
-// Many requests of one operation, made from its document: as it wants them, with one breach each, and at every bound.
+// Many requests of one operation, generated from its document: valid ones, ones with one breach, and ones at every bound.
 import fc from 'fast-check'
 import { type Boundary, boundariesOf } from './boundary.ts'
 import { type Breach, breachArbitrary, breachesOf } from './breach.ts'
@@ -10,7 +10,7 @@ import type { Sent, World } from './world.ts'
 export type Way = 'valid' | 'invalid' | 'boundary'
 export const ways: readonly Way[] = ['valid', 'invalid', 'boundary']
 
-/** What came of the requests of one operation in one way. */
+/** Counts the outcomes of one operation's requests, generated in one way. */
 export interface Tally {
   operation: string
   way: Way
@@ -18,18 +18,21 @@ export interface Tally {
   byStatus: Map<number, number>
 }
 
-/** Sent at the same time, so that requests meet. */
+/** Requests sent at the same time, so that they overlap. */
 const batch = 20
 
-/** Shape is judged before everything else that depends on what is there; a cursor that was not given out is no shape. */
+/**
+ * The service checks shape before anything that depends on stored data. A forged cursor does not count as a breach of
+ * shape.
+ */
 const shapeCodes = new Set(['invalid_request', 'invalid_json', 'invalid_idempotency_key'])
-/** The world's key may do everything, everywhere: no right request is refused for who asks, or finds no route. */
+/** The world's key may do everything, so no valid request is refused for its caller or for its route. */
 const callerCodes = new Set([
   ...['route_not_found', 'unauthorized', 'rate_limited', 'organization_inactive'],
   ...['insufficient_scope', 'inbox_not_allowed', 'send_mode_reply_only', 'recipient_domain_not_allowed'],
 ])
 
-/** Sends at least so many requests (each bound once); throws with the smallest request found that shows a fault. */
+/** Sends at least `requests` requests, each bound once. Throws with the smallest request found that shows a fault. */
 export async function fuzz(
   world: World,
   operation: Operation,
@@ -54,7 +57,7 @@ export async function fuzz(
 interface Request {
   draft: Draft
   breach?: Breach
-  /** What is wrong with the answer beyond its document, null where nothing is. */
+  /** Returns a fault that the document's schemas cannot show, or null. */
   judge(answer: Answer): string | null
 }
 
@@ -70,7 +73,7 @@ function validRequests(operation: Operation): fc.Arbitrary<Request> {
 function invalidRequests(operation: Operation): fc.Arbitrary<Request> {
   const breaches = breachArbitrary(breachesOf(operation))
   return fc.record({ draft: validDraft(operation), breach: breaches }).map(({ draft, breach }) => ({
-    // A forged cursor is only looked at once the rest of the request is right, as is everything else.
+    // The service checks a forged cursor only after the rest of the request.
     draft: { ...draft, query: draft.query.filter(([name]) => name !== 'cursor') },
     breach,
     judge: (answer) => expect(answer, breach),
@@ -152,7 +155,7 @@ function requestAt({ what, change, isTaken }: Boundary, draft: Draft): Request {
     const code = codeOf(answer)
     if (callerCodes.has(code)) return 'the caller may ask for this'
     if (isTaken) return shapeCodes.has(code) ? 'what is at the bound is refused' : null
-    // An empty cursor is none that a list has issued.
+    // An empty cursor was never issued by a list.
     return shapeCodes.has(code) || code === 'invalid_cursor' ? null : 'what is past the bound is taken'
   }
   return { draft, breach, judge }

@@ -1,4 +1,4 @@
-// The OpenAPI document as the fuzzer reads it: every operation with its schemas written in place, and judges of answers.
+// The OpenAPI document for the fuzzer: every operation with its references resolved, and validators for answers.
 import { Compile, type Validator } from 'typebox/schema'
 
 export interface Schema {
@@ -39,10 +39,10 @@ export interface Operation {
   /** `POST /v1/send` */
   name: string
   method: string
-  /** With its parameters in braces. */
+  /** Path with its parameters in braces. */
   path: string
   parameters: Parameter[]
-  /** Of the JSON body, where it takes one. */
+  /** Schema of the JSON body, or null if the operation takes none. */
   body: Schema | null
   responses: Record<string, DocumentedResponse>
 }
@@ -58,7 +58,7 @@ interface Document {
   components: Record<string, Record<string, unknown>>
 }
 
-/** Every operation that the service at `base` documents. */
+/** Returns every operation that the service at `base` documents. */
 export async function readOperations(base: string): Promise<Operation[]> {
   const document = (await (await fetch(`${base}/openapi.json`)).json()) as Document
   return Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -76,7 +76,7 @@ export async function readOperations(base: string): Promise<Operation[]> {
   )
 }
 
-/** References lead into the whole document; without them each schema stands for itself. */
+/** Resolves references, which point into the whole document, so that each schema is complete. */
 function writeInPlace(value: unknown, document: Document): unknown {
   if (value === null || typeof value !== 'object') return value
   if (Array.isArray(value)) return value.map((member) => writeInPlace(member, document))
@@ -94,7 +94,7 @@ export function typesOf(schema: Schema): string[] {
   return schema.properties ? ['object'] : []
 }
 
-/** Sets of properties of which one must be there. */
+/** Returns sets of properties. A value must have one of these sets. */
 export function alternativesOf({ oneOf = [] }: Schema): string[][] {
   return oneOf.map(({ required = [] }) => required)
 }
@@ -107,7 +107,7 @@ export interface Answer {
 
 const judges = new WeakMap<Schema, Validator>()
 
-/** What is wrong with an answer of the operation by its document, null where nothing is. */
+/** Returns how an answer violates the operation's document, or null. */
 export function faultOf({ responses }: Operation, answer: Answer): string | null {
   const { status, headers } = answer
   const documented = responses[status]

@@ -1,4 +1,4 @@
-// Requests made from the document, for every operation: see `npm run test:fuzz` for as many as wanted.
+// Sends requests generated from the document to every operation; `npm run test:fuzz` sends more.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { boundariesOf } from './boundary.ts'
@@ -6,7 +6,7 @@ import { fuzz, ways } from './campaign.ts'
 import { readOperations } from './document.ts'
 import { World } from './world.ts'
 
-/** Of all operations together, in each way. */
+/** Requests over all operations, for each way. */
 const requests = 5_000
 const seed = Number(process.env['POSTHORN_TEST_SEED'] ?? Date.now() % 1e9)
 
@@ -37,6 +37,6 @@ for (const way of ways)
 test('check 71: the service is as well as before', async () => {
   assert.ok(await world.isAlive())
   assert.ok(!world.log().includes('"level":50'), 'something was logged as a fault')
-  // It runs in this process: whoever had reached a prototype would have reached ours.
+  // The service runs in this process, so a polluted prototype would show here.
   for (const name in {}) assert.fail(`every object has a ${name}`)
 })

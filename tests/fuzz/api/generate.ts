@@ -1,10 +1,10 @@
-// Requests that an operation's schema describes, made for fast-check. Ids are places in what is there, filled in when sent.
+// Generates requests from an operation's schema with fast-check; ids are placeholders that are filled in when sent.
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { alternativesOf, type Operation, type Schema, typesOf } from './document.ts'
 import { textKind } from './texts.ts'
 
-/** Stands for the id of something that is there when the request is sent; `sender` for an address that may send. */
+/** Placeholder for the id of an object that exists when the request is sent. `sender` is an address that may send. */
 export class Live {
   readonly name: string
 
@@ -13,10 +13,10 @@ export class Live {
   }
 }
 
-/** A request before its ids are filled in. `row` says which of the things there it is about. */
+/** A request before its ids are filled in. `row` selects the existing objects it refers to. */
 export interface Draft {
   row: number
-  /** By name, for those in the path, in the query and in headers; a query may say one several times. */
+  /** Parameters by name, for path, query and headers. A query may repeat a name. */
   path: Record<string, unknown>
   query: [name: string, value: unknown][]
   headers: Record<string, unknown>
@@ -24,12 +24,12 @@ export interface Draft {
   body: unknown
 }
 
-/** Whether a property or parameter of this name holds an id that the service gave out. */
+/** Reports whether a property or parameter of this name holds an id that the service issued. */
 export function isIdName(name: string): boolean {
   return /Id$/.test(name) && name !== 'contentId'
 }
 
-/** A request as the document wants it. */
+/** Generates a valid request. */
 export function validDraft(operation: Operation): fc.Arbitrary<Draft> {
   const { parameters, body } = operation
   const of = (place: string) => parameters.filter((parameter) => parameter.in === place)
@@ -49,19 +49,19 @@ export function validDraft(operation: Operation): fc.Arbitrary<Draft> {
 
 const withoutAfter = new Set(['from', 'since', 'until', 'q', 'after'])
 
-/** Those that go together, which no schema can say: a wait for messages follows the beginning, and no other filter counts. */
+/** Applies a rule that no schema can express: waiting for messages needs `after`, and excludes the other filters. */
 export function agreeing({ parameters }: Operation, query: Draft['query']): Draft['query'] {
   if (!parameters.some(({ name }) => name === 'after')) return query
   if (!query.some(([name]) => name === 'after' || name === 'wait')) return query
   return [...query.filter(([name]) => !withoutAfter.has(name)), ['after', '0']]
 }
 
-/** Where there is nothing, as many seconds pass. */
+/** Shortens the wait, because an empty inbox makes the request last that many seconds. */
 function shortened([name, value]: [string, unknown]): [string, unknown] {
   return [name, name === 'wait' ? Number(value) % 2 : value]
 }
 
-/** A value that the schema describes; `name` is the property or parameter that it is for. */
+/** Generates a value that the schema describes. `name` is its property or parameter. */
 export function anyOf(schema: Schema, name: string): fc.Arbitrary<unknown> {
   const types = typesOf(schema)
   const choices = types.flatMap((type) => ofType(schema, type, name))
@@ -83,7 +83,7 @@ function ofType(schema: Schema, type: string, name: string): fc.Arbitrary<unknow
   return [name === 'from' ? senderOf(schema) : objectOf(schema)]
 }
 
-/** Mostly one that may send: any other is refused. */
+/** Generates mostly senders that may send. The service refuses any other. */
 function senderOf(schema: Schema): fc.Arbitrary<object> {
   const known = objectOf(schema).map((mailbox) => ({ ...mailbox, email: new Live('sender') }))
   return fc.oneof({ weight: 4, arbitrary: known }, objectOf(schema))
@@ -99,7 +99,7 @@ function textOf(schema: Schema, name: string): fc.Arbitrary<unknown> {
   const some = kind.some.filter(fits)
   const longest = maxLength === undefined ? null : kind.ofLength(maxLength)
   const texts = longest === null ? some : fc.oneof({ weight: 20, arbitrary: some }, fc.constant(longest))
-  // A cursor is one that the list gave out, or none.
+  // The cursor is always one that the list issued, or absent.
   if (name === 'cursor') return fc.constant(new Live(name))
   if (name === 'idempotency-key')
     return fc.oneof({ weight: 9, arbitrary: texts }, fc.constantFrom('used-before-1', 'used-before-2'))
@@ -142,7 +142,10 @@ function dictionaryOf(
   return entries.map((pairs) => Object.fromEntries(pairs))
 }
 
-/** Values with every property and at least one of every item, for finding places in; the same for the same schema. */
+/**
+ * Returns a value with every property and at least one of each item, in which sites are found. The same schema gives the
+ * same value.
+ */
 export function fullExample(schema: Schema, name = ''): unknown {
   const types = typesOf(schema)
   if (types.includes('string') && isIdName(name)) return new Live(name)
@@ -159,7 +162,7 @@ export function fullExample(schema: Schema, name = ''): unknown {
   return value
 }
 
-/** The request with everything in it, of what is there; its idempotency key is its own. */
+/** Returns the full request about existing objects, with a new idempotency key. */
 export function exampleDraft({ parameters, body }: Operation): Draft {
   const inPath = parameters.filter((parameter) => parameter.in === 'path')
   const hasKey = parameters.some(({ name }) => name === 'idempotency-key')

@@ -1,4 +1,4 @@
-// Bytes on the public port that no client library would send: refused or closed, one answer each, and nothing is left behind.
+// Sends bytes that no client library would send; each case gets one refusal or a close, and leaves nothing behind.
 import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { after, test } from 'node:test'
@@ -22,7 +22,7 @@ const post = (...headers: string[]) =>
 const many = (count: number, line: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => line(index))
 
-/** A second request hides behind each of those that could be read in two ways; it must not be answered. */
+/** Each ambiguous request hides this second request, which must not be answered. */
 const hidden = lines('GET /v1/me HTTP/1.1', 'host: x', keyed)
 const twoWays: [name: string, bytes: string][] = [
   ['length and chunks', `${post('content-length: 5', 'transfer-encoding: chunked')}0\r\n\r\n${hidden}`],
@@ -98,7 +98,7 @@ const others: [name: string, bytes: string | Buffer, statuses: number[]][] = [
     [200],
   ],
   [
-    // HTTP/1.1 has servers take the absolute form; the host that it names leads nowhere else.
+    // HTTP/1.1 requires servers to accept the absolute form. The host in the URL changes nothing.
     'a URL of another host',
     lines('GET http://far.test/v1/me HTTP/1.1', 'host: far.test', keyed, 'connection: close'),
     [200],
@@ -177,7 +177,7 @@ test('check 74: chunks without an end are cut at a bound', async () => {
     write()
   })
   assert.match(said(), /^HTTP\/1\.1 413 /)
-  // What the kernel holds on the way is not read by anyone.
+  // The kernel buffers some bytes that the service never reads.
   assert.ok(writtenBytes < 2 * (largestContentBytes * 1.5 + (1 << 20)) + (32 << 20), `${writtenBytes} bytes`)
   assert.ok(await isAlive())
 })
@@ -276,12 +276,12 @@ test('check 74: whatever comes, what is answered is HTTP and no fault, and the s
 function open(): { socket: Socket; said(): string } {
   const socket = connect(stage.port, '127.0.0.1')
   let text = ''
-  // What is written to a closed connection is nobody's.
+  // Ignore errors of writes to a closed connection.
   socket.on('data', (chunk) => (text += chunk.toString('latin1'))).on('error', () => {})
   return { socket, said: () => text }
 }
 
-/** Everything that is answered until the connection ends; it is given up once the service has been silent for `silentMs`. */
+/** Returns all answers until the connection ends. Gives up after the service was silent for `silentMs`. */
 function talk(bytes: string | Buffer): Promise<{ statuses: number[]; text: string }> {
   const { socket, said } = open()
   socket.write(bytes)

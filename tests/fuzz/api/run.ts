@@ -1,4 +1,4 @@
-// `npm run test:fuzz`: so many requests made from the document, for each operation and way, and a table of the answers.
+// `npm run test:fuzz`: sends requests generated from the document to each operation, and prints a table of the answers.
 import { parseArgs } from 'node:util'
 import { boundariesOf } from './boundary.ts'
 import { fuzz, type Tally, type Way, ways } from './campaign.ts'

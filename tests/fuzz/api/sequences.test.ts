@@ -1,4 +1,4 @@
-// Sequences of operations over an organization, beside a simple model of what is there: made, shown, listed, deleted, gone.
+// Runs sequences of operations on an organization and compares it with a simple model after creating, listing and deleting.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
@@ -14,13 +14,13 @@ interface ModelMessage {
   submissionId: string | null
 }
 
-/** What must be there. */
+/** The expected state. */
 class Model {
   readonly inboxes = new Map<string, { address: string }>()
   readonly deletedInboxes = new Set<string>()
   readonly messages = new Map<string, ModelMessage>()
   readonly deletedMessages = new Set<string>()
-  /** By id: whether something of them still waits. */
+  /** By id: whether any recipient of the submission still waits. */
   readonly submissions = new Map<string, 'waits' | 'ended'>()
   readonly suppressions = new Set<string>()
   readonly webhooks = new Map<string, string>()
@@ -52,7 +52,7 @@ class Real {
     return answer.body
   }
 
-  /** All entries of a list, in small pages. */
+  /** Reads all entries of a list, in small pages. */
   async list<Entry>(path: string, name: string): Promise<Entry[]> {
     const entries: Entry[] = []
     for (let cursor: string | null = ''; cursor !== null; ) {
@@ -67,7 +67,7 @@ class Real {
 
 type Step = (model: Model, real: Real, at: number) => Promise<void>
 
-/** One of them, or null where there is none. */
+/** Picks an entry by number, or returns null if there are none. */
 function oneOf<Entry>(entries: Iterable<Entry>, at: number): Entry | null {
   const all = [...entries]
   return all[at % all.length] ?? null
@@ -190,7 +190,7 @@ const steps: Record<string, Step> = {
 
 const idsOf = (entries: { id: string }[]) => entries.map(({ id }) => id).sort()
 
-/** Everything that the model knows of must be shown so, and nothing else. */
+/** Asserts that the service shows exactly what the model contains. */
 async function compare(model: Model, real: Real): Promise<void> {
   const inboxes = await real.list<{ id: string }>('/v1/inboxes', 'inboxes')
   assert.deepEqual(idsOf(inboxes), [...model.inboxes.keys()].sort())
@@ -237,7 +237,7 @@ async function compareInbox(model: Model, real: Real, inboxId: string): Promise<
   assert.equal(counted, known.length)
 }
 
-/** As often as others make threads of it, so that there is something to delete. */
+/** Steps that create threads are twice as likely, so that there is something to delete. */
 const weighted = Object.keys(steps).flatMap((name) =>
   ['openInbox', 'send', 'receive', 'reply'].includes(name) ? [name, name] : [name],
 )

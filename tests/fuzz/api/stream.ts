@@ -1,10 +1,10 @@
-// The live stream has no end to wait for: what it begins with is looked at, and then it is left.
+// Fuzzes the live stream: it never ends, so the test reads its start and leaves.
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 
 const number = (digits: number) => fc.stringMatching(new RegExp(`^[0-9]{1,${digits}}$`))
 
-/** What a client may say that it has seen last: nothing, anything, or what looks as if it had been given out. */
+/** Values of the last-event-id header: none, any text, or one that resembles an issued id. */
 const lastEventId = fc.oneof(
   fc.constant(undefined),
   fc.string({ unit: fc.constantFrom(...' !"#\'(),-./0:;<=>?@A\\_`a{|}~\xe9\xff\t') }),
@@ -14,7 +14,7 @@ const lastEventId = fc.oneof(
   fc.integer({ min: 1, max: 10_000 }).map((length) => '9'.repeat(length)),
 )
 
-/** Opens so many streams, a few at a time; throws at the first that begins otherwise than documented. */
+/** Opens `requests` streams, a few at a time. Throws at the first one that does not start as documented. */
 export async function fuzzStream(
   base: string,
   secret: string,

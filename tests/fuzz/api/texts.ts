@@ -1,19 +1,19 @@
-// Strings of each kind that the document names, by format or pattern: some that are right, right ones of a length, wrong ones.
+// Generates strings of each format or pattern in the document: valid ones, valid ones of a given length, and invalid ones.
 import fc from 'fast-check'
 import { patterns as written } from '../../../src/http/schemas/patterns.ts'
 import type { Schema } from './document.ts'
 
 export interface TextKind {
   some: fc.Arbitrary<string>
-  /** A right one of so many code points, null where there is none. */
+  /** Returns a valid text of `length` code points, or null if there is none. */
   ofLength(length: number): string | null
-  /** Each of them breaks the format or the pattern, and nothing else. */
+  /** Each text breaks the format or the pattern, and nothing else. */
   wrong: readonly string[]
 }
 
 const astral = '\u{1f600}'
 
-/** Any text that JSON can carry and the service takes: neither NUL nor lone surrogates. */
+/** Any text that JSON can carry and the service accepts: no NUL and no lone surrogates. */
 const free = fc
   .oneof(
     fc.string({ unit: 'grapheme' }),
@@ -51,7 +51,7 @@ const localPart = fc.oneof(
 )
 const address = fc.tuple(localPart, fc.oneof({ weight: 1, arbitrary: fc.constant('far.test') }, host))
 const email = address.map(([local, domain]) => `${local}@${domain}`)
-/** A host of so many characters, in labels of 63 at most. */
+/** Returns a host of this many characters, in labels of up to 63, or null. */
 function hostOfLength(length: number): string | null {
   const end = '.example'
   if (length <= end.length) return null
@@ -116,7 +116,7 @@ const subject = {
   wrong: ['', ' ', ' \u00a0\u200b\u3000', 'a\r\nBcc: b@far.test', 'a\nb', 'a\u0085', 'a\u007fb'],
 }
 
-/** Those that no expression can be turned into texts for; the others are. */
+/** Patterns from which no texts can be generated. Texts for all other patterns are generated. */
 const patterns: Record<string, TextKind> = {
   [written.oneLine[0]]: {
     some: oneLine,
@@ -138,7 +138,7 @@ const patterns: Record<string, TextKind> = {
     some: fc
       .stringMatching(/^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,62}[a-zA-Z0-9])?$/)
       .map((text) => text.replace(/\.{2,}/g, '-'))
-      // Mostly names that nobody has, so that most are taken.
+      // Mostly unused names, so that the service accepts most of them.
       .chain((text) => fc.integer({ min: 0, max: 1e9 }).map((number) => `${text.slice(0, 50)}${number}`)),
     ofLength: (length) => 'l'.repeat(length),
     wrong: [
@@ -198,7 +198,7 @@ const base64: TextKind = {
   wrong: ['QQ', 'Q', 'QQ=', '-_8=', 'QR==', 'QQ==\n', 'QUFB\nQUFB', 'Ä===', ' ', '===='],
 }
 
-/** What is told in words only: a name of the property, or of the parameter. */
+/** Rules that the document states only in words, by the name of the property or parameter. */
 const named: Record<string, Omit<TextKind, 'ofLength'> & { ofLength?: TextKind['ofLength'] }> = {
   domain: {
     some: host.chain((name) => fc.constantFrom(name, `${name}.`, ` ${name} `, name.toUpperCase())),
@@ -256,7 +256,7 @@ const named: Record<string, Omit<TextKind, 'ofLength'> & { ofLength?: TextKind['
   q: { some: label.map((word) => `w${word.replaceAll('-', '')}`), wrong: [] },
 }
 
-/** The kind of a string's schema; `name` is the property or parameter that it stands for. */
+/** Returns the kind of a string's schema. `name` is its property or parameter. */
 export function textKind(schema: Schema, name: string): TextKind {
   const { format, pattern, contentEncoding } = schema
   const own = named[name]

@@ -1,4 +1,4 @@
-// A service with an organization that has something of everything, and requests sent to it over one set of connections.
+// A service with an organization that has one of everything, and a pool of connections that sends requests to it.
 import { setTimeout as pause } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { foldMetrics } from '../../../src/flow/upkeep/fold-metrics.ts'
@@ -11,10 +11,10 @@ import type { Breach } from './breach.ts'
 import type { Answer, Operation } from './document.ts'
 import { type Draft, Live } from './generate.ts'
 
-/** Ids of things that belong together, by the names of the parameters that they stand for. */
+/** Ids of objects that belong together, by the parameter names that take them. */
 type Row = Record<string, string>
 
-/** A request as it went out. */
+/** A request as sent. */
 export interface Sent {
   method: string
   target: string
@@ -22,7 +22,7 @@ export interface Sent {
   body: Buffer | null
 }
 
-/** So many of each thing are there before a request. */
+/** Number of objects of each kind that must exist before a request. */
 const wanted = 4
 const connections = 16
 
@@ -32,7 +32,7 @@ export class World {
   readonly #furnisher: Furnisher
   readonly #pool: Pool
   readonly #rows = new Map<string, Row[]>()
-  /** What each list last gave out to go on with, by its path. */
+  /** The last cursor that each list issued, by its path. */
   readonly #cursors = new Map<string, string>()
   #provedDomain: string
   #sender = ''
@@ -47,7 +47,7 @@ export class World {
 
   static async create(scope: Scope): Promise<World> {
     const furnisher = await setFurnishedStage(scope)
-    // A new domain's keys cost a tenth of a second: past these it is refused.
+    // Generating a new domain's keys takes 0.1 s, so this limit refuses more domains.
     const caller = await furnisher.createCaller({ limits: { domains: 12 } })
     const base = actsBySession ? await startSessionFront(scope, furnisher.stage) : furnisher.stage.base
     const pool = new Pool(base, { connections, pipelining: 1, headersTimeout: 60_000 })
@@ -58,17 +58,17 @@ export class World {
     return world
   }
 
-  /** What a node with the jobs role does every two seconds: metrics add up whatever is not folded yet. */
+  /** Folds metrics, as a node with the jobs role does every 2 s. Readers add up the unfolded rows. */
   async fold(): Promise<void> {
     while (await foldMetrics(this.#furnisher.stage));
   }
 
-  /** Everything that the service has logged. */
+  /** Returns everything that the service has logged. */
   log(): string {
     return this.#furnisher.stage.log()
   }
 
-  /** Makes anew what requests have deleted. */
+  /** Recreates the objects that requests have deleted. */
   async refill(): Promise<void> {
     const { caller } = this
     this.#sender ||= await this.#findSender()
@@ -100,7 +100,7 @@ export class World {
   }
 
   async #addDomain(): Promise<string> {
-    // Sends need one that is proved; the others may be deleted by requests as well.
+    // Sends need a proved domain. Requests may delete the other domains as well.
     if (!this.#ofKind('domain').some(({ domainId }) => domainId === this.#provedDomain)) {
       const { status } = await this.caller.api.call(`/v1/domains/${this.#provedDomain}`)
       if (status === 200) return this.#provedDomain
@@ -128,7 +128,7 @@ export class World {
         await api.call(`/v1/domains/${id}`, { method: 'DELETE' })
   }
 
-  /** Sends what was drafted for the operation, with a breach where there is one. */
+  /** Sends the drafted request, with a breach if given. */
   async send(operation: Operation, drafted: Draft, breach?: Breach): Promise<{ sent: Sent; answer: Answer }> {
     const sent = this.#write(operation, breach?.draft?.(drafted) ?? drafted, breach)
     const answer = await this.#exchange(sent)
@@ -177,7 +177,7 @@ export class World {
   #idOf(name: string, row: number, path: string): string {
     if (name === 'sender') return this.#sender
     for (const rows of this.#rows.values()) {
-      // An attachment is of a message that has one.
+      // An attachment id needs a message that has an attachment.
       const fitting = rows.filter((one) => name in one && (!path.includes('{attachmentId}') || belongs(one)))
       const one = fitting[row % fitting.length]
       if (one) return one[name]!
@@ -195,7 +195,7 @@ export class World {
           body: Buffer.from(await answer.body.arrayBuffer()),
         }
       } catch (error) {
-        // A connection that the service closed after a refusal may be picked for the next request.
+        // The pool may pick a connection that the service closed after a refusal.
         if (tries === 3) throw error
         await pause(10)
       }
@@ -217,7 +217,7 @@ export class World {
       )
   }
 
-  /** Only the service's own connections are looked at: it must answer afterwards as before. */
+  /** Checks, over the service's normal client, that it still answers. */
   async isAlive(): Promise<boolean> {
     return (await this.caller.api.call('/v1/me')).status === 200
   }
@@ -227,7 +227,7 @@ function belongs({ messageId, attachmentId }: Row): boolean {
   return attachmentId!.startsWith(`att_${messageId!.slice(4)}_`)
 }
 
-/** Node refuses to write what no header may hold. */
+/** Replaces characters that Node refuses to write in a header. */
 function headerValue(text: string): string {
   return text.replace(/[^\t\x20-\x7e\x80-\xff]/g, '?')
 }

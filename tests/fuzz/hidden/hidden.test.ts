@@ -1,4 +1,4 @@
-// Text that a person does not see, hidden by any mix of tricks, never becomes `text`; what he sees always does.
+// Text hidden from people by any mix of tricks never becomes `text`, and visible text always does.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-// `npm run test:fuzz -- hidden`: mails full of hidden text, and what `text` has of it; the time for mails of three sizes.
+// `npm run test:fuzz -- hidden`: reads mails full of hidden text, checks their `text`, and times mails of three sizes.
 import { parseArgs } from 'node:util'
 import fc from 'fast-check'
 import { parseMail } from '../../../src/mail/read/parse.ts'
@@ -23,7 +23,7 @@ if (values.help || !(mails > 0) || !Number.isInteger(seed)) {
 
 const sizesKb = [16, 64, 256]
 const maxShown = 5
-/** Of processor time, per KB: a page four times as large may take up to this many times as long for each. */
+/** Maximum ratio of CPU time per KB between a page and one a quarter of its size. */
 const mostSlower = 2
 
 const rawOf = ({ html }: HiddenMail) =>
@@ -59,7 +59,7 @@ const isLinear = speeds.at(-1)!.microseconds <= mostSlower * speeds[0]!.microsec
 console.log(isLinear ? 'linear' : `✖ not linear: more than ${mostSlower} times as long per KB`)
 process.exitCode = totals.failed === 0 && isLinear ? 0 : 1
 
-/** The fastest of five readings of one mail of about this size: whatever else the machine does only adds to it. */
+/** Returns the fastest of five readings of a mail of about this size, because other load only adds time. */
 function timePerKb(kilobytes: number): number {
   const raw = largeMail(kilobytes * 1000)
   const took = Array.from({ length: 5 }, () => {
@@ -71,7 +71,7 @@ function timePerKb(kilobytes: number): number {
   return Math.min(...took)
 }
 
-/** Bodies of many mails behind one another, each with its own rules. */
+/** Returns a mail with the bodies of many mails in sequence, each with its own rules. */
 function largeMail(bytes: number): Buffer {
   let html = ''
   const bodies = fc.sample(hiddenMail(), { numRuns: Math.ceil(bytes / 300), seed })

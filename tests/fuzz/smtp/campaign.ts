@@ -1,4 +1,4 @@
-// Rounds of planned conversations with the real mail server, and after each: is every message there that it took, once, as sent?
+// Plays planned conversations with the real mail server, then checks that each accepted message is there once, as sent.
 import type { Inbox } from '../../support/api.ts'
 import { until } from '../../support/until.ts'
 import { stuff } from '../../support/wire.ts'
@@ -19,23 +19,23 @@ export interface Figures {
   sessions: number
   secured: number
   proxied: number
-  /** Commands, chunks and messages that were answered. */
+  /** Commands, chunks and messages that got a reply. */
   answered: number
   codes: Map<number, number>
-  /** Messages whose last byte was answered with 250, and copies of them that were found in inboxes. */
+  /** Messages whose last byte got a 250, and the copies of them found in inboxes. */
   accepted: number
   copies: number
-  /** Copies whose 250 the client had not waited for. */
+  /** Copies whose 250 the client had not awaited. */
   unacknowledged: number
   longestReplyBytes: number
   longestMs: number
-  /** Of the service at rest: before the first round, and after each. */
+  /** Measures of the idle service, before the first round and after each. */
   measures: Measure[]
   faults: Fault[]
 }
 
 export interface Fault {
-  /** The number of the conversation; null where it cannot be said. */
+  /** Number of the conversation, or null if it is unknown. */
   number: number | null
   what: string
 }
@@ -58,7 +58,7 @@ export function newFigures(seed: number): Figures {
   }
 }
 
-/** One round, by its number; what it finds is added to the figures. */
+/** Plays one round, by its number, and adds its results to the figures. */
 export async function playRound(subject: Subject, figures: Figures, round: number): Promise<void> {
   const all = Array.from(
     { length: talkers },
@@ -79,7 +79,7 @@ export async function playRound(subject: Subject, figures: Figures, round: numbe
   }
 }
 
-/** One conversation after the other, with inboxes of their own, which are looked through at the end and deleted. */
+/** Plays conversations in sequence with their own inboxes. Verifies and deletes the inboxes at the end. */
 export async function playInTurn(
   subject: Subject,
   figures: Figures,
@@ -129,7 +129,7 @@ interface Expected {
   content: Buffer
 }
 
-/** Every message that was taken for the inbox is there once, byte for byte, and nothing else is that nobody sent. */
+/** Verifies that the inbox contains each accepted message once, byte for byte, and no message that was never sent. */
 async function verifyInbox(
   subject: Subject,
   figures: Figures,
@@ -151,7 +151,7 @@ async function verifyInbox(
   }
   const isComplete = async () => (await matchThere()).missing.length === 0
   const options = { timeoutMs: filedTimeoutMs, everyMs: 100 }
-  // What is not there by then is found out below.
+  // The check below reports messages that are still missing.
   await until(`${expected.length} messages in an inbox`, isComplete, options).catch(() => {})
   const { missing, others } = await matchThere()
   figures.copies += expected.length - missing.length
@@ -163,7 +163,7 @@ async function verifyInbox(
     figures.faults.push({ number, what: `taken, and not there: ${brief(content)}` })
 }
 
-/** Each source is one message, and each message has one source. */
+/** Matches each source to one message. Each message has one source. */
 function match(sources: Buffer[], expected: Expected[]): { missing: Expected[]; others: Buffer[] } {
   const missing = [...expected]
   const others = sources.filter((source) => {
@@ -174,7 +174,7 @@ function match(sources: Buffer[], expected: Expected[]): { missing: Expected[]; 
   return { missing, others }
 }
 
-/** The message, behind the fields that record its way here; a last line without its end was given one. */
+/** Reports whether the source is the message below the trace fields. The server ends an unfinished last line. */
 function isSourceOf(source: Buffer, content: Buffer): boolean {
   const isEnded = content.length === 0 || content.subarray(-2).equals(crlf)
   const candidates = isEnded ? [content] : [content, Buffer.concat([content, crlf])]
@@ -200,7 +200,7 @@ function isTrace(bytes: Buffer): boolean {
   )
 }
 
-/** Whether the message can be one that was sent before the connection was cut, without waiting for its reply. */
+/** Reports whether the client may have sent the message before the cut, without awaiting its reply. */
 function couldHold({ phases }: Conversation, source: Buffer): boolean {
   return phases.some(({ sent }) => {
     const inChunks = Buffer.from(sent.toString('latin1').replace(/BDAT \d+(?: LAST)?\r\n/gi, ''), 'latin1')

@@ -1,4 +1,4 @@
-// Has a planned conversation with a mail server over a socket, and keeps what went over it in both directions.
+// Plays a planned conversation with a mail server over a socket, and keeps the bytes of both directions.
 import { once } from 'node:events'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -6,22 +6,22 @@ import { type Plan, type Step, writeChunks } from './plan.ts'
 import type { Phase, Transcript } from './transcript.ts'
 
 export interface Conversation extends Transcript {
-  /** What took too long; null for nothing. */
+  /** The step that took too long, or null. */
   hang: string | null
   tookMs: number
   isSecured: boolean
 }
 
-/** A server that is busy, or answers late on purpose, has so much time for a reply. */
+/** Time limit for a reply of a server that is busy, or delays its reply on purpose. */
 const replyTimeoutMs = 60_000
-/** For a reply that need not come. */
+/** Time limit for a reply that may not come. */
 const wildTimeoutMs = 200
-/** Twenty refusals to a peer that is answered late, five seconds each, and then some. */
+/** Twenty refusals to a slowed peer, 5 s each, plus a margin. */
 const endTimeoutMs = 180_000
-/** More pieces of one write would be turns of the event loop and nothing else. */
+/** More pieces of one write would only cost event loop iterations. */
 const maxPieces = 300
 
-/** Plays the plan; `names` are put in the place of what stands in braces. Never rejects. */
+/** Plays the plan, with `names` filled in for the braces. Never rejects. */
 export async function converse(
   plan: Plan,
   port: number,
@@ -77,7 +77,7 @@ export async function converse(
       return true
     }
     const isAnswered = await line.ask(fill(step.bytes), step.replies, timeoutMs)
-    // A DATA that should have been refused: an empty message gets out of it.
+    // The server accepted a DATA it should have refused. An empty message ends it.
     return isAnswered && (line.lastCode !== '354' || plan.isWild || (await line.ask('.\r\n', 1, timeoutMs)))
   }
 }
@@ -87,7 +87,7 @@ class Line {
   readonly #phases: { sent: Buffer[]; received: Buffer[] }[] = [{ sent: [], received: [] }]
   #socket: Socket
   #cut = 0
-  /** Replies that were heard, and those that were asked for. */
+  /** Replies received, and replies awaited. */
   #heard = 0
   #asked = 0
   #tail = ''
@@ -111,7 +111,7 @@ class Line {
     }))
   }
 
-  /** Writes in pieces of the planned sizes, each of them in a segment of its own where the system does not join them. */
+  /** Writes in pieces of the planned sizes. Each piece is a separate segment unless the system joins them. */
   async write(text: string): Promise<void> {
     const bytes = Buffer.from(text, 'latin1')
     for (let at = 0, pieces = 0; at < bytes.length && !this.isOver; pieces++) {
@@ -130,7 +130,7 @@ class Line {
     return await this.hears(replies, timeoutMs)
   }
 
-  /** Waits for so many replies more than were asked for before; false when they did not come in time. */
+  /** Waits for `replies` more replies than awaited before. Returns false if they did not come in time. */
   async hears(replies: number, timeoutMs: number): Promise<boolean> {
     this.#asked = Math.max(this.#asked + replies, this.#heard)
     const wanted = this.#asked
@@ -154,12 +154,12 @@ class Line {
     return isSecured
   }
 
-  /** Ends as planned; whether the connection is closed in time. */
+  /** Ends as planned. Returns whether the connection was closed in time. */
   async end(ending: Plan['ending']): Promise<boolean> {
-    // QUIRK: Node loses what comes in the same segment as the bytes during whose reading a TLS socket is ended.
+    // QUIRK: Node loses bytes of the same segment if a TLS socket is ended while it reads them.
     await new Promise((resolve) => setImmediate(resolve))
     if (ending === 'end') this.#socket.end()
-    // QUIRK: Node never closes a socket that is to be reset while its end is on the way.
+    // QUIRK: Node never closes a socket that is reset while its FIN is on the way.
     else if (ending === 'reset' && !this.isSecured && !this.isOver) this.#socket.resetAndDestroy()
     else this.#socket.destroy()
     const isClosed = await this.#until(() => this.#isClosed, endTimeoutMs)
@@ -171,7 +171,7 @@ class Line {
     socket.on('data', (bytes: Buffer) => this.#take(bytes))
     socket.on('end', () => {
       this.isOver = true
-      // It is open in one direction only: an answer to its end.
+      // The socket is half open: answer the server's FIN.
       socket.end()
       this.#wake()
     })
@@ -199,7 +199,7 @@ class Line {
     this.#wake()
   }
 
-  /** Whoever reads nothing any more is found out by the end of the conversation. */
+  /** If the peer stops reading, the end of the conversation reports it. */
   async #drained(): Promise<void> {
     const over = new AbortController()
     const options = { signal: AbortSignal.any([over.signal, AbortSignal.timeout(replyTimeoutMs)]) }

@@ -1,4 +1,4 @@
-// One round of conversations with the real mail server: see `npm run test:fuzz -- smtp` for as many minutes as wanted.
+// Plays one round of conversations with the real mail server; `npm run test:fuzz -- smtp` runs for as many minutes as asked.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { conversationsPerRound, newFigures, playRound } from './campaign.ts'

@@ -1,12 +1,15 @@
-// Whether memory grows with what was done: the end of a long run against its middle, past what is filled once.
+// Detects memory growth by comparing the last third of a long run with the middle third, after one-time caches have filled.
 import type { Measure } from './measure.ts'
 
-/** Fewer say nothing. */
+/** Fewer measures prove nothing. */
 const leastMeasures = 24
 const maxHeapGrowthBytes = 6 * 2 ** 20
 const maxRssGrowthBytes = 32 * 2 ** 20
 
-/** What has grown between the second third and the last one, by the median; null for nothing, or too few measures. */
+/**
+ * Compares the medians of the second and the last third. Returns what has grown, or null for no growth or too few
+ * measures.
+ */
 export function grown(measures: Measure[]): string | null {
   if (measures.length < leastMeasures) return null
   const third = Math.floor(measures.length / 3)

@@ -1,4 +1,4 @@
-// Loaded into the service before its own code: on SIGUSR2 it collects garbage and writes what memory and handles are left.
+// Loads into the service before its code: on SIGUSR2 it collects garbage and writes the remaining memory and handles.
 import { renameSync, writeFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -8,7 +8,7 @@ export interface Measure {
   rssBytes: number
   heapBytes: number
   externalBytes: number
-  /** How many there are of each kind that keeps the program alive. */
+  /** Number of resources of each kind that keeps the program alive. */
   resources: Record<string, number>
 }
 

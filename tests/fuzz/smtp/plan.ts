@@ -1,4 +1,4 @@
-// Conversations to be had with the mail server, made from the grammar of SMTP and from published dialogues, each by its number.
+// Plans conversations with the mail server from the SMTP grammar and from published dialogues, each by its number.
 import fc from 'fast-check'
 import {
   dialogueNames,
@@ -9,34 +9,36 @@ import {
 } from '../../support/smtp-dialogues.ts'
 import { stuff } from '../../support/wire.ts'
 
-/** Bytes are written as latin1; `{0}`, `{1}` and `{2}` stand for the addresses of three inboxes. */
+/** Bytes are written as latin1. `{0}`, `{1}` and `{2}` are the addresses of three inboxes. */
 export type Step =
-  /** Nothing is waited for. */
+  /** Writes without waiting for a reply. */
   | { step: 'write'; bytes: string }
   | { step: 'ask'; bytes: string; replies: number }
-  /** A message by BDAT, in these chunks, the last one with LAST; each is begun by its length as it is then. */
+  /**
+   * A message by BDAT in these chunks, the last one with LAST. Each chunk's length is taken when the chunk is written.
+   */
   | { step: 'chunks'; chunks: string[]; isPipelined: boolean }
-  /** DATA and, once it may come, this. */
+  /** DATA, then these bytes after the 354. */
   | { step: 'message'; bytes: string }
   | { step: 'tls' }
-  /** Turns of the event loop. */
+  /** Waits for this many event loop iterations. */
   | { step: 'pause'; turns: number }
 
 export interface Plan {
-  /** What is said before all else; `proxyBytes` of it are a header of the PROXY protocol as it should be. */
+  /** Bytes sent before everything else. The first `proxyBytes` of them are a valid PROXY protocol header. */
   opening: string
   proxyBytes: number
   /** Does not wait for the greeting. */
   isHasty: boolean
-  /** What is said may not be what the server takes it for: replies are waited for a moment, and need not come. */
+  /** The server may read the bytes differently, so replies are awaited only briefly, and may not come. */
   isWild: boolean
   steps: Step[]
-  /** The sizes of writes, one after the other, over and over. */
+  /** Sizes of the writes, repeated in a cycle. */
   cuts: number[]
   ending: 'end' | 'destroy' | 'reset'
 }
 
-/** So many addresses stand behind proxies, each in a network of its own: what the server knows of them has an end. */
+/** Number of peer addresses behind proxies, each in its own network. It bounds what the server remembers about peers. */
 const peers = 16_384
 
 const ask = (...lines: string[]): Step => ({
@@ -176,7 +178,7 @@ const otherPaths = fc.constantFrom(
 const recipient = fc
   .oneof({ weight: 5, arbitrary: ourPaths }, { weight: 1, arbitrary: otherPaths })
   .map((path) => `RCPT TO:${path}`)
-/** Six at the most are taken at once where there is room for three: some are the same. */
+/** The server accepts up to six at once if it has room for three, because some are the same. */
 const recipients = fc.array(recipient, { minLength: 1, maxLength: 5 })
 
 const textLines = fc.constantFrom(
@@ -224,7 +226,7 @@ const textLines = fc.constantFrom(
     '\x7f\x01',
   ],
 )
-/** What the server must refuse, and what smugglers try. */
+/** Lines that the server must refuse, and lines that smugglers try. */
 const brokenLines = fc.constantFrom(
   'a\nb',
   'a\rb',
@@ -251,7 +253,7 @@ const text = fc.oneof(
       .map(([one, line, other]) => [...one, line, ...other, ''].join('\r\n')),
   },
   { weight: 1, arbitrary: anyBytes(400) },
-  // Larger than what is kept in the database, and larger than what is taken.
+  // Sizes above what the database stores inline, and above what the server accepts.
   {
     weight: 1,
     arbitrary: fc
@@ -263,7 +265,7 @@ const text = fc.oneof(
 const byData = text.map((content): Step[] => [
   { step: 'message', bytes: stuff(Buffer.from(content, 'latin1')).toString('latin1') },
 ])
-/** In chunks, which are cut anywhere; the last one may be empty. */
+/** A message in chunks cut anywhere. The last chunk may be empty. */
 const byChunks = fc
   .tuple(text, fc.array(fc.nat(400), { maxLength: 4 }), fc.boolean())
   .map(([content, sizes, isPipelined]): Step[] => {
@@ -276,14 +278,14 @@ const byChunks = fc
     return [{ step: 'chunks', chunks: [...chunks, rest], isPipelined }]
   })
 
-/** The chunks of a message, each behind its command. */
+/** Returns the message's chunks, each after its command. */
 export function writeChunks(chunks: string[]): string[] {
   return chunks.map(
     (chunk, index) => `BDAT ${chunk.length}${index === chunks.length - 1 ? ' LAST' : ''}\r\n${chunk}`,
   )
 }
 
-/** RFC 3030 3: a body that has no lines, behind a header that has. */
+/** RFC 3030 3: a body without lines, after a header with lines. */
 const binary = fc.tuple(recipients, anyBytes(500), fc.nat(100)).map(([to, bytes, size]): Step[] => {
   const content = `Subject: binary\r\n\r\n${bytes}`
   const chunks = [content.slice(0, size), content.slice(size)]
@@ -376,7 +378,7 @@ const orderly = fc
   )
   .map(([line, secured, parts]) => [ask(line), ...(secured ?? []), ...parts.flat()])
 
-/** A conversation as bytes alone, with no regard to what is answered. */
+/** Returns a conversation as bytes alone, independent of the replies. */
 const bytesOf = (steps: Step[]) =>
   steps.map((step) => {
     if (step.step === 'chunks') return writeChunks(step.chunks).join('')
@@ -427,7 +429,7 @@ function mutate(said: string[], { kind, at, other, bytes }: Mutation): string[] 
   return said.with(index, chosen.slice(0, cut) + flipped + chosen.slice(cut + 1))
 }
 
-/** Where the suite is absent, what the grammar makes is mutated alone. */
+/** If the suite is absent, only conversations from the grammar are mutated. */
 const mutated = fc
   .tuple(
     dialogues.length === 0
@@ -460,7 +462,7 @@ const proxyAddress = fc.oneof(
       .map((peer) => `${11 + (peer >> 12)}.${(peer >> 4) & 255}.${(peer & 15) << 4}.7`),
   },
   { weight: 20, arbitrary: fc.nat(peers - 1).map((peer) => `2001:db8:${peer.toString(16)}::1`) },
-  // Who comes again and again is answered later, and turned away.
+  // The server slows down and then refuses peers that come again and again.
   { weight: 1, arbitrary: fc.constantFrom('192.0.2.1', '192.0.2.2') },
 )
 const proxyLine = proxyAddress.map((address) => {
@@ -543,7 +545,7 @@ const wildPlan = fc
   )
 const plan = fc.oneof({ weight: 3, arbitrary: orderlyPlan }, { weight: 2, arbitrary: wildPlan })
 
-/** The conversation of that number under the seed: always the same one. */
+/** Returns the conversation with this number under the seed, which is always the same. */
 export function planOf(seed: number, number: number): Plan {
   return fc.sample(plan, { seed: (seed + Math.imul(number, 0x9e3779b1)) | 0, numRuns: 1 })[0]!
 }

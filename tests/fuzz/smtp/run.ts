@@ -1,4 +1,4 @@
-// `npm run test:fuzz -- smtp`: conversations with the real mail server for so many minutes, and what came of them.
+// `npm run test:fuzz -- smtp`: converses with the real mail server for a number of minutes, and prints the results.
 import { parseArgs } from 'node:util'
 import { until } from '../../support/until.ts'
 import {
@@ -80,7 +80,7 @@ async function playFor(subject: Subject, figures: Figures, durationMs: number): 
   if (growth) figures.faults.push({ number: null, what: growth })
 }
 
-/** Sockets and timers that the conversations have left behind. */
+/** Checks that no sockets and timers of the conversations remain. */
 async function expectRest(subject: Subject, figures: Figures): Promise<void> {
   const before = figures.measures[0]!.resources
   const isMore = (after: Record<string, number>) =>

@@ -1,4 +1,4 @@
-// The service under fuzzing: the real one in a program of its own, its inboxes, and what of it can be measured.
+// The service under fuzzing: the real program in its own process, its inboxes, and its measures.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,9 +7,9 @@ import { createCaller, type Posthorn, startPosthorn } from '../../support/servic
 import { type Scope, until } from '../../support/until.ts'
 import type { Measure } from './measure.ts'
 
-/** Small, so that what is too large costs little. */
+/** Small, so that messages over the limit cost little. */
 const maxSizeBytes = 1_000_000
-/** Of a service that was not given one. */
+/** The mail host of a service whose settings name none. */
 const mailHost = 'localhost'
 
 export class Subject {
@@ -24,7 +24,7 @@ export class Subject {
     this.#measures = measures
   }
 
-  /** Starts it; it ends with the scope. */
+  /** Starts the service, which ends with the scope. */
   static async start(scope: Scope): Promise<Subject> {
     const folder = mkdtempSync(join(tmpdir(), 'posthorn-fuzz-'))
     scope.after(() => rmSync(folder, { recursive: true, force: true }))
@@ -48,7 +48,7 @@ export class Subject {
     return this.#posthorn.isRunning()
   }
 
-  /** What it logged as its own fault; empty for nothing. */
+  /** Returns the faults the service logged, or an empty text. */
   faults(): string {
     const lines = this.#posthorn.log().split('\n')
     return lines.filter((line) => line.startsWith('{')).join('\n')
@@ -66,7 +66,7 @@ export class Subject {
       })
   }
 
-  /** What is left after garbage was collected. */
+  /** Returns the measure after a garbage collection. */
   async measure(): Promise<Measure> {
     rmSync(this.#measures, { force: true })
     process.kill(this.#posthorn.pid, 'SIGUSR2')
@@ -75,7 +75,7 @@ export class Subject {
   }
 }
 
-/** A service that is given little of the machine's time may say 503, as it says to anybody: it is asked again. */
+/** Repeats the request while the service answers 503, as it does when it gets little CPU time. */
 async function whenAvailable<Result>(ask: () => Promise<Result>): Promise<NonNullable<Result>> {
   return await until('the service to be available', () =>
     ask().catch((error: Error) => {

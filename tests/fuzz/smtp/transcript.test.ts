@@ -1,4 +1,4 @@
-// The reader of conversations that judges the fuzzed server, as a table: what it finds in good ones, and faults in bad ones.
+// Tests the transcript reader that judges the fuzzed server: what it finds in correct and in faulty conversations.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readTranscript } from './transcript.ts'

@@ -1,6 +1,6 @@
-// What a conversation means to one who only reads along: which bytes got which reply, and which messages were taken.
+// Reads a conversation passively: which bytes got which reply, and which messages the server accepted.
 
-/** The bytes of one connection in both directions; a second one begins with the TLS handshake. */
+/** The bytes of one connection in both directions. A second phase begins with the TLS handshake. */
 export interface Phase {
   sent: Buffer
   received: Buffer
@@ -8,38 +8,38 @@ export interface Phase {
 
 export interface Transcript {
   phases: Phase[]
-  /** How long the header of the PROXY protocol is that the first phase begins with; 0 for none, or one that is malformed. */
+  /** Length of the PROXY protocol header at the start of the first phase. 0 if it is absent or malformed. */
   proxyBytes: number
-  /** Whether the client cut the connection, or lost it: replies can be missing, and the end of what it sent. */
+  /** Whether the client cut or lost the connection. Replies and the end of the sent bytes may then be missing. */
   isCut: boolean
 }
 
 export interface TakenMessage {
-  /** Without dot-stuffing. */
+  /** Content without dot-stuffing. */
   content: Buffer
-  /** The RCPT lines that were accepted, in lower case. */
+  /** The accepted RCPT lines, in lower case. */
   recipients: string[]
 }
 
 export interface Found {
   taken: TakenMessage[]
-  /** Command lines, chunks and messages that were answered. */
+  /** Command lines, chunks and messages that got a reply. */
   answered: number
   codes: Map<number, number>
-  /** Of one line with its CRLF. */
+  /** Length of the longest reply line with its CRLF. */
   longestReplyBytes: number
-  /** What the server did that no server may; null for nothing. */
+  /** The server's violation of an RFC, or null. */
   fault: string | null
 }
 
-// RFC 5321 4.2.3, RFC 1870 6.1, RFC 3207 4, RFC 7504 4: the codes that a server may say without AUTH.
+// RFC 5321 4.2.3, RFC 1870 6.1, RFC 3207 4, RFC 7504 4: the codes that a server may send without AUTH.
 const validCodes = new Set([
   ...[211, 214, 220, 221, 250, 251, 252, 354, 421, 450, 451, 452, 454, 455],
   ...[500, 501, 502, 503, 504, 521, 530, 550, 551, 552, 553, 554, 555, 556],
 ])
-/** After one of these the server may have hung up, whatever else was said to it. */
+/** After one of these codes the server may have hung up, whatever the client sent. */
 const last = new Set([221, 421, 500, 501, 554])
-// RFC 5321 4.5.3.1.5: a reply line has 512 octets at most.
+// RFC 5321 4.5.3.1.5: a reply line has up to 512 octets.
 const maxReplyBytes = 512
 
 const dataEnd = Buffer.from('\r\n.\r\n')
@@ -47,7 +47,7 @@ const lineFeed = 0x0a
 const proxyLine = Buffer.from('PROXY ')
 const proxySignature = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
 
-/** Reads along. It knows no more of the server than RFC 5321 and 3030 say. */
+/** Reads along, and knows only RFC 5321 and RFC 3030 about the server. */
 export function readTranscript({ phases, proxyBytes, isCut }: Transcript): Found {
   const found: Found = { taken: [], answered: 0, codes: new Map(), longestReplyBytes: 0, fault: null }
   for (const [index, phase] of phases.entries()) {
@@ -86,7 +86,7 @@ class PhaseReader {
     this.#at = options.start
   }
 
-  /** The first fault, or null. */
+  /** Returns the first fault, or null. */
   read(): string | null {
     try {
       if (this.#options.isFirst && this.#reply() === null)
@@ -99,12 +99,12 @@ class PhaseReader {
     }
   }
 
-  /** A client that ends at once, or within what may become the header of a proxy. */
+  /** No greeting is due to a client that ends at once, or while its bytes may still become a proxy header. */
   #mayGoUngreeted(): boolean {
     return this.#options.isCut || this.#options.start > 0 || this.#sent.length === 0 || this.#mayBeProxy()
   }
 
-  /** The server waits for the rest of the header, of a proxy that it trusts. */
+  /** The server waits for the rest of the header of a trusted proxy. */
   #mayBeProxy(): boolean {
     if (!this.#options.isFirst || this.#options.start > 0) return false
     return [proxyLine, proxySignature].some((head) => {
@@ -113,7 +113,7 @@ class PhaseReader {
     })
   }
 
-  /** Takes the next command, with what belongs to it, and its reply; false once there is no more of either. */
+  /** Reads the next command, its data and its reply. Returns false when either is missing. */
   #answerNext(): boolean {
     const end = this.#sent.indexOf(lineFeed, this.#at)
     if (end < 0) return this.#expectNoMore()
@@ -126,7 +126,7 @@ class PhaseReader {
     this.#at = end + 1
     if (code === 354) return this.#answerMessage()
     this.#note(line.toLowerCase(), code)
-    // What follows is the handshake, or a phase of its own.
+    // After this comes the handshake, or another phase.
     return !(code === 220 && /^starttls/i.test(line))
   }
 
@@ -182,7 +182,7 @@ class PhaseReader {
     return code
   }
 
-  /** Nothing whole was sent any more: all that can still come is a last word. */
+  /** The client sent nothing complete any more, so only a final reply may follow. */
   #expectNoMore(): boolean {
     const code = this.#reply()
     if (code !== null && !last.has(code)) throw new Fault(`a reply of ${code} to nothing`)
@@ -190,7 +190,7 @@ class PhaseReader {
     return false
   }
 
-  /** The code of the next reply, or null. */
+  /** Returns the code of the next reply, or null. */
   #reply(): number | null {
     let code: string | null = null
     for (;;) {

@@ -1,4 +1,4 @@
-// Getting in: sign-up by a mail, passwords, lost ones, sessions; and what nobody can tell from outside.
+// Tests sign-up by mail, passwords, resets and sessions; none of them reveals whether an address has an account.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setStage } from '../stage.ts'
@@ -30,7 +30,7 @@ test('who signs up confirms the address by the mail, and is signed in', async ()
   assert.equal((await ada.post('/session', { email, password })).body.error, 'sign_in_failed')
   const letters = await lettersTo(stage, 'ada.lovelace@far.test')
   assert.match(letters[0]!.text, /^http:\/\/127\.0\.0\.1\/confirm#[A-Za-z0-9_-]{43}$/m)
-  // A letter for the sign-in would tell by its time that the address had no account before.
+  // A letter about the sign-in would reveal by its timing that the address had no account before.
   assert.equal(letters.length, 1)
   const token = await lastToken(stage, 'ada.lovelace@far.test')
   const answer = await ada.call<Session>('/confirmations', { method: 'POST', body: { token } })
@@ -136,7 +136,7 @@ for (const [what, email] of [
     if (what === 'an account') await visitor().signUp(email)
     const attempt = (given = 'not the password') => visitor().post('/session', { email, password: given })
     for (let n = 0; n < 5; n++) assert.equal((await attempt()).status, 401)
-    // So long that hashing on a busy machine takes less.
+    // Waits this long outlast the hashing, even on a busy machine.
     for (const seconds of [1, 2, 4, 8, 16, 32]) {
       stage.clock.advance(seconds * 1000)
       assert.equal((await attempt()).status, 401)
@@ -147,7 +147,7 @@ for (const [what, email] of [
     assert.ok(seconds > 20 && seconds <= 64, `${seconds} s`)
     stage.clock.advance(64_000)
     assert.equal((await attempt(password)).status, what === 'an account' ? 200 : 401)
-    // Success forgets what was before.
+    // A success clears the earlier failures.
     if (what === 'an account') for (let n = 0; n < 5; n++) assert.equal((await attempt()).status, 401)
   })
 
@@ -227,7 +227,7 @@ test('a new password for an address that nobody has is answered and mailed the s
   const refused = await visitor().post('/resets/complete', { token, password })
   assert.deepEqual([refused.status, refused.body.error], [401, 'sign_in_failed'])
   assert.match(refused.body.message, /no account for this address/)
-  // Who signs up within the hour has proved the address by the same mailbox.
+  // The visitor signs up within the hour. The same mailbox has already proved the address.
   await visitor().post('/sign-up', { email: nobody, password, name: 'Late' })
   assert.equal((await visitor().enter('/resets/complete', { token, password })).person.email, nobody)
 })
@@ -264,7 +264,7 @@ test('a session that was planted in the browser stands for nobody once somebody 
   victim.cookies.set(cookie, 'A'.repeat(43))
   await victim.signIn('victim@far.test')
   assert.notEqual(victim.cookies.get(cookie), 'A'.repeat(43))
-  // It was the browser's former session, which signing in ends; a node knows of it for a second at most.
+  // This was the browser's former session, which signing in ends. A node may know a session for up to 1 s longer.
   stage.clock.advance(2_000)
   await attacker.want('/session', { status: 204 })
 })

@@ -1,4 +1,4 @@
-// Every operation of the dashboard, done once: the audit log then has the entries that tests/support/operations.ts lists.
+// Runs every dashboard operation once and expects the audit log entries that tests/support/operations.ts lists.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { type Action, actions } from '../../../src/flow/audit.ts'
@@ -53,10 +53,10 @@ async function invite(email: string): Promise<string> {
   return email
 }
 
-// Before the steps: accepting the invitation is a step of its own.
+// Runs before the steps, because one of the steps accepts the invitation.
 const invited = await invite('second@far.test')
 
-/** In this order: some use what those before them made. */
+/** The order matters: some steps use results of earlier steps. */
 const steps: Record<string, () => Promise<unknown>> = {
   'POST /inboxes': async () => (made['inbox'] = (await post('/inboxes', {}, 201)).id),
   'PATCH /inboxes/{inboxId}': () =>
@@ -169,7 +169,7 @@ const steps: Record<string, () => Promise<unknown>> = {
   'DELETE /session': () => remove('/session', owner),
 }
 
-/** Recorded by the operator's commands, and by an identity provider; their own tests show them. */
+/** Operator commands and an identity provider cause these actions. Their own tests cover them. */
 const elsewhere: Action[] = [
   'organization.created',
   'identity.linked',
@@ -192,7 +192,7 @@ test('hostile 29: the steps have every operation that is not a GET', () => {
   )
 })
 
-/** The stage delivers nothing, so nothing is captured; the stream has no end. */
+/** The skipped reads cannot run here: the stage delivers nothing, so it captures nothing, and the stream never ends. */
 const isRead = ({ method, path }: PlacedOperation) =>
   method === 'GET' && !path.includes('{capturedId}') && path !== '/app/v1/events'
 

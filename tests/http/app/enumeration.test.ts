@@ -1,4 +1,4 @@
-// Nobody tells by time whether an address has an account: a quick look. `tests/hostile/enumeration.ts` looks longer.
+// Response times do not reveal whether an address has an account; `tests/hostile/enumeration.ts` checks longer.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setStage } from '../stage.ts'
@@ -14,7 +14,7 @@ for (const [name, question] of Object.entries(questions))
     t.diagnostic(
       `${pairs} pairs: known ${known} ms, unknown ${unknown} ms, longer in ${longerPercent.toFixed(0)} %`,
     )
-    // Of 30 fair coins fewer than 5 or more than 25 show heads once in 10,000 times.
+    // 30 fair coin tosses give fewer than 5 or more than 25 heads once in 10,000 runs.
     assert.ok(
       longerPercent > 16 && longerPercent < 84,
       `known took longer in ${longerPercent} % of the pairs`,

@@ -1,4 +1,4 @@
-// Questions that could tell whether an address has an account, each for one that has and for one that has not.
+// Requests that could reveal whether an address has an account, each for an address with an account and one without.
 import { newUuid, type PersonId } from '../../../src/base/ids.ts'
 import { insertPerson } from '../../../src/store/people/people.ts'
 import { type PairedTimes, timePairs } from '../../support/paired-times.ts'
@@ -11,7 +11,7 @@ interface Question {
   path: string
   status: number
   bodyOf(email: string): object
-  /** The addresses without an account have been signed up with this password, and not confirmed. */
+  /** The addresses without an account have signed up with this password and have not confirmed. */
   signedUpWith?: string
 }
 
@@ -35,7 +35,10 @@ export const questions: Readonly<Record<string, Question>> = {
   reset: { path: '/resets', status: 202, bodyOf: (email) => ({ email }) },
 }
 
-/** Asks in pairs, every other one turned round; each time of another address, and from another network. */
+/**
+ * Measures pairs of requests, and swaps the order in every second pair. Each request uses a new address and a new
+ * network.
+ */
 export async function timeQuestion(
   stage: Stage,
   name: string,
@@ -47,11 +50,11 @@ export async function timeQuestion(
   await addPeople(stage, addresses(knownAddress), { password, confirmedAt: stage.clock.now() })
   if (signedUpWith)
     await addPeople(stage, addresses(unknownAddress), { password: signedUpWith, confirmedAt: null })
-  // One connection for all, so that none of them pays for it.
+  // All requests share one connection, so that no measurement includes a connection setup.
   const visitor = new Visitor(stage)
   let networks = 0
   const ask = async (email: string) => {
-    // The service writes so many letters a minute.
+    // The service sends a limited number of letters per minute.
     if (networks % lettersPerMinute === lettersPerMinute - 1) stage.clock.advance(60_000)
     visitor.ip = `2001:db8:${(++networks).toString(16)}:${name.length}::1`
     const answer = await visitor.post(path, bodyOf(email))

@@ -1,4 +1,4 @@
-// The guard's counting: what is free, how waits grow and end, what success forgets, and that nothing passes together.
+// Tests how the guard counts attempts: free ones, growing waits, what a success clears, and concurrent attempts.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
@@ -15,7 +15,7 @@ const { db, clock } = stage
 const secretBox = new SecretBox(randomBytes(32))
 const guard = new Guard({ db, clock, secretBox })
 
-/** The seconds that an attempt would have to wait, 0 where it was let in. */
+/** Returns the seconds the attempt must wait, or 0 if the guard admitted it. */
 async function attempt(work: Promise<void>): Promise<number> {
   try {
     await work
@@ -26,14 +26,14 @@ async function attempt(work: Promise<void>): Promise<number> {
   }
 }
 
-/** No wait ends by it while this machine is busy. */
+/** Returns a stopped clock, so that no wait ends while this machine is busy. */
 function standingStill(): typeof clock {
   const now = clock.now()
   return { now: () => now } as typeof clock
 }
 
 let networks = 0
-/** Of a larger network of its own, too. */
+/** Each address is also in a different larger network. */
 const nextIp = () => `10.${++networks}.0.1`
 
 test('check 69a: five attempts at an account are free; each one more brings a wait that is twice as long, up to 15 minutes', async () => {
@@ -97,7 +97,7 @@ test('who is right once in a while makes room for no more wrong attempts than th
 test('a network that the account has signed in from is not locked out by what others try elsewhere', async () => {
   const [home, email] = ['198.51.100.7', 'at-home@far.test']
   let nowMs = clock.nowMs()
-  // A clock that stands still: no wait ends while this machine is busy.
+  // A stopped clock: no wait ends while this machine is busy.
   const still = new Guard({ db, clock: { now: () => new Date(nowMs) } as typeof clock, secretBox })
   const at = (ip: string) => attempt(still.admit(email, ip))
   const lockElsewhere = async () => {
@@ -160,7 +160,7 @@ test('what is counted names neither addresses nor networks', async () => {
   }
 })
 
-/** A link to a new password for the address, as it would be mailed. */
+/** Creates a reset link for the address, as a mail would carry it. */
 async function linkFor(email: string): Promise<string> {
   const { token, hash } = newToken()
   const [createdAt, expiresAt] = [clock.now(), new Date(clock.nowMs() + 3_600_000)]

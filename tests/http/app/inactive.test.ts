@@ -1,4 +1,4 @@
-// Every operation under /app/v1 in an organization that is pending, suspended or deleting: what tests/support/operations.ts says.
+// Runs every /app/v1 operation in an inactive organization and expects the answers in tests/support/operations.ts.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { assertListed, inactiveStates, rowOf } from '../../support/operations.ts'
@@ -17,13 +17,13 @@ test('the table of operations has every operation under /app/v1, and no other', 
   assertListed('/app/v1', operations.map(nameOf))
 })
 
-/** Sets the state, and waits until the service knows it. */
+/** Sets the state and waits until the service sees it. */
 async function putInto(owner: Visitor, organizationId: string, status: string): Promise<void> {
   await stage.db.query('update organization set status = $2 where id = $1', [organizationId, status])
   await until('the state to be known', async () => (await owner.reload()).organization?.status !== 'active')
 }
 
-/** Rows that only a change of the organization writes; that somebody left is among what is allowed. */
+/** Returns rows that only a change of the organization writes. Members may leave, so their rows are not included. */
 async function organizationRows(id: string): Promise<string> {
   const tables = [
     'organization',
@@ -47,7 +47,7 @@ async function organizationRows(id: string): Promise<string> {
   return JSON.stringify(rows)
 }
 
-/** Asks for the operation as its example does, about what does not exist but for oneself. */
+/** Sends the operation's example request. Its ids do not exist, except the caller's own. */
 async function ask(owner: Visitor, { operation, method, path }: PlacedOperation) {
   const media = operation.requestBody?.content['application/json']
   const [example] = Object.values(media?.examples ?? {})
@@ -72,7 +72,7 @@ for (const status of inactiveStates)
       outcomeOf(operation) === 'allowed' ? 'allowed' : 'refused',
     )
     const staying = await enterDirectly(stage, organizationId)
-    // Somebody else for each: some operations end the session.
+    // Each operation gets its own owner, because some operations end the session.
     const owners = await Promise.all(allowed.map(() => enterDirectly(stage, organizationId)))
     await putInto(staying, organizationId, status)
     const before = await organizationRows(organizationId)

@@ -1,4 +1,4 @@
-// Renaming an inbox in the dashboard: the name beside its address, from the next mail on.
+// An inbox renamed in the dashboard shows its new name in the From field of the next mail.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { OrganizationId } from '../../../src/base/ids.ts'

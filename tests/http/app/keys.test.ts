@@ -1,4 +1,4 @@
-// Keys of the dashboard: the secret once, what they are restricted to, their end; and the audit log of all that was done.
+// Tests API keys in the dashboard: the secret is shown once, restrictions, expiry, and the audit log entries.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { changeLimits } from '../../../src/flow/accounts/organization.ts'
@@ -40,7 +40,7 @@ function make(by: Visitor, body: object): Promise<Made> {
   return by.want<Made>('/keys', { method: 'POST', status: 201, body: { name: 'Booking', ...body } })
 }
 
-/** A call of the API by a key. */
+/** Calls the API with a key. */
 async function use(secret: string, path: string, headers: Record<string, string> = {}) {
   const response = await fetch(stage.base + path, { headers: { 'x-api-key': secret, ...headers } })
   return { status: response.status, body: (await response.json()) as { error?: string } }
@@ -56,7 +56,7 @@ test('a key works at once, is listed with its last use and without its secret, a
   const text = JSON.stringify(await owner.want('/keys'))
   assert.ok(!text.includes(secret) && !text.includes(owner.session!.person.id))
   const { keys } = await owner.want<{ keys: Key[] }>('/keys')
-  // The stage's own, which the operator made, is there too; the members' own are not.
+  // The list includes the stage's key, which the operator made. It excludes the members' keys.
   assert.deepEqual(
     keys.map(({ name, kind }) => [name, kind]),
     [
@@ -223,7 +223,7 @@ test('a server key sends from a domain and validates, for up to a year', async (
   assert.equal(Date.parse(key.expiresAt) - Date.parse(key.createdAt), 365 * dayMs)
   for (const path of ['/v1/send', '/v1/validate', '/v1/suppressions']) {
     const call = { method: 'POST', headers: { 'x-api-key': secret } }
-    // Let in, and refused for its missing body.
+    // The key is admitted. The request then fails because it has no body.
     assert.equal((await fetch(stage.base + path, call)).status, 400, path)
   }
   for (const wrong of [

@@ -1,4 +1,4 @@
-// How many letters of the service people can have sent: invitations are bounded, and no kind uses up another's share.
+// Tests how many letters people can make the service send: invitations are limited, and no kind uses up another's share.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
@@ -20,7 +20,7 @@ const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
 const hourMs = 3_600_000
 let invited = 0
 
-/** From another network each time, so that only person and organization are counted. */
+/** Invites from a new network each time, so that only the limits per person and per organization apply. */
 async function invite(owner: Visitor) {
   const email = `invited-${++invited}@far.test`
   const headers = { 'x-forwarded-for': `198.${18 + (invited >> 8)}.${invited & 255}.1` }
@@ -34,13 +34,13 @@ async function inviteUntilRefused(owner: Visitor) {
     const { status, body, email, headers } = await invite(owner)
     if (status !== 201) return { sent, status, error: (body as unknown as { error: string }).error, headers }
     sent.push(email)
-    // Withdrawing gives nothing back.
+    // Withdrawing an invitation does not restore the allowance.
     await owner.call(`/invitations/${body.id}`, { method: 'DELETE' })
     assert.ok(sent.length <= 60, 'no end of invitations')
   }
 }
 
-/** To the beginning of an hour, so that no window ends during the test. */
+/** Moves the clock to the start of an hour, so that no window ends during the test. */
 function toNextHour(): void {
   stage.clock.advance(hourMs - (stage.clock.nowMs() % hourMs) + 1)
 }
@@ -50,7 +50,7 @@ test('hostile 19: an organization sends 20 invitations an hour and 50 a day, wit
   const { organizationId } = await stage.createCaller()
   const counts: number[] = []
   for (let hour = 0; hour < 3; hour++) {
-    // Another owner each hour: the organization is counted.
+    // A new owner asks each hour, so only the limit per organization applies.
     const refused = await inviteUntilRefused(await enterDirectly(stage, organizationId))
     assert.deepEqual([refused.status, refused.error], [429, 'too_many_attempts'])
     assert.ok(Number(refused.headers.get('retry-after')) >= 1)
@@ -65,13 +65,13 @@ test('hostile 19: a person sends 20 invitations an hour, whichever of their orga
   const [one, other] = [await stage.createCaller(), await stage.createCaller()]
   const owner = await enterDirectly(stage, one.organizationId)
   await join(stage, other, owner.session!.person as never, 'owner')
-  // By then the service asks again which organizations they are in.
+  // By then the service reads again which organizations a person is in.
   toNextHour()
   assert.equal((await inviteUntilRefused(owner)).sent.length, 20)
   const body = { organizationId: other.organizationId }
   await owner.want('/session/organization', { method: 'PUT', body })
   assert.equal((await invite(owner)).status, 429)
-  // Another owner there has their own number.
+  // Another owner in that organization has a separate allowance.
   assert.equal((await invite(await enterDirectly(stage, other.organizationId))).status, 201)
 })
 
@@ -89,7 +89,7 @@ test('hostile 19: a network sends 40 invitations an hour, whoever asks', async (
   assert.deepEqual([statuses.filter((status) => status === 201).length, statuses.at(-1)], [40, 429])
 })
 
-/** Post with shares of its own, and the addresses that it has written to. */
+/** Returns a post with its own shares, and the addresses it has written to. */
 function collectingPost() {
   const { db, clock } = stage
   const sent: string[] = []

@@ -1,4 +1,4 @@
-// What the page of a submission is told beyond its events: what waits until when, how its servers were spoken to, and the content.
+// Tests what a submission's page shows besides its events: due times of waiting recipients, SMTP sessions and content.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
@@ -66,7 +66,7 @@ test('a submission’s life tells the command that was answered, and until when 
 
 const lifetimeMs = 72 * 3_600_000
 
-/** Sends through the domain, and waits until the mail is delivered. */
+/** Sends through the domain and waits until the mail is delivered. */
 async function sendDirectly(api: Api, body: { from: object; text: string; html: string; replyTo?: object }) {
   const to = [{ email: 'ada@far.test', name: 'Ada' }]
   const submission = await api.want<{ id: string; createdAt: string }>('/v1/send', {

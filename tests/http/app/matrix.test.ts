@@ -1,4 +1,4 @@
-// Every operation of the dashboard's own, out of its document: by nobody, from elsewhere, by each role, about what is theirs.
+// Calls every dashboard operation without a session, cross-origin, in each role, and on another organization's objects.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { Authenticator } from '../../support/authenticator.ts'
@@ -15,7 +15,7 @@ const nameOf = ({ method, path }: PlacedOperation) => `${method} ${path}`
 const all = operationsOf(document)
 const own = all.filter((operation) => !shared.has(nameOf(operation)))
 
-/** For whom nobody need be signed in. */
+/** Operations that need no session. */
 const open = [
   ...[
     'GET /access',
@@ -80,7 +80,7 @@ async function furnish(): Promise<Side> {
 
 const [ours, theirs] = [await furnish(), await furnish()]
 
-/** The request of its example. */
+/** Builds the request from the operation's example. */
 function exampleOf({ path, operation }: PlacedOperation, ids: Ids) {
   const media = operation.requestBody?.content['application/json']
   const [example] = Object.values(media?.examples ?? {})
@@ -199,7 +199,7 @@ test('check 68: no list and no page holds anything of theirs', async () => {
   }
 })
 
-/** Of oneself, which a viewer may change as anyone. */
+/** Operations on the caller's own account, which a viewer may also change. */
 const ofOneself = /\/(?:session|sessions|person|passkeys|organizations)(?:\/|$)|\/members\/\{personId\}$/
 
 test('a viewer changes nothing of the organization, whatever the operation', async () => {

@@ -1,4 +1,4 @@
-// Organizations and their members: asked for, approved, invited into, given roles, left.
+// Tests organizations and members: requests, approval, invitations, roles, and leaving.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { PersonId } from '../../../src/base/ids.ts'
@@ -33,7 +33,7 @@ interface Made {
   invitations: { email: string }[]
 }
 
-/** A key, a webhook of the session, one of the key and, of an owner, an invitation. */
+/** Creates a key, a webhook by the session, a webhook by the key and, for an owner, an invitation. */
 async function make(by: Visitor) {
   const body = { name: 'Left behind', scopes: ['mailbox:read', 'webhook:manage'] }
   const { secret } = await by.want<{ secret: string }>('/keys', { method: 'POST', status: 201, body })
@@ -55,7 +55,7 @@ async function make(by: Visitor) {
   return { secret, webhookIds }
 }
 
-/** What still works of it, as others see it: the key, the webhooks, and open invitations. */
+/** Returns what still works, as others see it: the key's status, the webhooks' statuses, and open invitations. */
 async function worksOf(owner: Visitor, { secret, webhookIds }: { secret: string; webhookIds: string[] }) {
   const { status } = await fetch(`${stage.base}/v1/inboxes`, { headers: { 'x-api-key': secret } })
   const webhooks = await Promise.all(
@@ -65,7 +65,7 @@ async function worksOf(owner: Visitor, { secret, webhookIds }: { secret: string;
   return [status, webhooks.map((webhook) => webhook.status), invitations.length]
 }
 
-/** An owner, and who has accepted an invitation in each of the roles. */
+/** Returns an owner, and one person per role who has accepted an invitation. */
 async function setTeam(...roles: string[]) {
   const caller = await stage.createCaller()
   const owner = await enterAs(stage, caller)
@@ -74,7 +74,7 @@ async function setTeam(...roles: string[]) {
   return { caller, owner, others }
 }
 
-/** The same team with sessions that nobody signed in for, which is much faster. */
+/** Builds the same team with sessions opened directly, without a sign-in. This is much faster. */
 async function openTeam(...roles: MemberRole[]) {
   const caller = await stage.createCaller()
   const open = (role: MemberRole) => enterDirectly(stage, caller.organizationId, role)
@@ -187,7 +187,7 @@ test('who has an account takes an invitation into it by its password, or signed 
       body: { token },
     })
     assert.equal(preview.knownPerson, true)
-    // A mail that was passed on lets nobody into the account.
+    // A forwarded invitation mail gives its reader no access to the account.
     const others = visitor()
     assert.equal((await others.post('/invitations/accept', { token })).status, 401)
     const wrong = { token, name: 'Thief', password: 'not the password' }

@@ -1,4 +1,4 @@
-// Signing in by an identity provider: who is let in, who is linked, and every answer that is not quite the provider's.
+// Tests sign-in through an identity provider: admission, linking, and every answer that deviates from the provider's.
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
 import { newUuid, type PersonId } from '../../../src/base/ids.ts'
@@ -17,7 +17,7 @@ afterEach(() => {
   Object.assign(provider, { bend: () => {}, breakSignature: false, userInfo: null })
 })
 
-/** To the provider, and as far as the address that it sends the browser back to. */
+/** Starts at the provider and returns the address to which it redirects the browser. */
 async function comeBack(by: Visitor, claims: Claims): Promise<URL> {
   const start = await by.call('/oidc/start')
   assert.equal(start.status, 302)
@@ -27,7 +27,7 @@ async function comeBack(by: Visitor, claims: Claims): Promise<URL> {
   return new URL(there.headers.get('location')!)
 }
 
-/** Where a browser that was sent back is sent on. */
+/** Returns the address to which the callback redirects the browser. */
 async function land(by: Visitor, { search }: URL): Promise<string | null> {
   const { status, headers } = await by.call(`/oidc/callback${search}`)
   assert.equal(status, 302)
@@ -49,7 +49,7 @@ test('somebody new is let in by a verified address, and is the same at the next 
   const by = new Visitor(stage)
   assert.deepEqual((await by.want<{ oidc: object }>('/access')).oidc, { name: 'Example ID' })
   const back = await comeBack(by, ada)
-  // The stage's public address.
+  // This is the stage's public address.
   assert.equal(back.origin + back.pathname, 'http://127.0.0.1/app/v1/oidc/callback')
   assert.equal(await land(by, back), '/')
   const person = await personOf(by)
@@ -199,7 +199,7 @@ test('only the browser that went there comes back, with its state, once, and not
   const [by, other] = [new Visitor(stage), new Visitor(stage)]
   const ended = '/sign-in?refused=link_expired'
   const back = await comeBack(by, ada)
-  // Security: otherwise a link could sign somebody in to the account of who made it.
+  // Security: otherwise the author of a link could sign its victim in to the author's account.
   assert.equal(await land(other, back), ended)
   await comeBack(other, ada)
   const { exchanges } = provider

@@ -1,4 +1,4 @@
-// Passkeys: made by who is signed in, signed in with; everything that is not quite one; what a reset of the password removes.
+// Tests passkeys: adding one, signing in with one, malformed or forged ones, and which ones a password reset removes.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { PersonId } from '../../../src/base/ids.ts'
@@ -191,7 +191,7 @@ test('hostile 25: after five minutes a passkey needs the password; each change i
   assert.match((await lastLetter()).text, /^A passkey was added to your account/)
   await ada.want(`/passkeys/${id}`, { method: 'DELETE', status: 204 })
   assert.match((await lastLetter()).text, /^A passkey of your account at Posthorn was removed/)
-  // Signing in by a passkey is as good as the password.
+  // Signing in with a passkey counts like the password.
   await add()
   const again = new Visitor(stage)
   assert.equal((await signIn(again, authenticator)).status, 200)
@@ -219,7 +219,7 @@ test('hostile 25: a person who resets their password keeps the passkeys they nam
   await ada.post('/resets', { email })
   const token = await lastToken(stage, email)
   assert.deepEqual(namesOf(await ada.post<Preview>('/resets/preview', { token })), ['Own'])
-  // Somebody with their session adds one while they choose a password.
+  // An intruder with the person's session adds a passkey while the person chooses a password.
   assert.equal((await register(ada, strange, 'Strange')).status, 201)
   const chosen = { token, password: 'staple battery horse correct', keep: [body.id] }
   await ada.enter('/resets/complete', chosen)
@@ -230,7 +230,7 @@ test('hostile 25: a person who resets their password keeps the passkeys they nam
   assert.equal((await signIn(new Visitor(stage), own)).status, 200)
   assert.equal((await signIn(new Visitor(stage), strange)).body.error, 'sign_in_failed')
   assert.equal((await ada.post('/resets/preview', { token })).body.error, 'link_expired')
-  // It is known from now on.
+  // From now on the passkey counts as known.
   await ada.post('/resets', { email })
   const next = { token: await lastToken(stage, email) }
   assert.deepEqual(namesOf(await ada.post<Preview>('/resets/preview', next)), [])
@@ -244,7 +244,7 @@ interface AddedEntries {
 const chosen = 'staple battery horse correct'
 const hookUrl = (name: string) => `https://app.example.com/${name}`
 
-/** Somebody makes a key, a webhook, a webhook with the key and, if they are an owner, an invitation. */
+/** Creates a key, a webhook, a webhook with the key and, for an owner, an invitation. */
 async function make(by: Visitor, name: string) {
   const key = { name, scopes: ['mailbox:read', 'webhook:manage'] }
   const { secret } = await by.want<{ secret: string }>('/keys', { method: 'POST', status: 201, body: key })
@@ -275,7 +275,7 @@ const everything = (name: string) =>
     `webhook ${hookUrl(`${name}-by-key`)}`,
   ].sort()
 
-/** What still works of it: the status that the key is answered with, and those of the webhooks. */
+/** Returns the status of a call with the key, then the status of each webhook. */
 async function worksOf(by: Visitor, { secret, ids }: { secret: string; ids: string[] }) {
   const { status } = await fetch(`${stage.base}/v1/inboxes`, { headers: { 'x-api-key': secret } })
   const hooks = await Promise.all(ids.map((id) => by.want<{ status: string }>(`/webhooks/${id}`)))
@@ -313,7 +313,7 @@ test('hostile 25: a reset lists what a stolen session made in each organization,
   const thief = await openAs(stage, id as PersonId)
   const [here, ofGrace] = [await make(thief, 'here'), await make(grace, 'of-grace')]
   await join(stage, second, { id: id as PersonId, email }, 'owner')
-  // By then the service asks again which organizations they are in.
+  // By then the service reads again which organizations a person is in.
   stage.clock.advance(1_000)
   await thief.want('/session/organization', {
     method: 'PUT',
@@ -324,7 +324,7 @@ test('hostile 25: a reset lists what a stolen session made in each organization,
 
   const { token, preview } = await askReset(ada)
   assert.deepEqual(kindsOf(preview), [...everything('here'), ...everything('there')].sort())
-  // The two have one name.
+  // Both organizations have the same name.
   const added = Map.groupBy(preview.added, ({ organization }) => organization!.id)
   assert.deepEqual([...added.keys()].sort(), [first.organizationId, second.organizationId].sort())
   assert.ok(added.get(second.organizationId)!.every(({ name }) => name.includes('there')))
@@ -335,7 +335,7 @@ test('hostile 25: a reset lists what a stolen session made in each organization,
   assert.deepEqual(await worksOf(ada, here), ended)
   assert.deepEqual(await worksOf(grace, ofGrace), works)
   assert.deepEqual((await ada.want<{ invitations: object[] }>('/members')).invitations, [])
-  // The key of the other organization has ended there, too, and each organization has its own entries.
+  // The key in the other organization has ended too, and each organization has its own audit entries.
   await ada.want('/session/organization', {
     method: 'PUT',
     body: { organizationId: second.organizationId },
@@ -364,7 +364,7 @@ test('hostile 25: a reset keeps the keys and webhooks that the person names, and
   const own = await make(ada, 'own')
   const { token, preview } = await askReset(ada)
   assert.deepEqual(kindsOf(preview), everything('own'))
-  // Somebody with their session makes more while they choose a password.
+  // An intruder with the person's session creates more while the person chooses a password.
   const strange = await make(ada, 'strange')
   const keep = preview.added.filter(({ kind }) => kind !== 'invitation').map(({ id }) => id)
   await ada.enter('/resets/complete', { token, password: chosen, keep })
@@ -374,7 +374,7 @@ test('hostile 25: a reset keeps the keys and webhooks that the person names, and
     (await lettersTo(stage, ada.session!.person.email)).at(-1)!.text,
     /Removed, .*: 1 API key, 2 webhooks and 2 open invitations\..* Kept, .*: 1 API key and 2 webhooks\./s,
   )
-  // They are known from now on.
+  // From now on these count as known.
   assert.deepEqual((await askReset(ada)).preview, { added: [], unlisted: 0 })
 })
 

@@ -1,4 +1,4 @@
-// Whom a reply would go to, as the page that writes it is told beforehand.
+// Tests the recipients of a reply, as the page that writes it shows them beforehand.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { OrganizationId } from '../../../src/base/ids.ts'

@@ -1,4 +1,4 @@
-// Sessions: what their cookie is, where a change may come from, which organization they are for, and how they end.
+// Tests sessions: their cookie, the origins that may change data, their organization, and how they end.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
@@ -81,7 +81,7 @@ test('the dashboard’s own operations count against the member’s minute', asy
   const owner = await member(stage, organizationId as OrganizationId, 'owner')
   const statuses = []
   for (let i = 0; i < 5; i++) statuses.push((await owner.ask('GET', '/app/v1/sessions')).status)
-  // A minute of the clock may begin in between.
+  // A new minute of the clock may begin in between.
   assert.ok(statuses.includes(429) || (await owner.ask('GET', '/app/v1/sessions')).status === 429)
 })
 
@@ -149,7 +149,7 @@ async function member(
   return await Browser.of(stage, id)
 }
 
-/** A sign-in that comes under another name of the host, as a browser elsewhere would send it. */
+/** Signs in under another host name, as a browser elsewhere would. */
 async function askFor(
   port: number,
   host: string,

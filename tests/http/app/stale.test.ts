@@ -1,4 +1,4 @@
-// What is kept about people for a time goes when it is over, and nothing else does.
+// The service deletes expired data about people, and nothing else.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { purgeStale } from '../../../src/flow/upkeep/purge-stale.ts'
@@ -27,7 +27,7 @@ test('links, invitations, attempts, sessions and addresses that nobody proved go
   await new Visitor(stage).want('/sign-up', { method: 'POST', status: 202, body: unproved })
   const full = await count()
   assert.equal(full['person'], 2)
-  // Signing in has ended the session that the proof of the address began.
+  // Signing in has ended the session that confirming the address started.
   assert.equal(full['session'], 3)
   assert.ok(full['sign_in_failure']! > 2)
   const purge = async () => {
@@ -36,7 +36,7 @@ test('links, invitations, attempts, sessions and addresses that nobody proved go
   }
   assert.deepEqual(await purge(), full)
   stage.clock.advance(2 * dayMs)
-  // The waits of those who had been mailed often enough last for a day at most.
+  // The wait after too many mails to an address lasts at most one day.
   const used = { ...full, person_token: 0, sign_in_failure: 0, session: 2 }
   assert.deepEqual(await purge(), used)
   stage.clock.advance(6 * dayMs)
@@ -44,7 +44,7 @@ test('links, invitations, attempts, sessions and addresses that nobody proved go
   await owner.call('/session')
   stage.clock.advance(24 * dayMs)
   const later = await purge()
-  // Of the owner's two sessions the one that nobody has used since is gone.
+  // The owner has two sessions. The one unused since then is gone.
   assert.deepEqual([later['person'], later['session']], [1, 1])
   await owner.want('/session', { method: 'DELETE', status: 204 })
   assert.equal((await purge())['session'], 1)

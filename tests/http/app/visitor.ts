@@ -1,4 +1,4 @@
-// A browser as the dashboard meets one: its cookies, the origin of its page, and the token that the page shows.
+// A browser as the dashboard sees it: its cookies, the origin of its page, and the token that the page shows.
 import { newUuid, type PersonId } from '../../../src/base/ids.ts'
 import { ownOrganizationId } from '../../../src/flow/own-organization.ts'
 import { addMember, startSession } from '../../../src/flow/people/sessions.ts'
@@ -38,7 +38,7 @@ function nextAddress(): string {
 export class Visitor {
   readonly #stage: Pick<Stage, 'base' | 'db'>
   readonly cookies = new Map<string, string>()
-  /** What a proxy, where the stage trusts one, says that they come from: a network of their own. */
+  /** The client address that a trusted proxy reports. Each visitor has their own network. */
   ip = nextAddress()
   session: Session | null = null
 
@@ -46,7 +46,7 @@ export class Visitor {
     this.#stage = stage
   }
 
-  /** One request below /app/v1, with everything that a page of ours sends. */
+  /** Sends one request below /app/v1, with everything that our pages send. */
   async call<Body = Refusal>(
     path: string,
     { method = 'GET', body, headers = {} }: Call = {},
@@ -82,7 +82,7 @@ export class Visitor {
     else this.cookies.set(name, value)
   }
 
-  /** The body of an answer that must have the status. */
+  /** Returns the body of the answer. Throws unless the answer has the status. */
   async want<Body>(path: string, { status = 200, ...call }: Call & { status?: number } = {}): Promise<Body> {
     const answer = await this.call<Body>(path, call)
     if (answer.status !== status)
@@ -94,20 +94,20 @@ export class Visitor {
     return this.call<Body>(path, { method: 'POST', body })
   }
 
-  /** A call that signs in; the page keeps what it is told. */
+  /** Makes a call that signs in, and keeps the session it returns. */
   async enter(path: string, body: unknown): Promise<Session> {
     this.session = null
     this.session = await this.want<Session>(path, { method: 'POST', body })
     return this.session
   }
 
-  /** The page is opened anew: it asks who is signed in. */
+  /** Reads the session again, as a newly opened page does. */
   async reload(): Promise<Session> {
     this.session = await this.want<Session>('/session')
     return this.session
   }
 
-  /** Signs up, follows the link of the mail, and is signed in. */
+  /** Signs up, follows the link in the mail, and returns the session. */
   async signUp(email: string): Promise<Session> {
     const body = { email, password, name: 'Ada Lovelace' }
     await this.want('/sign-up', { method: 'POST', status: 202, body })
@@ -125,7 +125,7 @@ interface Letter {
   text: string
 }
 
-/** What the service has written to the address, the oldest first. */
+/** Returns the service's letters to the address, oldest first. */
 export async function lettersTo({ db }: Pick<Stage, 'db'>, email: string): Promise<Letter[]> {
   return await db.query<Letter>(
     `select $2::text as "to", subject, text from message
@@ -134,7 +134,7 @@ export async function lettersTo({ db }: Pick<Stage, 'db'>, email: string): Promi
   )
 }
 
-/** The secret of the link in the last letter to the address. */
+/** Returns the secret of the link in the last letter to the address. */
 export async function lastToken(stage: Pick<Stage, 'db'>, email: string): Promise<string> {
   const letters = await lettersTo(stage, email)
   const found = /#([A-Za-z0-9_-]{43})\s/.exec(letters.at(-1)?.text ?? '')
@@ -144,7 +144,7 @@ export async function lastToken(stage: Pick<Stage, 'db'>, email: string): Promis
 
 let people = 0
 
-/** Somebody who has signed up; with a caller, a member of its organization. */
+/** Signs up a new person and, if a caller is given, adds them to the caller's organization. */
 export async function enterAs(stage: Stage, caller?: Caller, role: MemberRole = 'owner'): Promise<Visitor> {
   const visitor = new Visitor(stage)
   const email = `person-${++people}@far.test`
@@ -155,7 +155,7 @@ export async function enterAs(stage: Stage, caller?: Caller, role: MemberRole = 
   return visitor
 }
 
-/** Makes the person a member, as an accepted invitation does. */
+/** Makes the person a member, as accepting an invitation does. */
 export async function join(
   { db, clock }: Stage,
   { organizationId }: Pick<Caller, 'organizationId'>,
@@ -166,7 +166,7 @@ export async function join(
   await db.transaction((tx) => addMember(tx, member))
 }
 
-/** A new person without a password, whose session nobody signed in for: much faster than `enterAs`. */
+/** Creates a person without a password and opens a session without a sign-in. Much faster than `enterAs`. */
 export async function enterDirectly(
   stage: Stage,
   organizationId: string,
@@ -180,7 +180,7 @@ export async function enterDirectly(
   return await openAs(stage, id)
 }
 
-/** A browser in which the person is signed in. */
+/** Opens a browser in which the person is signed in. */
 export async function openAs(stage: Stage, personId: PersonId): Promise<Visitor> {
   const visitor = new Visitor(stage)
   const { token } = await startSession(stage, { personId, ip: visitor.ip, userAgent: 'a test', way: 'link' })
