@@ -1,4 +1,4 @@
-// Programs that the benchmarks start, each in a group of its own, and a promise that every one of them ends.
+// Programs that the benchmarks start, each in its own process group, with a guarantee that every one is ended.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Scope, until } from '../tests/support/until.ts'
 
-/** What must be undone, last thing first. */
+/** Cleanup steps. The last one added runs first. */
 export class Endings implements Scope {
   #ends: (() => void | Promise<void>)[] = []
   #run: Promise<void> = Promise.resolve()
@@ -16,7 +16,7 @@ export class Endings implements Scope {
     this.#ends.push(end)
   }
 
-  /** Runs every ending, whatever the others do; called twice, both calls resolve when all has ended. */
+  /** Runs every cleanup step, even if some fail. A second call resolves together with the first. */
   run(): Promise<void> {
     this.#run = this.#run.then(() => this.#drain())
     return this.#run
@@ -35,7 +35,7 @@ export class Endings implements Scope {
 
 export interface Child {
   pid: number
-  /** What it has written so far to standard output, where that is kept, and its last words on standard error. */
+  /** Standard output so far if it is kept, and the end of standard error. */
   output(): string
   outputPath: string
   complaint(): string
@@ -45,13 +45,13 @@ export interface Child {
 interface StartOptions {
   cwd?: string
   env?: Record<string, string>
-  /** Ends it; unless given, SIGTERM to its group. */
+  /** Ends the program. The default sends SIGTERM to its group. */
   stop?: () => Promise<void>
-  /** What it reads from standard input. */
+  /** The text that the program reads from standard input. */
   input?: string
 }
 
-/** A new folder that any user may pass through (peers drop their privileges); removed with the scope. */
+/** Makes a new folder that any user may enter (peers drop their privileges). The scope removes it. */
 export function temporaryFolder(scope: Scope, name: string): string {
   const folder = mkdtempSync(join(tmpdir(), `posthorn-bench-${name}-`))
   chmodSync(folder, 0o711)
@@ -59,7 +59,7 @@ export function temporaryFolder(scope: Scope, name: string): string {
   return folder
 }
 
-/** A TCP port of 127.0.0.1 that was free a moment ago. */
+/** Finds a TCP port of 127.0.0.1 that was free a moment ago. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -70,7 +70,7 @@ export async function freePort(): Promise<number> {
   return address.port
 }
 
-/** Starts a program that stays up; it is ended with the scope, by force after 30 s. Output goes to files in `folder`. */
+/** Starts a program that stays up. The scope ends it, by force after 30 s. Output goes to files in `folder`. */
 export function startChild(
   scope: Scope,
   folder: string,
@@ -88,7 +88,7 @@ export function startChild(
     detached: true,
   })
   for (const descriptor of descriptors) closeSync(descriptor)
-  child.on('error', () => {}) // Without a pid it is reported below.
+  child.on('error', () => {}) // The check of the pid below reports it.
   if (child.pid === undefined) throw new Error(`${command} cannot be started`)
   scope.after(() => end(child, options.stop))
   return {
@@ -100,12 +100,12 @@ export function startChild(
   }
 }
 
-/** How long a load may take: 20 messages a second, far fewer than any peer takes, and two minutes for the rest. */
+/** The time limit of a load: 20 messages a second, far fewer than any peer takes, plus two minutes. */
 export function limitOf({ count = 0, durationMs = 0 }: { count?: number; durationMs?: number }): number {
   return 120_000 + durationMs + 50 * count
 }
 
-/** Runs a program to its end, at most `timeoutMs` (120,000), and gives its standard output; throws unless it exits 0. */
+/** Runs a program to its end within `timeoutMs` (120,000). Returns its standard output. Throws unless it exits 0. */
 export async function runChild(
   command: string,
   args: string[],
@@ -121,7 +121,7 @@ export async function runChild(
   const text = { out: '', err: '' }
   child.stdout.setEncoding('utf8').on('data', (chunk) => (text.out += chunk))
   child.stderr.setEncoding('utf8').on('data', (chunk) => (text.err += chunk))
-  child.stdin.on('error', () => {}) // It may end without reading.
+  child.stdin.on('error', () => {}) // The program may end without reading.
   child.stdin.end(options.input ?? '')
   const [code] = await once(child, 'close')
   if (code === 0) return text.out
@@ -129,7 +129,7 @@ export async function runChild(
   throw new Error(`${command.split('/').at(-1)} ${reason}: ${lastLines(text.err || text.out)}`)
 }
 
-/** Waits until `child` is as it should be; says its last words when it ends or never gets there. */
+/** Waits until `child` is ready. Throws with the end of its output if it exits or never becomes ready. */
 export async function untilReady<Found>(
   child: Child,
   what: string,
@@ -159,7 +159,7 @@ function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null
 }
 
-/** Signals a program, or with a negative number a group; one that has ended meanwhile needs none. */
+/** Signals a program, or a group if the number is negative. Does nothing if the program has already ended. */
 export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)

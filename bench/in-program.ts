@@ -1,4 +1,4 @@
-// The CPU time of one call in this program, which is made again and again for as long as a measurement lasts.
+// Measures the CPU time of one call in this program by repeating it for the whole measurement.
 import type { Sample } from './rounds.ts'
 
 export async function measureCalls(call: () => unknown, targetMs: number): Promise<Sample> {

@@ -1,4 +1,4 @@
-// What a run is asked for, and how a suite gathers its contenders whether or not each of them can take part.
+// The options of a run, and how a suite gathers its contenders even if some of them cannot take part.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Scope } from '../tests/support/until.ts'
 import { formatCase } from './report.ts'
@@ -6,36 +6,36 @@ import { type Contender, interleave, type Outcome, type Sample } from './rounds.
 import { cpuMsOf } from './usage.ts'
 
 export interface Plan {
-  /** Rounds that count, after the discarded one. */
+  /** Rounds that count. The discarded first round is extra. */
   rounds: number
-  /** How long one measurement should last. */
+  /** The intended length of one measurement. */
   targetMs: number
-  /** Part of the titles of the cases that run; null: all. */
+  /** Runs only cases whose titles contain this text. Null: all. */
   caseName: string | null
-  /** How long a sustained load lasts: in its own suite, and before memory is looked at again. */
+  /** The length of a sustained load: in its own suite, and before memory is measured again. */
   sustainedMs: number
   soakMs: number
-  /** Messages a second that are taken as the most that can be had; null: it is found out. */
+  /** The rate, in messages a second, that is taken as the maximum. Null: a burst finds it. */
   topRate: number | null
-  /** `quick` only proves that everything runs: few cases, small loads. */
+  /** `quick` only proves that everything runs: few cases and small loads. */
   extent: 'quick' | 'full'
   print(text: string): void
 }
 
-/** What a contender costs is read from its programs and, where it has one, from its database. */
+/** The cost of a contender is read from its programs and from its database, if it has one. */
 export interface Measured {
   pids(): number[]
   /** Bytes written to the write-ahead log so far. */
   walBytes?(): Promise<number>
 }
 
-/** Runs to the end with whatever it started undone by `scope`. */
+/** A suite runs to its end. `scope` ends everything that it started. */
 export type Suite = (scope: Scope, plan: Plan) => Promise<void>
 
-/** A contender that has been started, or the reason why it could not be. */
+/** A contender that has started, or the reason why it could not. */
 export type Entrant<Peer> = { name: string; peer: Peer } | { name: string; absence: string }
 
-/** Starts a contender; whatever goes wrong becomes the line that names it in the table. */
+/** Starts a contender. If that fails, the error becomes its line in the table. */
 export async function enter<Peer>(name: string, start: () => Promise<Peer>): Promise<Entrant<Peer>> {
   try {
     return { name, peer: await start() }
@@ -44,7 +44,7 @@ export async function enter<Peer>(name: string, start: () => Promise<Peer>): Pro
   }
 }
 
-/** Measures what entered in interleaved rounds and prints the case; who is absent is named in it. */
+/** Measures the contenders in interleaved rounds and prints the case. Absent contenders are named in it. */
 export async function runCase<Peer>(
   plan: Plan,
   title: string,
@@ -65,7 +65,7 @@ export async function runCase<Peer>(
   plan.print(formatCase(title, outcomes))
 }
 
-/** Whether a case of this title is asked for. */
+/** Returns whether the run includes a case of this title. */
 export function wantsCase({ caseName }: Plan, title: string): boolean {
   return caseName === null || title.includes(caseName)
 }
@@ -73,13 +73,13 @@ export function wantsCase({ caseName }: Plan, title: string): boolean {
 interface Cost {
   loadCpuUs: number
   cpuUs: number
-  /** Empty for who has no database. */
+  /** Empty if the contender has no database. */
   wal: Sample
 }
 
 /**
- * Runs `load` and gives the CPU that the programs used for each of its messages, in microseconds: until it was over, and
- * until they were quiet again, so that nothing put off is forgotten, and none of it falls into the next contender's turn.
+ * Runs `load` and returns the CPU microseconds per message: until the load ended, and until the programs were quiet.
+ * The second figure includes deferred work. The wait keeps that work out of the next contender's turn.
  */
 export async function withCost<Answer extends { messages: number }>(
   { pids, walBytes }: Measured,
@@ -99,7 +99,7 @@ export async function withCost<Answer extends { messages: number }>(
   return { ...answer, loadCpuUs, cpuUs, wal }
 }
 
-/** The CPU used once it has hardly grown for 200 ms; after 5 s whatever it is by then. */
+/** Returns the CPU time once it has hardly grown for 200 ms, or after 5 s in any case. */
 async function quietCpuMs(pids: () => number[]): Promise<number> {
   const deadlineMs = performance.now() + 5000
   for (let usedMs = cpuMsOf(pids()); ; ) {

@@ -1,4 +1,4 @@
-// What a benchmark prints: the machine and the versions, then one table a case, figures side by side.
+// The output of a benchmark: the machine and the versions, then one table per case.
 import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs'
 import { cpus, release, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { postgresVersion } from './peers/posthorn.ts'
 import { opendkimVersion } from './peers/signing.ts'
 import { type Outcome, pairwiseRatio, type Sample, spread } from './rounds.ts'
 
-/** Machine, flush cost and versions, as lines of text. */
+/** Returns the machine, its flush cost and the versions, as lines of text. */
 export async function describeMachine(): Promise<string> {
   const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`
   const versions = {
@@ -31,7 +31,10 @@ export async function describeMachine(): Promise<string> {
   ].join('\n')
 }
 
-/** One case as a table: a block a figure, a line a contender; the first column divides the first contender by the other. */
+/**
+ * Formats one case as a table: a block per figure, a line per contender. The first column divides the first contender
+ * by the other.
+ */
 export function formatCase(title: string, outcomes: Outcome[]): string {
   const first = outcomes[0]
   const figures = new Set(outcomes.flatMap(({ samples }) => Object.keys(samples[0] ?? {})))
@@ -54,7 +57,7 @@ export function formatCase(title: string, outcomes: Outcome[]): string {
   return [title, ...(rows.length > 1 ? align(rows) : []), ...absences, ''].join('\n')
 }
 
-/** A table of figures that were measured once: a line a figure, a column each of those that have them. */
+/** Formats figures that were measured once as a table: a line per figure, a column per sample. */
 export function formatFigures(title: string, columns: readonly { name: string; sample: Sample }[]): string {
   const figures = Object.keys(columns[0]?.sample ?? {})
   const rows = figures.map((figure) => [
@@ -69,7 +72,7 @@ export function formatFigures(title: string, columns: readonly { name: string; s
   return [title, ...lines].join('\n')
 }
 
-/** The course of a figure as one line of bars, each the highest of its part of the time; nothing of no values. */
+/** Draws a figure over time as one line of bars, each the maximum of its interval. Empty if there are no values. */
 export function formatCourse(label: string, values: readonly number[], unit: string, width = 60): string {
   if (values.length === 0) return ''
   const bars = '▁▂▃▄▅▆▇█'

@@ -1,4 +1,4 @@
-// Units of the rounds: order, the discarded round, failures, and the figures read from them.
+// Units of the rounds: order, the discarded round, failures, and the figures computed from them.
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { interleave, LoadSize, pairwiseRatio, spread } from './rounds.ts'

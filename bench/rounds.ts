@@ -1,15 +1,15 @@
-// Interleaved rounds (A B C A B C …) and what is read from them: minimum, median, maximum, pairwise ratios.
+// Interleaved rounds (A B C A B C …) and the figures computed from them: minimum, median, maximum, pairwise ratios.
 
 /** Named figures of one measurement, such as `accepted/s`. */
 export type Sample = Record<string, number>
 
 export interface Contender {
   name: string
-  /** Loads this contender once and waits until it is idle again, so that nothing of it runs in the next one's turn. */
+  /** Loads this contender once and waits until it is idle, so that its work does not run during the next turn. */
   measure(): Promise<Sample>
 }
 
-/** What a contender showed in the rounds that count; `absence` says why it took no part, or not to the end. */
+/** The results of a contender in the rounds that count. `absence` says why it did not take part or did not finish. */
 export interface Outcome {
   name: string
   samples: Sample[]
@@ -22,7 +22,7 @@ export interface Spread {
   max: number
 }
 
-/** Runs every contender in turn, `rounds` times after a first round that is discarded. A failure ends only its own part. */
+/** Runs every contender `rounds` times, round robin, after a discarded round. A failure ends only its contender. */
 export async function interleave(contenders: Contender[], rounds: number): Promise<Outcome[]> {
   const entries = contenders.map((contender) => ({ contender, outcome: emptyOutcome(contender.name) }))
   for (let round = 0; round <= rounds; round++) {
@@ -39,7 +39,7 @@ export async function interleave(contenders: Contender[], rounds: number): Promi
   return entries.map(({ outcome }) => outcome)
 }
 
-/** Minimum, median and maximum; null of nothing. */
+/** Returns minimum, median and maximum, or null for no values. */
 export function spread(values: number[]): Spread | null {
   if (values.length === 0) return null
   const sorted = values.toSorted((a, b) => a - b)
@@ -48,7 +48,7 @@ export function spread(values: number[]): Spread | null {
   return { min: sorted[0]!, median, max: sorted.at(-1)! }
 }
 
-/** The median over the rounds of `first` divided by `other`, each pair from one round; null where no round has both. */
+/** Returns the median over the rounds of `first` divided by `other`, or null if no round has both. */
 export function pairwiseRatio(first: Outcome, other: Outcome, figure: string): number | null {
   const ratios: number[] = []
   for (const [round, sample] of first.samples.entries()) {
@@ -60,8 +60,8 @@ export function pairwiseRatio(first: Outcome, other: Outcome, figure: string): n
 }
 
 /**
- * How many messages a measurement takes: `first` in the discarded round, afterwards what lasts about `targetMs` at the
- * rate that round showed, the same in every round that counts.
+ * The number of messages per measurement. The discarded round takes `first`. Later rounds all take the number that
+ * lasts about `targetMs` at the rate of the discarded round.
  */
 export class LoadSize {
   readonly #targetMs: number

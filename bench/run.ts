@@ -1,4 +1,4 @@
-// `npm run bench`: runs the suites named (all, if none is) and prints them side by side with their peers.
+// `npm run bench`: runs the named suites (default: all) and prints them next to their peers.
 import { parseArgs } from 'node:util'
 import { Endings } from './children.ts'
 import type { Plan, Suite } from './plan.ts'

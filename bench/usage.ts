@@ -1,11 +1,11 @@
-// What running programs use, read from /proc: CPU and memory of whole trees, children that have ended included.
+// CPU and memory of running programs, read from /proc for whole process trees, ended children included.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 export interface Memory {
   rssBytes: number
-  /** Pages shared between programs counted once, divided among them. */
+  /** Shared pages are divided among the programs that share them. */
   pssBytes: number
-  /** The sum of each program's own highest resident size. */
+  /** The sum of the peak resident sizes of all programs. */
   peakBytes: number
 }
 
@@ -16,14 +16,14 @@ interface Program {
   cpuMs: number
 }
 
-/** Linux counts CPU time in hundredths of a second towards user space. */
+/** Linux reports CPU time to user space in hundredths of a second. */
 const tickMs = 10
 
-/** `root` and all its descendants that run now. */
+/** Returns the pids of `root` and all its running descendants. */
 export function treeOf(root: number): number[] {
   const all = programs()
   const tree = new Set([root])
-  // A pass finds at least one more generation.
+  // Each pass finds at least one more generation.
   for (let size = 0; size !== tree.size; ) {
     size = tree.size
     for (const { pid, parent } of all) if (tree.has(parent)) tree.add(pid)
@@ -31,14 +31,14 @@ export function treeOf(root: number): number[] {
   return all.map(({ pid }) => pid).filter((pid) => tree.has(pid))
 }
 
-/** Every program called `name` whose working directory lies in `folder`. */
+/** Returns the pids of programs called `name` whose working directory is in `folder`. */
 export function programsIn(folder: string, name: string): number[] {
   return programs()
     .filter((program) => program.name === name && workingFolder(program.pid)?.startsWith(folder))
     .map(({ pid }) => pid)
 }
 
-/** CPU milliseconds that these programs, and their children that have ended, have used since they began. */
+/** Returns the CPU milliseconds that these programs and their ended children have used since they started. */
 export function cpuMsOf(pids: number[]): number {
   const wanted = new Set(pids)
   let sum = 0
@@ -46,7 +46,7 @@ export function cpuMsOf(pids: number[]): number {
   return sum
 }
 
-/** Memory of these programs, summed. */
+/** Returns the summed memory of these programs. */
 export function memoryOf(pids: number[]): Memory {
   const sum: Memory = { rssBytes: 0, pssBytes: 0, peakBytes: 0 }
   for (const pid of pids) {
@@ -83,7 +83,7 @@ function workingFolder(pid: number): string | null {
   try {
     return readlinkSync(`/proc/${pid}/cwd`)
   } catch {
-    return null // It has ended meanwhile, or belongs to somebody else.
+    return null // The program has ended, or belongs to another user.
   }
 }
 
@@ -91,7 +91,7 @@ function readProc(pid: number, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8')
   } catch {
-    return '' // It has ended meanwhile.
+    return '' // The program has ended.
   }
 }
 

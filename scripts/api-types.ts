@@ -1,4 +1,4 @@
-// Writes the types that the pages are checked against, from the documents that the server's own code makes.
+// Writes the API types that the dashboard is checked against, from the documents that the server's code generates.
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ const root = resolve(import.meta.dirname, '..')
 const documentPath = '/app/openapi.json'
 const types = join(root, 'dashboard/src/api')
 
-/** The routes describe themselves before anybody calls them, so this server has nothing behind it. */
+/** Routes describe themselves before any call, so this server needs no services behind it. */
 async function readAppDocument(): Promise<string> {
   const settings: ServerDeps['settings'] = {
     publicUrl: '',
@@ -50,7 +50,7 @@ async function readDeskDocument(): Promise<string> {
   return document
 }
 
-/** The generator needs a TypeScript that can be called, and stands beside one. */
+/** The generator needs TypeScript's JavaScript API, so it is installed next to a TypeScript that has one. */
 function generate(document: string, name: string): void {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-types-'))
   try {

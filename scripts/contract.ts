@@ -1,5 +1,5 @@
-// `npm run contract [-- --session]`: proves what the API promises, or what the dashboard's side of it does; one line for each
-// operation, status and code with the test that does.
+// `npm run contract [-- --session]`: proves the promises of the API, or those of its dashboard side.
+// Prints one line for each operation, status and code, with the test that proves it.
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -16,11 +16,11 @@ const testLimitMs = 5 * 60_000
 
 interface Outcome {
   proofs: Proof[]
-  /** Failures of tests that are no proofs: whole files, the order of checks. */
+  /** Failures of tests that prove nothing: whole files, the order of checks. */
   failures: string[]
 }
 
-/** Specification and decisions; null in a clone without them. */
+/** Reads the specification and the decisions. Null in a clone without them. */
 function readTexts(): { specification: string; decisions: string } | null {
   const read = (name: string) => readFileSync(resolve(root, '../shared/spec', name), 'utf8')
   try {
@@ -57,7 +57,7 @@ async function runProofs(files: string[]): Promise<Outcome> {
     const cause = details.error.cause
     outcome.failures.push(`${name}\n    ${String(cause instanceof Error ? cause.message : cause)}`)
   })
-  // Without a reader the stream stands still.
+  // The stream stops if it has no reader.
   for await (const _ of events);
   return outcome
 }
@@ -67,7 +67,7 @@ const sameAs = (required: Required) => (proof: Proof) =>
   proof.status === required.status &&
   (required.code === null || proof.code === required.code)
 
-/** Prints a line for each proof, in the order of what is required; answers whether all of it is proved. */
+/** Prints a line for each proof, in the order of the requirements. Returns whether all are proved. */
 function print(required: Required[], { proofs, failures }: Outcome): boolean {
   const unprinted = new Set(proofs)
   let proved = 0
@@ -81,7 +81,7 @@ function print(required: Required[], { proofs, failures }: Outcome): boolean {
     }
     for (const proof of found) if (unprinted.delete(proof)) printProof(proof)
   }
-  // None is left, unless the document knows what was not required of it.
+  // Empty, unless the document has promises that were not required.
   for (const proof of unprinted) printProof(proof)
   for (const failure of failures) console.log(`✖ ${failure}`)
   console.log(`${proved} proved, ${missing} missing`)
@@ -96,7 +96,7 @@ function printProof({ operation, status, code, how, place, passed }: Proof): voi
 const folder = mkdtempSync(join(tmpdir(), 'posthorn-contract-'))
 const directory = join(folder, 'postgres')
 const server = await useEmbedded({ directory, log: silentLog })
-// The tests' processes, and the stage of this one, share one PostgreSQL.
+// The test processes and this process's own stage share one PostgreSQL.
 process.env['POSTHORN_TEST_POSTGRES'] = directory
 process.env[wanted] = '1'
 if (process.argv.includes('--session')) process.env['POSTHORN_TEST_AS'] = 'session'

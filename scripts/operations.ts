@@ -1,4 +1,4 @@
-// Prints every operation as a table: what an organization that is not active gets of it, and its entries in the audit log.
+// Prints a table of all operations: what inactive organizations get from each, and its audit log entries.
 import { inactiveStates, rows } from '../tests/support/operations.ts'
 
 const lines = [

@@ -1,13 +1,13 @@
-// The DNS of the benchmarks as a program: answers for the zone that it is given, and prints the address that it has.
+// The DNS server of the benchmarks as a program: answers for the zone it is given, and prints its address.
 import { DnsServer, type StartOptions, type ZoneRecords } from '../../tests/support/dns-server.ts'
 
 export interface DnsPlan extends Pick<StartOptions, 'host' | 'port'> {
   zone: Record<string, ZoneRecords>
-  /** The zone that is said not to have what is not there. */
+  /** The zone of the SOA record in negative answers. */
   apex: string
 }
 
-/** So that all that is asked stays known for as long as a run takes. */
+/** Long enough for resolvers to cache every answer for a whole run. */
 const ttlSeconds = 3_600
 
 const { zone, apex, ...address }: DnsPlan = JSON.parse(process.env['BENCH_DNS'] ?? '')

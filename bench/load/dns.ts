@@ -1,4 +1,4 @@
-// Starts the DNS that the contenders ask about the senders of a benchmark, in a program of its own.
+// Starts the DNS server that the contenders ask about the senders of a benchmark, as a separate program.
 import { fileURLToPath } from 'node:url'
 import type { ZoneRecords } from '../../tests/support/dns-server.ts'
 import type { Scope } from '../../tests/support/until.ts'
@@ -8,16 +8,16 @@ import type { DnsPlan } from './dns-server.ts'
 export interface BenchDns {
   /** `ip:port`. */
   address: string
-  /** The address alone where it listens on port 53, which is all that other programs can be told; else null. */
+  /** The address alone if the server listens on port 53, the only port that other programs can use. Otherwise null. */
   host: string | null
 }
 
 const program = fileURLToPath(new URL('dns-server.ts', import.meta.url))
 
-/** A loopback address of this run's own, where nothing else listens. */
+/** A loopback address for this run alone, so that nothing else listens on it. */
 const host = `127.53.${(process.pid >> 8) & 255}.${1 + (process.pid % 254)}`
 
-/** Starts it with this zone, all of it below `apex`; on port 53 where we are root. */
+/** Starts the server with this zone, all of it below `apex`. Uses port 53 if we are root. */
 export async function startDns(
   scope: Scope,
   zone: Record<string, ZoneRecords>,

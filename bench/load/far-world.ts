@@ -1,21 +1,21 @@
-// Where mail goes when it leaves: many domains, whose mail servers DNS names, and which all are one sink.
+// The destinations of outgoing mail: many domains, whose mail servers in DNS are all the same sink.
 import type { ZoneRecords } from '../../tests/support/dns-server.ts'
 import type { Scope } from '../../tests/support/until.ts'
 import { startDns } from './dns.ts'
 
 export interface FarWorld {
-  /** The resolver's address, where it has port 53. */
+  /** The resolver's address. It has port 53. */
   dns: string
-  /** Where a sink has to listen. */
+  /** The sink must listen here. */
   sink: { host: string; port: number }
-  /** One in each domain. */
+  /** One recipient in each domain. */
   recipients: string[]
 }
 
-/** A loopback address of this run's own, where port 25 is free. */
+/** A loopback address for this run alone, so that port 25 is free. */
 const host = `127.25.${(process.pid >> 8) & 255}.${1 + (process.pid % 254)}`
 
-/** Starts the DNS of `destinations` domains; as root. */
+/** Starts the DNS server of `destinations` domains. Needs root. */
 export async function startFarWorld(scope: Scope, destinations: number): Promise<FarWorld> {
   const zone: Record<string, ZoneRecords> = {}
   const recipients = Array.from({ length: destinations }, (_, number) => {

@@ -1,4 +1,4 @@
-// The HTTP load generator: a program of its own; reads an HttpLoad from standard input, prints an HttpResult.
+// The HTTP load generator, a separate program: reads an HttpLoad from standard input and prints an HttpResult.
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -7,7 +7,7 @@ import type { HttpLoad, HttpResult } from './http.ts'
 import { readPool } from './pool.ts'
 import { latencyOf, type Turn, Turns } from './schedule.ts'
 
-// One request in flight a connection, over plain sockets: on two cores a heavier client would measure itself.
+// Each connection has one request in flight, over plain sockets: on two cores a heavier client would measure itself.
 
 const load = JSON.parse(await text(process.stdin)) as HttpLoad
 const url = new URL(load.url)
@@ -98,7 +98,7 @@ function ask(socket: Socket, { number }: Turn): void {
   socket.uncork()
 }
 
-/** Of each request to `path`, without what differs, and without the empty line. */
+/** The constant header lines of each request to `path`, without the final empty line. */
 function buildHead(path: string): string {
   const lines = [
     `${load.method} ${path} HTTP/1.1`,

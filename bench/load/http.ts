@@ -1,4 +1,4 @@
-// HTTP load: what is asked of the program that sends requests, and the bodies that they have.
+// HTTP load: the input of the program that sends requests, and the bodies of the requests.
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,10 +11,10 @@ import type { Latency, Schedule } from './schedule.ts'
 export interface HttpLoad extends Schedule {
   url: string
   method: 'GET' | 'POST'
-  /** Taken in turn. */
+  /** Paths, used round robin. */
   paths: readonly string[]
   headers: Record<string, string>
-  /** JSON, taken in turn; each POST carries an idempotency key of its own, or one of `keys` in turn, with its body. */
+  /** JSON bodies, used round robin. Each POST has a new idempotency key, or one of `keys` with its own body. */
   bodies?: SavedPool
   keys?: { prefix: string; count: number }
   connections: number
@@ -33,7 +33,7 @@ export interface HttpResult {
 
 const client = fileURLToPath(new URL('http-client.ts', import.meta.url))
 
-/** Runs the load in a program of its own; throws when any answer has another status than the expected one. */
+/** Runs the load in a separate program. Throws if any answer has an unexpected status. */
 export async function sendByHttp(load: HttpLoad): Promise<HttpResult> {
   const output = await runChild(process.execPath, [client], {
     input: JSON.stringify(load),
@@ -51,14 +51,14 @@ export function perSecond(result: HttpResult): number {
   return (result.answered / (result.endedAtMs - result.startedAtMs)) * 1000
 }
 
-/** What is sent as text alone, and to whom; a send of no inbox says who it is from. */
+/** A send of text alone. `from` is given for a send without an inbox. */
 interface TextSend {
   recipient: string
   textBytes: number
   from?: string
 }
 
-/** The JSON of a send with `textBytes` of text; each number says something else. */
+/** Writes the JSON of a send with `textBytes` of text. Each number gives a different text. */
 export function sendBody({ recipient, textBytes, from }: TextSend, number = 0): string {
   const text = writeParagraphs(randomOf(number), textBytes).join('\n\n')
   const subject = 'A message of the benchmark'
@@ -66,7 +66,7 @@ export function sendBody({ recipient, textBytes, from }: TextSend, number = 0): 
   return JSON.stringify({ ...sender, to: [{ email: recipient }], subject, text })
 }
 
-/** Many of them, in a file. */
+/** Writes many such sends to one file. */
 export function saveSends(folder: string, send: TextSend): SavedPool {
   const count = poolSizeOf(send.textBytes)
   return saveBodies(
@@ -75,7 +75,7 @@ export function saveSends(folder: string, send: TextSend): SavedPool {
   )
 }
 
-/** Sends of whole mails, text beside HTML and some with a file, to these recipients in turn. */
+/** Writes sends of whole mails with text and HTML, some with a file, to these recipients round robin. */
 export function saveMailSends(folder: string, recipients: readonly string[], shape: MailShape): SavedPool {
   const bodies = Array.from({ length: poolSizeOf(shape.textBytes) }, (_, number) => {
     const { file, ...content } = writeContent(number, shape)

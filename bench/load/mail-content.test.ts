@@ -1,4 +1,4 @@
-// Units of what mails say: the same for a number, another for each, as long as asked for, frequent words frequent, readable.
+// Units of mail content: the same for a number, different for each, of the requested size, with natural word frequencies.
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { deflateSync } from 'node:zlib'

@@ -1,7 +1,7 @@
-// What the mails of the benchmarks say: each something else, by its number, as text beside HTML, some with a file.
+// The content of the benchmarks' mails: different for each number, with text and HTML, some with a file.
 import { type Random, randomOf, writeParagraphs, writeWords } from './prose.ts'
 
-/** `textBytes`: text and HTML together. */
+/** `textBytes` counts text and HTML together. */
 export interface MailShape {
   textBytes: number
   /** Whether one in ten carries a file of 100 KB. */
@@ -10,19 +10,19 @@ export interface MailShape {
 
 export interface MailContent {
   subject: string
-  /** Lines end in a bare newline, here and in the HTML. */
+  /** Lines end in a bare newline, in the HTML too. */
   text: string
   html: string
-  /** Bytes that do not compress, in base64. */
+  /** Incompressible bytes in base64. */
   file: string | null
 }
 
 const fileBytes = 100_000
 const fileShare = 0.1
-/** Of the text and HTML of one mail: the HTML says the same, with its tags. */
+/** The text's share of text and HTML in one mail. The HTML has the same words, plus its tags. */
 const textShare = 0.43
 
-/** The same for the same number and shape, in every run and for every contender. */
+/** Returns the same content for the same number and shape, in every run and for every contender. */
 export function writeContent(number: number, { textBytes, files }: MailShape): MailContent {
   const random = randomOf(number)
   const hasFile = random() < fileShare && files === 'some'
@@ -33,7 +33,7 @@ export function writeContent(number: number, { textBytes, files }: MailShape): M
   return { subject, text, html, file: hasFile ? writeFile(random) : null }
 }
 
-/** A message, CRLF at each line end: these fields (folded by a bare newline), then its own. */
+/** Writes a message with CRLF at each line end: these fields (folded by a bare newline), then its own. */
 export function writeMessage(content: MailContent, fields: readonly string[]): string {
   const { subject, text, html, file } = content
   const alternative = multipart('alternative', [part('text/plain', text), part('text/html', html)])
@@ -41,7 +41,7 @@ export function writeMessage(content: MailContent, fields: readonly string[]): s
   return [...fields, `Subject: ${subject}`, 'MIME-Version: 1.0', body].join('\n').replaceAll('\n', '\r\n')
 }
 
-/** `5 KB`, or `5 KB and some files`. */
+/** Returns `5 KB`, or `5 KB and some files`. */
 export function nameOf({ textBytes, files }: MailShape): string {
   return `${textBytes / 1000} KB${files === 'some' ? ' and some files' : ''}`
 }
@@ -59,7 +59,7 @@ function writeHtml(random: Random, subject: string, paragraphs: readonly string[
   ].join('\n')
 }
 
-/** Lines of up to 76 characters. */
+/** Wraps text to lines of up to 76 characters. */
 function wrap(text: string, indent: string): string {
   return text.replace(/(.{1,74}\S)(?: |$)/g, `$1\n${indent}`).trimEnd()
 }

@@ -1,4 +1,4 @@
-// A newsletter as programs write them: styles for all clients, tables in tables, and a line that only lists of mail show.
+// A newsletter as programs write them: styles for all clients, nested tables, and a preview line for the client's mail list.
 import { randomOf, writeParagraphs } from './prose.ts'
 
 const css = `body { margin: 0; padding: 0; background-color: #f4f4f4 }
@@ -9,7 +9,7 @@ table { border-collapse: collapse } img { border: 0; height: auto } p { margin: 
 .footer, .footer a { font-size: 12px; color: #888888 }
 @media only screen and (max-width: 600px) { .column { width: 100% !important; display: block !important } .wide { display: none !important } }`
 
-/** Of about as many bytes; the same for the same number. */
+/** Writes a newsletter of about `bytes`. The same number gives the same newsletter. */
 export function writeNewsletter(number: number, bytes: number): string {
   const paragraphs = writeParagraphs(randomOf(number), bytes)
   let rows = ''

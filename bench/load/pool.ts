@@ -1,18 +1,18 @@
-// What a load sends, prepared before it: many bodies in one file, taken in turn by the programs that send them.
+// The bodies that a load sends, written to one file beforehand and used round robin by the load generators.
 import { readFileSync, writeFileSync } from 'node:fs'
 
-/** Divisible by the numbers of destinations, so that each has its share. */
+/** Divisible by the numbers of destinations, so that each gets an equal share. */
 const poolSize = 600
-/** Those of 100 KB are fewer: they are signed, written and read before anything is measured. */
+/** Bodies of 100 KB are fewer: they are signed, written and read before the measurement starts. */
 const largePoolSize = 60
 
 export interface SavedPool {
   path: string
-  /** Of each body, as they follow each other in the file. */
+  /** The length of each body, in the order of the file. */
   lengths: number[]
 }
 
-/** How many different bodies of this size are sent in turn. */
+/** Returns how many different bodies of this size a load uses. */
 export function poolSizeOf(bodyBytes: number): number {
   return bodyBytes >= 50_000 ? largePoolSize : poolSize
 }

@@ -1,9 +1,9 @@
-// Invented text whose words are as frequent as those of natural text: by Zipf's law, from a vocabulary made by code.
+// Invented text with the word frequencies of natural text: Zipf's law over a generated vocabulary.
 
-/** From 0 to 1; the same ones for the same seed. */
+/** Returns numbers from 0 to 1, the same sequence for the same seed. */
 export type Random = () => number
 
-/** Mulberry32, by Tommy Ettinger: one multiplication a number, and seeds that follow each other have nothing in common. */
+/** Mulberry32, by Tommy Ettinger: one multiplication per number, and consecutive seeds give unrelated sequences. */
 export function randomOf(seed: number): Random {
   let state = Math.imul(seed + 1, 0x9e3779b1)
   return () => {
@@ -17,7 +17,7 @@ export function randomOf(seed: number): Random {
 const vocabularySize = 20_000
 const { words, upTo } = makeVocabulary()
 
-/** Paragraphs of sentences, together about `bytes` long (ASCII, a blank line between two of them counted). */
+/** Writes paragraphs of sentences, about `bytes` long in total (ASCII, one blank line between paragraphs included). */
 export function writeParagraphs(random: Random, bytes: number): string[] {
   const paragraphs: string[] = []
   for (let left = bytes; left > 0; ) {
@@ -31,7 +31,7 @@ export function writeParagraphs(random: Random, bytes: number): string[] {
   return paragraphs
 }
 
-/** So many words, the first with a capital. */
+/** Writes `count` words, the first with a capital. */
 export function writeWords(random: Random, count: number): string {
   const text = Array.from({ length: count }, () => wordOf(random)).join(' ')
   return text.charAt(0).toUpperCase() + text.slice(1)
@@ -41,7 +41,7 @@ function writeSentence(random: Random): string {
   return `${writeWords(random, 4 + Math.floor(16 * random()))}.`
 }
 
-/** The word whose share of all words the number falls into. */
+/** Picks a word with a probability equal to its frequency. */
 function wordOf(random: Random): string {
   const wanted = random() * upTo[vocabularySize - 1]!
   let [low, high] = [0, vocabularySize - 1]
@@ -53,7 +53,7 @@ function wordOf(random: Random): string {
   return words[low]!
 }
 
-/** Words of syllables, the frequent ones short, and the sums of their weights (Zipf and Mandelbrot: 1 / (rank + 2.7)). */
+/** Makes words of syllables, frequent ones short, and their summed weights (Zipf and Mandelbrot: 1 / (rank + 2.7)). */
 function makeVocabulary(): { words: string[]; upTo: Float64Array } {
   const random = randomOf(0)
   const pick = (letters: string) => letters[Math.floor(letters.length * random())]!

@@ -1,4 +1,4 @@
-// Units of the schedules: how many turns there are, when they are due, and what their latencies come to.
+// Units of the schedules: the number of turns, their due times, and the latencies computed from them.
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { latencyOf, Turns } from './schedule.ts'

@@ -1,13 +1,13 @@
-// When a load generator sends what: as fast as it is answered, or at a fixed rate whatever the answers do.
+// The times at which a load generator sends: as fast as answers arrive, or at a fixed rate regardless of answers.
 import { setTimeout as pause } from 'node:timers/promises'
 
 export interface Schedule {
-  /** Ends after so many, or after so long. */
+  /** The load ends after `count` turns or after `durationMs`, whichever comes first. */
   count?: number
   durationMs?: number
   /**
-   * Arrivals a second, evenly spread. Each is measured from when it was due: what waits for a free connection has waited
-   * for its answer as well. Those that are due and not begun at the end are left out.
+   * Arrivals a second, evenly spread. Latency counts from the due time, so it includes the wait for a free connection.
+   * Turns that are due but not started at the end are left out.
    */
   perSecond?: number
 }
@@ -18,7 +18,7 @@ export interface Turn {
   dueAtMs: number
 }
 
-/** Gives out the turns of one load to its connections. */
+/** Distributes the turns of one load over its connections. */
 export class Turns {
   readonly #count: number
   readonly #deadlineMs: number
@@ -33,7 +33,7 @@ export class Turns {
     this.#everyMs = perSecond === undefined ? 0 : 1000 / perSecond
   }
 
-  /** The next turn, to be begun when it is due; null when there is none. */
+  /** Returns the next turn, which starts when it is due, or null if none is left. */
   take(): Turn | null {
     const nowMs = performance.now()
     if (this.#given >= this.#count || nowMs >= this.#deadlineMs) return null
@@ -49,19 +49,19 @@ export interface Latency {
   p99: number
 }
 
-/** Of these times, which it sorts. */
+/** Computes the latency percentiles of these times. Sorts the array. */
 export function latencyOf(timesMs: number[]): Latency {
   timesMs.sort((a, b) => a - b)
   const at = (share: number) => timesMs[Math.min(timesMs.length - 1, Math.floor(timesMs.length * share))] ?? 0
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99) }
 }
 
-/** Does it every `everyMs`, or as often as it can be done, until `over`. */
+/** Repeats the call every `everyMs`, or as often as possible if a call takes longer, until `over` aborts. */
 export async function repeat(deed: () => Promise<void>, everyMs: number, over: AbortSignal): Promise<void> {
   for (let dueAtMs = performance.now(); !over.aborted; ) {
     await deed()
     const nowMs = performance.now()
     dueAtMs = Math.max(dueAtMs + everyMs, nowMs)
-    await pause(dueAtMs - nowMs, undefined, { signal: over }).catch(() => {}) // It is over.
+    await pause(dueAtMs - nowMs, undefined, { signal: over }).catch(() => {}) // The loop is over.
   }
 }

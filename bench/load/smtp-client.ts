@@ -1,4 +1,4 @@
-// The SMTP load generator: a program of its own; reads an SmtpRun from standard input, prints an SmtpResult.
+// The SMTP load generator, a separate program: reads an SmtpRun from standard input and prints an SmtpResult.
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -7,18 +7,19 @@ import { readPool } from './pool.ts'
 import { latencyOf, Turns } from './schedule.ts'
 import type { SmtpResult, SmtpRun } from './smtp.ts'
 
-// Says what Postfix's smtp-source says, and in lock step as that does: HELO, MAIL, RCPT, DATA, the message, QUIT. Measured
-// over connections of one message each: 170 to 190 µs of CPU a message; smtp-source, which has one text, 130 to 150.
+// Sends the commands of Postfix's smtp-source, in lock step like smtp-source: HELO, MAIL, RCPT, DATA, the message,
+// QUIT. With one message per connection it takes 170 to 190 µs of CPU a message. smtp-source, which has one text, takes
+// 130 to 150.
 
 const run = JSON.parse(await text(process.stdin)) as SmtpRun
 const messages = readPool(run.pool)
 const mail = `MAIL FROM:<${run.from}>\r\n`
 const latenciesMs: number[] = []
 const refused = { count: 0, first: '' }
-/** One for all connections: what was read is taken out before anything else is. */
+/** Shared by all connections. Each read is consumed before the next one. */
 const readBuffer = Buffer.alloc(4096)
 
-/** A connection on which one question at a time is asked. */
+/** A connection with one command in flight at a time. */
 class Connection {
   readonly #socket: Socket
   #reply = ''
@@ -28,7 +29,7 @@ class Connection {
     const callback = (size: number, buffer: Uint8Array) => this.#read(size, buffer as Buffer)
     const onread = { buffer: readBuffer, callback }
     this.#socket = connect({ host: '127.0.0.1', port: run.port, noDelay: true, onread })
-    this.#socket.on('error', () => {}) // Closing follows, and is what counts.
+    this.#socket.on('error', () => {}) // The close event follows and ends the wait.
     this.#socket.on('close', () => this.#end())
   }
 
@@ -39,7 +40,7 @@ class Connection {
     return connection
   }
 
-  /** The reply to these words; throws what is no 2xx or 3xx. */
+  /** Sends these words and waits for the reply. Throws unless the reply is 2xx or 3xx. */
   async ask(words: string | Buffer): Promise<void> {
     const answered = new Promise<string>((resolve) => (this.#answer = resolve))
     if (words.length > 0) this.#socket.write(words)
@@ -86,7 +87,7 @@ const result: SmtpResult = {
 if (!process.stdout.write(JSON.stringify(result))) await once(process.stdout, 'drain')
 process.exit(0)
 
-/** Sends one message after the other until there is none left. */
+/** Sends messages one after the other until none is left. */
 async function runSession(): Promise<void> {
   let connection: Connection | null = null
   for (let turn = turns.take(); turn; turn = turns.take()) {

@@ -1,4 +1,4 @@
-// SMTP load and its far end: what is asked of the program that sends, and Postfix's counting smtp-sink.
+// SMTP load and its destination: the input of the program that sends, and Postfix's counting smtp-sink.
 import { randomUUID } from 'node:crypto'
 import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -11,17 +11,17 @@ import { type SavedPool, savePool } from './pool.ts'
 import type { Latency, Schedule } from './schedule.ts'
 import type { PreparedMail } from './verified-mail.ts'
 
-/** What the program that sends mail is given. */
+/** The input of the program that sends mail. */
 export interface SmtpRun extends Schedule {
   port: number
   sessions: number
-  /** Whether each message takes a connection of its own, or sessions keep theirs. */
+  /** Opens a new connection for each message, or keeps one per session. */
   connections: 'per-message' | 'kept'
-  /** The messages as they stand on the wire, the final dot with them. */
+  /** The messages as sent on the wire, each with its final dot. */
   pool: SavedPool
   helo: string
   from: string
-  /** Taken in turn. */
+  /** Recipients, used round robin. */
   recipients: readonly string[]
 }
 
@@ -32,18 +32,18 @@ export interface SmtpResult {
   accepted: number
   refused: number
   firstRefusal: string
-  /** From when a message was due until its 250. */
+  /** The time from when a message was due until its 250. */
   latencyMs: Latency
 }
 
-/** Mails that are sent in turn, and how their client says that they come. */
+/** Mails that are sent round robin, with the HELO name, sender and recipients for them. */
 export type SavedMails = Pick<SmtpRun, 'pool' | 'helo' | 'from' | 'recipients'>
 
 export interface Sink {
   port: number
-  /** Messages taken since the start. */
+  /** Returns the number of messages accepted since the start. */
   count(): number
-  /** Resolves with the time (milliseconds since the epoch) at which `total` messages had been taken. */
+  /** Resolves with the time (milliseconds since the epoch) at which the sink had accepted `total` messages. */
   reach(total: number): Promise<number>
 }
 
@@ -53,7 +53,7 @@ export const recipient = 'u@bench.test'
 const client = fileURLToPath(new URL('smtp-client.ts', import.meta.url))
 const sinkPath = '/usr/sbin/smtp-sink'
 
-/** Runs the load in a program of its own; resolves once every message has its 250, and throws where one has not. */
+/** Runs the load in a separate program. Resolves once every message has its 250. Throws if one was refused. */
 export async function sendBySmtp(run: SmtpRun): Promise<SmtpResult> {
   const result = await offerBySmtp(run)
   if (result.refused > 0)
@@ -63,13 +63,13 @@ export async function sendBySmtp(run: SmtpRun): Promise<SmtpResult> {
   return result
 }
 
-/** The same, and what is refused is only counted. */
+/** Runs the load like `sendBySmtp`, but only counts refusals. */
 export async function offerBySmtp(run: SmtpRun): Promise<SmtpResult> {
   const options = { input: JSON.stringify(run), timeoutMs: limitOf(run) }
   return JSON.parse(await runChild(process.execPath, [client], options))
 }
 
-/** Writes messages, CRLF at each line end, as they stand on the wire. */
+/** Writes messages, which have CRLF line ends, in their wire form. */
 export function saveMails(
   folder: string,
   mails: readonly PreparedMail[],
@@ -80,7 +80,7 @@ export function saveMails(
   return { pool: savePool(join(folder, `${randomUUID()}.mails`), onWire), helo, from, recipients }
 }
 
-/** Starts smtp-sink on 127.0.0.1 and a free port, or elsewhere; it takes everything and counts at each final dot. */
+/** Starts smtp-sink, by default on 127.0.0.1 and a free port. It accepts everything and counts at each final dot. */
 export async function startSink(
   scope: Scope,
   folder: string,
@@ -105,7 +105,7 @@ export async function startSink(
   return { port: listen, count, reach: (total) => reach(count, total) }
 }
 
-/** Whether something accepts connections there. */
+/** Returns whether a program accepts connections on this port. */
 export function isListening(port: number, host = '127.0.0.1'): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, host)
@@ -116,7 +116,7 @@ export function isListening(port: number, host = '127.0.0.1'): Promise<boolean> 
 }
 
 async function reach(count: () => number, total: number): Promise<number> {
-  // Gives up only when nothing moves: a slow peer is measured, a stuck one is named.
+  // Gives up only if the count stops growing. A slow peer is measured, and a stuck one is reported.
   let last = { count: -1, atMs: Date.now() }
   for (;;) {
     const counted = count()

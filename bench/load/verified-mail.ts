@@ -1,35 +1,35 @@
-// The mail that inbound benchmarks send, and what DNS says of it: signed, with records as senders of today have them.
+// The mail of the inbound benchmarks and the DNS records for it, both like those of real senders today.
 import { generateKeyPairSync } from 'node:crypto'
 import type { ZoneRecords } from '../../tests/support/dns-server.ts'
 import { signMail } from '../../tests/support/sign-mail.ts'
 import { type MailShape, writeContent, writeMessage } from './mail-content.ts'
 import { poolSizeOf } from './pool.ts'
 
-/** A message as it stands on the wire, dots not doubled, and how its client says that it comes. */
+/** A message in its wire form without doubled dots, with the HELO name and sender for it. */
 export interface PreparedMail {
   bytes: Buffer
   helo: string
   from: string
 }
 
-/** Mail of this number and shape; each number says something else. */
+/** Writes the mail of this number and shape. Each number gives different content. */
 export type WriteMail = (to: string, number: number, shape: MailShape) => PreparedMail
 
-/** Someone whose mail can be verified, and what DNS says for that. */
+/** A sender whose mail can be verified, and the DNS zone for that. */
 export interface VerifiedSender {
   zone: Record<string, ZoneRecords>
   write: WriteMail
 }
 
-// Not below .test: libunbound, which opendkim asks DNS with, says by itself that nothing is there.
+// Not below .test: libunbound, which opendkim uses for DNS, answers by itself that no such name exists.
 const domain = 'sender.example'
 const selector = 's2026'
 const helo = 'out7.mailer.example'
-/** Those of a signature of a large sender today. */
+/** The fields that a large sender signs today. */
 const names =
   'from:to:subject:date:message-id:mime-version:content-type:content-transfer-encoding:list-unsubscribe'
 
-/** Mail of it from 127.0.0.1 passes SPF by the second of its includes, DKIM with RSA-2048, and DMARC. */
+/** Makes a sender whose mail from 127.0.0.1 passes SPF by its second include, DKIM with RSA-2048, and DMARC. */
 export function makeVerifiedSender(): VerifiedSender {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const form = { header: 'relaxed', body: 'relaxed' } as const
@@ -44,7 +44,7 @@ export function makeVerifiedSender(): VerifiedSender {
   }
 }
 
-/** The same mail of another domain, without a signature. */
+/** Writes mail like that of the verified sender, but from another domain and without a signature. */
 export function writeUnsigned(from: string): WriteMail {
   return (to, number, shape) => {
     const bytes = Buffer.from(writeMail(from, to, number, shape), 'latin1')
@@ -52,7 +52,7 @@ export function writeUnsigned(from: string): WriteMail {
   }
 }
 
-/** All that are sent in turn, to these recipients in turn. */
+/** Writes all mails of a pool, to these recipients round robin. */
 export function writeMails(write: WriteMail, shape: MailShape, to: readonly string[]): PreparedMail[] {
   return Array.from({ length: poolSizeOf(shape.textBytes) }, (_, number) =>
     write(to[number % to.length]!, number, shape),

@@ -1,4 +1,4 @@
-// A webhook receiver in a program of its own: /fast answers at once, /slow after 15 s, GET /count says how many came.
+// A webhook receiver as a separate program: /fast answers at once, /slow after 15 s, GET /count returns the number of calls.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

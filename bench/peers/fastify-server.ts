@@ -1,4 +1,4 @@
-// What Fastify alone can do: the send route that only answers 202, or that answers once one row has committed.
+// Fastify alone: a send route that only answers 202, or that answers once one row has committed.
 import Fastify from 'fastify'
 import pg from 'pg'
 import { Batch } from '../../src/base/batch.ts'
@@ -9,7 +9,7 @@ interface Row {
   body: string
 }
 
-/** Connection options for `pg`; without them nothing is written. */
+/** Connection options for `pg`. Without them the route writes nothing. */
 const connection = process.env['BENCH_DATABASE']
 const keep = connection ? await startKeeping(JSON.parse(connection)) : async () => {}
 
@@ -24,7 +24,7 @@ await app.listen({ host: '127.0.0.1', port: 0 })
 process.stdout.write(`${JSON.stringify(app.addresses()[0])}\n`)
 process.once('SIGTERM', () => process.exit(0))
 
-/** One table, one insert a batch: as many rows as arrived while the last two were in flight. */
+/** One table and one insert per batch: all rows that arrived while the last two inserts were in flight. */
 async function startKeeping(options: pg.PoolConfig): Promise<(row: Row) => Promise<void>> {
   const pool = new pg.Pool({ ...options, max: 2 })
   await pool.query('create table if not exists fastify_send (id uuid primary key, body text not null)')

@@ -1,4 +1,4 @@
-// Fastify as a peer: the same route without a service behind it, in a program of its own.
+// Fastify as a peer: the same route without a service behind it, in a separate program.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { PoolConfig } from 'pg'
@@ -13,7 +13,7 @@ export interface FastifyPeer {
 
 const server = fileURLToPath(new URL('fastify-server.ts', import.meta.url))
 
-/** Starts the route: bare, or with one group-committed insert into `database` before each answer. */
+/** Starts the route, either bare or with one group-committed insert into `database` before each answer. */
 export async function startFastify(scope: Scope, database?: PoolConfig): Promise<FastifyPeer> {
   const folder = temporaryFolder(scope, 'fastify')
   const env: Record<string, string> = database ? { BENCH_DATABASE: JSON.stringify(database) } : {}
@@ -23,7 +23,7 @@ export async function startFastify(scope: Scope, database?: PoolConfig): Promise
   return { http: `http://${address}:${port}`, pids: () => treeOf(child.pid) }
 }
 
-/** The version installed. */
+/** Returns the installed version. */
 export function fastifyVersion(): string {
   const manifest = new URL('../../node_modules/fastify/package.json', import.meta.url)
   return JSON.parse(readFileSync(manifest, 'utf8')).version

@@ -1,4 +1,4 @@
-// Haraka as a peer: keeping mail in flushed files, or relaying it, in one Node program on the Node we run on.
+// Haraka as a peer that keeps mail in flushed files or relays it, as one program on our Node version.
 import {
   copyFileSync,
   existsSync,
@@ -21,9 +21,9 @@ import { type SigningKey, signedFields } from './signing.ts'
 export interface Haraka {
   port: number
   pids(): number[]
-  /** Removes the mail it has kept. */
+  /** Removes the mail that Haraka has kept. */
   clear(): void
-  /** Resolves when nothing is left in its outbound queue. */
+  /** Resolves when Haraka's outbound queue is empty. */
   idle(): Promise<void>
 }
 
@@ -32,15 +32,15 @@ const installed = join(cache, 'posthorn-bench/haraka/node_modules/Haraka')
 const plugin = fileURLToPath(new URL('haraka-plugin.cjs', import.meta.url))
 
 interface HarakaOptions {
-  /** Where everything goes, to a port, or to the mail servers of its domains; without it mail is kept. */
+  /** Relays everything to a port, or to the mail servers of its domains. Without it Haraka keeps mail. */
   onward?: number | 'mx'
-  /** What leaves is signed. */
+  /** Signs outgoing mail with this key. */
   key?: SigningKey
-  /** How it is started, where it has to ask our DNS. */
+  /** Starts Haraka so that it asks our DNS. */
   wrap?: Wrap
 }
 
-/** Starts a Haraka that keeps mail in files, flushed before the 250, or one that passes it on. */
+/** Starts a Haraka that relays mail, or that keeps it in files flushed before the 250. */
 export async function startHaraka(scope: Scope, options: HarakaOptions = {}): Promise<Haraka> {
   if (!existsSync(installed)) throw new Error('missing: run bench/peers/install.sh')
   const folder = temporaryFolder(scope, 'haraka')
@@ -67,7 +67,7 @@ export async function startHaraka(scope: Scope, options: HarakaOptions = {}): Pr
   }
 }
 
-/** The versions installed of it and of its plugin that signs, or that one is missing. */
+/** Returns the installed versions of Haraka and its signing plugin, or that one is missing. */
 export function harakaVersions(): { Haraka: string; 'haraka-plugin-dkim': string } {
   const versionIn = (folder: string) => {
     const manifest = join(folder, 'package.json')
@@ -94,7 +94,7 @@ function configure(folder: string, port: number, { onward, key }: HarakaOptions)
     writeFileSync(join(folder, 'config', name), `${lines.join('\n')}\n`)
 }
 
-/** For haraka-plugin-dkim, which comes with Haraka. */
+/** Returns the files of haraka-plugin-dkim, which comes with Haraka. */
 function signingFiles({ domain, selector, privateKey }: SigningKey): Record<string, string[]> {
   const sign = [
     'enabled=true',

@@ -1,4 +1,4 @@
-// What Postfix verifies senders with: opendkim, opendmarc and policyd-spf, as Debian has them, asking our DNS.
+// The sender verification of Postfix: opendkim, opendmarc and policyd-spf as Debian packages them, using our DNS.
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Scope } from '../../tests/support/until.ts'
@@ -14,7 +14,7 @@ export interface Milters {
   pids(): number[]
 }
 
-/** The name that results are reported under. */
+/** The name in the Authentication-Results that the milters report. */
 const authservId = 'mx.bench.invalid'
 const packages = {
   '/usr/sbin/opendkim': 'opendkim',
@@ -23,7 +23,7 @@ const packages = {
 }
 const suffixList = '/usr/share/publicsuffix/public_suffix_list.dat'
 
-/** Starts the two milters; policyd-spf is Postfix's to start, which is therefore started with `wrap`. */
+/** Starts the two milters. Postfix itself starts policyd-spf, so Postfix must be started with `wrap`. */
 export async function startMilters(scope: Scope, dns: string): Promise<Milters & { wrap: Wrap }> {
   for (const [path, name] of Object.entries(packages)) {
     if (!existsSync(path)) throw new Error(`missing: ${name}, run bench/peers/install.sh`)
@@ -58,7 +58,7 @@ export async function startMilters(scope: Scope, dns: string): Promise<Milters &
   }
 }
 
-/** Debian's settings, but that clients on loopback are verified like others, and that each trusts the one before it. */
+/** Writes Debian's settings, except that loopback clients are verified too and each program trusts the one before it. */
 function writeSettings(folder: string, dns: string): void {
   const nobody = '192.0.2.1'
   const files: Record<string, string[]> = {

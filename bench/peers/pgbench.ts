@@ -1,10 +1,10 @@
-// PostgreSQL's own ceiling: pgbench with one prepared insert of the same body a transaction.
+// PostgreSQL's own ceiling: pgbench with one prepared insert of the same body per transaction.
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { runChild } from '../children.ts'
 
-/** What of `pg.PoolConfig` leads to a server over its socket. */
+/** The part of `pg.PoolConfig` that reaches a server over its socket. */
 export interface Database {
   host: string
   port: number
@@ -16,13 +16,13 @@ interface PgbenchOptions {
   folder: string
   body: string
   clients: number
-  /** Rounded to whole seconds, one at least. */
+  /** Rounded to whole seconds, at least one. */
   durationMs: number
 }
 
 const path = '/usr/bin/pgbench'
 
-/** Inserts `body` as fast as `clients` can; answers how many transactions and how many a second. */
+/** Inserts `body` as fast as `clients` can. Returns the number of transactions and their rate per second. */
 export async function runPgbench(
   database: Database,
   options: PgbenchOptions,
@@ -41,7 +41,7 @@ export async function runPgbench(
   return { transactions: read(/actually processed: (\d+)/), perSecond: read(/^tps = ([\d.]+)/m) }
 }
 
-/** Makes pgbench's table; throws where the program is missing. */
+/** Creates pgbench's table. Throws if the program is missing. */
 export async function preparePgbench(database: Database): Promise<void> {
   if (!existsSync(path)) throw new Error('missing: run bench/peers/install.sh')
   const client = new pg.Client(database)
@@ -50,7 +50,7 @@ export async function preparePgbench(database: Database): Promise<void> {
   await client.end()
 }
 
-/** The version installed, or why there is none. */
+/** Returns the installed version, or why there is none. */
 export async function pgbenchVersion(): Promise<string> {
   return existsSync(path)
     ? (/\d+\.\d+/.exec(await runChild(path, ['--version']))?.[0] ?? 'unknown')

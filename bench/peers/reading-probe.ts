@@ -1,4 +1,4 @@
-// How soon after its 250 a mail can be read through the API: a few mails a second, each waited for.
+// How soon after its 250 a mail can be read through the API: a few mails a second, each awaited by its own request.
 import { sendMail } from '../../tests/support/smtp-sender.ts'
 import { until } from '../../tests/support/until.ts'
 import { type Latency, latencyOf, repeat } from '../load/schedule.ts'
@@ -6,19 +6,19 @@ import type { PreparedMail } from '../load/verified-mail.ts'
 import { call, createInbox, type Posthorn } from './posthorn.ts'
 
 export interface Readability {
-  /** From a mail's 250 until the request that waits for it is answered with it. */
+  /** The time from a mail's 250 until the waiting request is answered with this mail. */
   latencyMs: Latency
   read: number
 }
 
-/** When a mail had its 250, and when it was read: the answer can be here before the 250 is. */
+/** When a mail got its 250 and when it was read. The answer can arrive before the 250. */
 interface Trace {
   acceptedAtMs?: number
   readAtMs?: number
 }
 
 const everyMs = 100
-/** The inbox that only these mails go to. */
+/** Only these mails go to this inbox. */
 const localPart = 'probe'
 export const probeRecipient = `${localPart}@bench.test`
 
@@ -26,7 +26,7 @@ export class ReadingProbe {
   readonly #posthorn: Posthorn
   readonly #inboxId: string
   readonly #mails: readonly PreparedMail[]
-  /** By Message-ID. */
+  /** Traces by Message-ID. */
   readonly #traces = new Map<string, Trace>()
   #waitedMs: number[] = []
   #after = '0'
@@ -37,12 +37,12 @@ export class ReadingProbe {
     this.#mails = mails
   }
 
-  /** `mails` are to `probeRecipient`, each with a Message-ID of its own. */
+  /** `mails` go to `probeRecipient`, each with a different Message-ID. */
   static async start(posthorn: Posthorn, mails: readonly PreparedMail[]): Promise<ReadingProbe> {
     return new ReadingProbe(posthorn, await createInbox(posthorn, localPart), mails)
   }
 
-  /** Sends ten a second until `over`; resolves once each that was accepted has been read. */
+  /** Sends ten mails a second until `over`. Resolves once every accepted mail has been read. */
   async run(over: AbortSignal): Promise<Readability> {
     this.#waitedMs = []
     const end = new AbortController()
@@ -50,7 +50,7 @@ export class ReadingProbe {
     const sending: Promise<void>[] = []
     await repeat(async () => void sending.push(this.#send(sending.length)), everyMs, over)
     await Promise.all(sending)
-    // One without a 250 may be there all the same: it does not count.
+    // A mail without a 250 may still be there. It does not count.
     const allRead = () => [...this.#traces.values()].every(({ acceptedAtMs }) => acceptedAtMs === undefined)
     await until('every mail that was accepted is read', allRead, { timeoutMs: 300_000 })
     end.abort()

@@ -1,4 +1,4 @@
-// The contenders of outbound mail, each checked, before it is measured, to sign as it says.
+// The contenders of outbound mail, each checked before its measurement to sign as it claims.
 import { startSink as startRecorder } from '../../tests/support/sink.ts'
 import { type Scope, until } from '../../tests/support/until.ts'
 import type { TxtRecords } from '../../tests/support/verify-mail.ts'
@@ -22,18 +22,18 @@ export interface Load {
 }
 
 export interface Relay extends Measured {
-  /** Hands `messages` in; resolves with when the first was sent and the last accepted, milliseconds since the epoch. */
+  /** Hands in `messages`. Resolves with the first send and the last acceptance, in milliseconds since the epoch. */
   handIn(messages: number, load: Load): Promise<{ startedAtMs: number; endedAtMs: number }>
-  /** Resolves when nothing is queued any more. */
+  /** Resolves when the queue is empty. */
   settle(): Promise<void>
 }
 
-/** Where mail goes. */
+/** The destination of the mail and the resources for it. */
 export interface Stage {
-  /** For what is sent. */
+  /** The folder of the load's files. */
   folder: string
   onward: number | 'mx'
-  /** The resolver, where it is asked. */
+  /** The resolver, if the contender asks one. */
   dns?: string
   sink: { host: string; port: number }
   recipients: readonly string[]
@@ -41,7 +41,7 @@ export interface Stage {
 
 interface SmtpPeer extends Measured {
   port: number
-  /** Resolves when nothing is queued any more. */
+  /** Resolves when the queue is empty. */
   idle(): Promise<void>
 }
 
@@ -49,7 +49,7 @@ type Save<Saved> = (folder: string, recipients: readonly string[], mail: MailSha
 
 const peerDomain = 'sender.example'
 
-/** Starts them one after the other, with a recorder where the sink will stand. */
+/** Starts the contenders one after the other. To check each one, a recorder listens on the sink's address. */
 export async function startRelays(scope: Scope, stage: Stage): Promise<Entrant<Relay>[]> {
   const key = makeSigningKey(peerDomain)
   const { onward, dns, folder } = stage
@@ -89,7 +89,7 @@ async function relayByPosthorn(scope: Scope, stage: Stage): Promise<Relay> {
   return checked(relay, stage, await signingRecords(posthorn))
 }
 
-/** What DNS would have to say of the keys that it signs with. */
+/** Returns the DNS records of the keys that the service signs with. */
 async function signingRecords(posthorn: Posthorn): Promise<TxtRecords> {
   const { domain, keys } = await posthorn.command('dkim', 'show')
   const listed = (keys as { selector: string; zoneLine: string }[]).map(({ selector, zoneLine }) => {
@@ -111,7 +111,7 @@ function relayBySmtp(stage: Stage, peer: SmtpPeer): Relay {
   }
 }
 
-/** What is sent, made for its first load. */
+/** Returns a function that writes the mails at their first use and keeps them. */
 function kept<Saved>({ folder, recipients }: Stage, save: Save<Saved>): (load: Load) => Saved {
   const known = new Map<string, Saved>()
   return ({ mail, destinations }) => {
@@ -122,7 +122,7 @@ function kept<Saved>({ folder, recipients }: Stage, save: Save<Saved>): (load: L
   }
 }
 
-/** Throws unless the first message that leaves carries the signature that it should; `null`: none is asked for. */
+/** Throws unless the first outgoing message carries the expected signature. `null` requires none. */
 async function checked(relay: Relay, { sink }: Stage, records: TxtRecords | null): Promise<Relay> {
   const scope = new Endings()
   try {

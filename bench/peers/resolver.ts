@@ -1,12 +1,12 @@
-// Programs that ask the resolver of the system, started where that is the DNS of the benchmarks.
+// Starts programs that use the system's resolver so that they ask the DNS of the benchmarks.
 import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A command as it is started there. */
+/** Returns the command that starts the given command with our resolver. */
 export type Wrap = (command: string, args: string[]) => [command: string, args: string[]]
 
-/** In a mount namespace of their own, for which root is needed. `dns` has port 53, for they can ask no other. */
+/** Uses a private mount namespace, which needs root. `dns` has port 53, because these programs can use no other. */
 export function resolveBy(dns: string, folder: string): Wrap {
   if (!existsSync('/usr/bin/unshare')) throw new Error('missing: util-linux, run bench/peers/install.sh')
   if (spawnSync('/usr/bin/unshare', ['-m', 'true']).status !== 0)

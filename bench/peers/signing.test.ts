@@ -1,4 +1,4 @@
-// Units of the check that a contender signs: with its key, the whole mail, by RSA.
+// Units of the check that a contender signs: with its own key, over the whole mail, with RSA.
 import assert from 'node:assert/strict'
 import { createPrivateKey } from 'node:crypto'
 import test from 'node:test'

@@ -1,4 +1,4 @@
-// Signing what leaves: the key that peers sign with, opendkim as Debian has it, and the check that anybody really signs.
+// Signing of outgoing mail: the peers' key, Debian's opendkim, and the check that a contender really signs.
 import { generateKeyPairSync } from 'node:crypto'
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,18 +9,18 @@ import { isListening } from '../load/smtp.ts'
 import { treeOf } from '../usage.ts'
 import type { Milters } from './milters.ts'
 
-/** RSA-2048, of the domain that peers are handed mail of. */
+/** An RSA-2048 key of the domain whose mail the peers are handed. */
 export interface SigningKey {
   domain: string
   selector: string
-  /** PEM, PKCS #1, which all of them read. */
+  /** PEM, PKCS #1, which all peers read. */
   privateKey: string
   records: TxtRecords
 }
 
 const opendkimPath = '/usr/sbin/opendkim'
 
-/** The fields that peers sign: those that our own service does, of the ones that their mails have. */
+/** The fields that peers sign: those that our service signs and their mails have. */
 export const signedFields = [
   ...['From', 'To', 'Subject', 'Date', 'Message-ID', 'MIME-Version', 'Content-Type'],
   ...['Content-Transfer-Encoding', 'List-Unsubscribe'],
@@ -38,7 +38,7 @@ export function makeSigningKey(domain: string): SigningKey {
   }
 }
 
-/** opendkim with Debian's settings, signing what the Postfix beside it is handed. */
+/** Starts opendkim with Debian's settings to sign the mail that its Postfix accepts. */
 export async function startSigningMilter(scope: Scope, key: SigningKey): Promise<Milters> {
   if (!existsSync(opendkimPath)) throw new Error('missing: opendkim, run bench/peers/install.sh')
   const folder = temporaryFolder(scope, 'opendkim')
@@ -59,13 +59,13 @@ export async function startSigningMilter(scope: Scope, key: SigningKey): Promise
   return { main: [`smtpd_milters = inet:127.0.0.1:${port}`], master: [], pids: () => treeOf(child.pid) }
 }
 
-/** The version installed, or that it is missing. */
+/** Returns the installed version, or that it is missing. */
 export async function opendkimVersion(): Promise<string> {
   if (!existsSync(opendkimPath)) return 'missing'
   return /v(\S+)/.exec(await runChild(opendkimPath, ['-V']))?.[1] ?? 'unknown'
 }
 
-/** Throws unless a mail that has left carries an RSA signature that these records verify. */
+/** Throws unless an outgoing mail carries an RSA signature that these records verify. */
 export async function requireSignature(raw: Buffer, records: TxtRecords): Promise<void> {
   const { dkim } = await verifyMail(raw, lookupIn(records))
   if (dkim.some(({ result, algorithm }) => result === 'pass' && algorithm === 'rsa-sha256')) return

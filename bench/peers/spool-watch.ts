@@ -1,20 +1,20 @@
-// What PostgreSQL shows of a service while mail comes in: how long the oldest has waited to be filed, and how much is filed.
+// Watches a service's PostgreSQL while mail comes in: the age of the oldest unfiled mail, and the number of filed mails.
 import type { Scope } from '../../tests/support/until.ts'
 import { repeat } from '../load/schedule.ts'
 import type { Posthorn } from './posthorn.ts'
 import { openSession, shareDatabase } from './posthorn-store.ts'
 
-/** One look at the database. */
+/** One reading of the database. */
 export interface SpoolState {
-  /** Filed in the inbox since it was made. */
+  /** Messages filed in the inbox since it was created. */
   filed: number
-  /** Of the oldest mail that has its 250 and is not filed; 0: there is none. */
+  /** The age of the oldest mail that has its 250 and is not filed. 0 if there is none. */
   oldestMs: number
 }
 
 export interface SpoolWatch {
   look(): Promise<SpoolState>
-  /** Looks four times a second until `over`, and gives what it saw. */
+  /** Reads the state four times a second until `over`. Returns all readings. */
   follow(over: AbortSignal): Promise<SpoolState[]>
 }
 

@@ -1,4 +1,4 @@
-// Acceptance: the send route alone, nothing delivered, against Fastify with less behind it and PostgreSQL's own ceiling.
+// Acceptance: the send route without delivery, against Fastify with less behind it and PostgreSQL's own ceiling.
 import type { Scope } from '../../tests/support/until.ts'
 import { temporaryFolder } from '../children.ts'
 import { type HttpLoad, perSecond, saveSends, sendBody, sendByHttp } from '../load/http.ts'
@@ -13,13 +13,13 @@ import { programsIn } from '../usage.ts'
 
 interface Acceptor {
   pids(): number[]
-  /** Takes sends for about `durationMs`; `messages` is how many it took. */
+  /** Accepts sends for about `durationMs`. `messages` is the number accepted. */
   take(sends: Sends, durationMs: number): Promise<{ messages: number; figures: Sample }>
 }
 
 interface Sends {
   bodies: SavedPool
-  /** One of their size. */
+  /** One body of this size. */
   body: string
 }
 

@@ -1,5 +1,5 @@
--- Puts bench.threads threads of one received message each into the inbox bench.inbox, the latest an hour ago.
--- What is made by hand is told to nobody and counted nowhere: no triggers.
+-- Puts bench.threads threads of one received message each, the latest an hour old, into the inbox bench.inbox.
+-- Triggers are off: seeded rows cause no events and no counts.
 set session_replication_role = replica;
 
 create temporary table seed as

@@ -1,4 +1,4 @@
-// The mail page in a real browser: its first view on a slow CPU, and whether a list of 100,000 threads scrolls as one of 100.
+// The mail page in a real browser: first view on a slow CPU, and scrolling a list of 100,000 threads against one of 100.
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { chromiumMissing } from '../../tests/support/chromium.ts'
@@ -9,13 +9,13 @@ import { enter, type Plan, runCase } from '../plan.ts'
 import type { Sample } from '../rounds.ts'
 
 const seed = readFileSync(new URL('dashboard-seed.sql', import.meta.url), 'utf8')
-/** As slow as a phone of some years ago. */
+/** Simulates a phone some years old. */
 const cpuSlowdown = 4
 const scrollPxPerSecond = 10_000
 
 interface Stage extends Pages {
   path: string
-  /** A window in which all threads have been read. */
+  /** A window that has read all threads. */
   list: Page
   threads: number
 }
@@ -63,7 +63,7 @@ async function startStage(scope: Scope, threads: number): Promise<Stage> {
 const findList = `const list = document.querySelector('[data-thread]').closest('ul').parentElement`
 const toEnd = `${findList}; list.scrollTop = list.scrollHeight`
 
-/** A window with nothing in its cache: what it fetches, and when the first threads are painted. */
+/** Opens a window with an empty cache. Measures what it fetches and when the first threads are painted. */
 async function measureFirstView({ context, path }: Stage): Promise<Sample> {
   const page = await context.newPage()
   const devTools = await context.newCDPSession(page)

@@ -1,7 +1,8 @@
--- Multiplies one received and one sent message, as the service itself stored them, into the messages from bench.first to
--- bench.last of bench.messages: four a thread, the last of each sent; every other thread in the inbox bench.here, the rest in
--- bench.elsewhere. Run chunk by chunk, in order: indexes of ids then grow at their right edge, as they do in life.
--- What is made by hand is told to nobody and counted nowhere: no triggers.
+-- Multiplies one received and one sent message, as the service itself stored them.
+-- Makes the messages from bench.first to bench.last of bench.messages: four per thread, the last of each sent. Every
+-- other thread is in the inbox bench.here, the rest in bench.elsewhere. Run the chunks in order, so that indexes of ids
+-- grow at their right edge as in production.
+-- Triggers are off: seeded rows cause no events and no counts.
 set session_replication_role = replica;
 
 create temporary table if not exists template as
@@ -13,7 +14,7 @@ left join submission s on s.id = m.submission_id
 left join delivery d on d.submission_id = s.id
 where m.inbox_id = current_setting('bench.here');
 
--- A version 7 UUID for a number, made of the same time as the message's id.
+-- A version 7 UUID for a number, with the timestamp of the message's id.
 create or replace function pg_temp.uuid_at(hex text, salt text) returns uuid
 language sql immutable
 as $$
@@ -29,7 +30,7 @@ insert into seed
 select i, current_setting(case when t % 2 = 0 then 'bench.here' else 'bench.elsewhere' end),
   'thr_' || first.hex || substr(md5('thread' || t), 1, 12),
   'msg_' || message.hex || substr(md5('message' || i), 1, 12),
-  -- Numbers in the inbox go on after the templates'.
+  -- Numbers in the inbox continue after those of the templates.
   100 + ((t - 1) / 2) * 4 + (i - 1) % 4,
   case when i % 4 = 0 then 'outbound' else 'inbound' end,
   pg_temp.uuid_at(message.hex, 'raw' || i), pg_temp.uuid_at(message.hex, 'submission' || i), message.at, i % 4 = 0
@@ -44,7 +45,7 @@ cross join lateral (
 cross join lateral (select at, lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') as hex) message
 cross join lateral (select lpad(to_hex((extract(epoch from begun) * 1000)::bigint), 12, '0') as hex) first;
 
--- Inserts a row of `target` for each row of seed that `chosen` picks: the template's, with `changes` in place of its own.
+-- Inserts a row of `target` for each row of seed that `chosen` picks: the template's row, with `changes` applied.
 create or replace procedure pg_temp.multiply(target regclass, chosen text, changes jsonb)
 language plpgsql
 as $$

@@ -1,4 +1,4 @@
-// Growth: whether reading and accepting take longer with a thousand times as many messages in the store.
+// Growth: whether reading and accepting become slower with a thousand times as many stored messages.
 import { readFileSync } from 'node:fs'
 import { type Scope, until } from '../../tests/support/until.ts'
 import { Endings, temporaryFolder } from '../children.ts'
@@ -19,9 +19,9 @@ interface Store {
 }
 
 const seed = readFileSync(new URL('growth-seed.sql', import.meta.url), 'utf8')
-/** Short, so that ten million messages are seeded in minutes. */
+/** Short, so that seeding ten million messages takes minutes. */
 const textBytes = 250
-/** Divisible by four: a thread's messages are seeded together. */
+/** Divisible by four, because the messages of a thread are seeded together. */
 const seedChunk = 100_000
 
 export async function benchGrowth(scope: Scope, plan: Plan): Promise<void> {
@@ -55,7 +55,7 @@ async function measure({ posthorn, inboxId, threadIds, bodies }: Store, plan: Pl
   }
 }
 
-/** A service whose store holds `messages`; it only answers the API, so that no delivery runs beside what is measured. */
+/** Starts a service whose store holds `messages`. It only answers the API, so that no delivery disturbs the measurement. */
 async function startStore(scope: Scope, messages: number): Promise<Store> {
   const folder = temporaryFolder(scope, 'growth')
   const first = new Endings()
@@ -91,7 +91,7 @@ async function startStore(scope: Scope, messages: number): Promise<Store> {
   }
 }
 
-/** One message received and one delivered, by way of the service itself; answers their inbox. */
+/** Receives one message and delivers one through the service itself. Returns their inbox. */
 async function makeTemplates(posthorn: Posthorn, folder: string): Promise<string> {
   const inboxId = await createInbox(posthorn, 'u')
   const mail = writeUnsigned('unsigned.example')(recipient, 0, { textBytes, files: 'none' })

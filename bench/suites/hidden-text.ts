@@ -1,4 +1,4 @@
-// The price of leaving hidden text out: a mail's HTML as tokens, as the text that is seen, and the whole mail, read alone.
+// The cost of leaving out hidden text: a mail's HTML read as tokens, as visible text, and as part of the whole mail.
 import { readHtmlText } from '../../src/mail/read/html-text.ts'
 import { readHtmlTokens } from '../../src/mail/read/html-tokens.ts'
 import { parseMail } from '../../src/mail/read/parse.ts'

@@ -1,4 +1,4 @@
-// Inbound, durable: how fast mail is acknowledged once it is on disk and verified, and how fast it can then be read.
+// Inbound, durable: how fast mail is acknowledged once it is on disk and verified, and how fast it becomes readable.
 import type { Scope } from '../../tests/support/until.ts'
 import { temporaryFolder } from '../children.ts'
 import { type BenchDns, startDns } from '../load/dns.ts'
@@ -29,25 +29,25 @@ interface Shape {
 
 interface Receiver extends Measured {
   port: number
-  /** What it is sent. */
+  /** The mails that the receiver is sent. */
   mails(shape: MailShape): SavedMails
-  /** Resolves with the time (milliseconds since the epoch) at which `messages` of this load could be read; null: it has no mailbox. */
+  /** Resolves with the time (ms since the epoch) at which `messages` of this load were readable. Null: it has no mailbox. */
   filed(messages: number): Promise<number | null>
-  /** Checks what was filed, waits until nothing is left to do, and tidies up. */
+  /** Checks the filed mail, waits until the receiver is idle, and cleans up. */
   settle(): Promise<void>
 }
 
 interface Stage {
   dns: BenchDns
-  /** Of a sender that can be verified, and of one about which there is nothing to be found out. */
+  /** Mails of a sender that can be verified, and of one about which DNS has no records. */
   verified: Mails
   plain: Mails
 }
 
 interface Mails {
-  /** One of them. */
+  /** One mail. */
   write(): PreparedMail
-  /** Many, in a file. */
+  /** Writes many mails to one file. */
   save(shape: MailShape): SavedMails
 }
 
@@ -72,7 +72,7 @@ async function benchReceivers(scope: Scope, plan: Plan, stage: Stage, wanted: Sh
   ]
   for (const entrant of [posthorn, bare, ...others]) if ('peer' in entrant) await warm(entrant.peer, plan)
   for (const shape of wanted) {
-    // Not next to itself: what it has put off would fall into its own next turn.
+    // Not directly after the signed case of the same service, whose deferred work would fall into this turn.
     const plain = shape.mail.textBytes === usual.textBytes ? [withPlainMail(posthorn, stage)] : []
     await runCase(plan, titleOf(shape), [posthorn, bare, ...plain, ...others], (receiver) => {
       const size = new LoadSize({ first: 200, targetMs: plan.targetMs, max: 40_000 })
@@ -142,7 +142,7 @@ async function receivePosthorn(scope: Scope, { dns, verified, plain }: Stage): P
   return receiver
 }
 
-/** What finding out more about a sender costs: the same service, given mail of which there is nothing to be found out. */
+/** The same service with mail for which there is nothing to verify. The difference is the cost of verification. */
 function withPlainMail(posthorn: Entrant<Receiver>, { plain }: Stage): Entrant<Receiver> {
   const name = `${posthorn.name}, unsigned`
   if ('absence' in posthorn) return { ...posthorn, name }
@@ -159,7 +159,7 @@ async function receiveVerifyingPostfix(scope: Scope, stage: Stage): Promise<Rece
   return await receiveBy(await startPostfix(scope, { milters, wrap: milters.wrap }), stage, allPass)
 }
 
-/** `expected`: what it says of a mail that it has received, or null where it says nothing. */
+/** `expected`: the verdicts that Postfix must report on a received mail, or null if it reports none. */
 async function receiveBy(postfix: Postfix, stage: Stage, expected: string | null): Promise<Receiver> {
   const receiver: Receiver = {
     port: postfix.port,
@@ -181,7 +181,7 @@ async function receiveBy(postfix: Postfix, stage: Stage, expected: string | null
   return receiver
 }
 
-/** What the Authentication-Results of a message say, in our order. */
+/** Returns the results in a message's Authentication-Results, in our order. */
 function reportedResults(message: string): string {
   const [header = ''] = message.split('\n\n')
   const fields = header.split(/\n(?![ \t])/).filter((field) => field.startsWith('Authentication-Results:'))
@@ -206,7 +206,7 @@ async function sendOne(receiver: Receiver): Promise<void> {
   await sendSome(receiver, { sessions: 1, count: 1 })
 }
 
-/** A program that has just started compiles what it runs; after so many mails, or this many measurements, it goes on alike. */
+/** A program that has just started still compiles its code. After this many mails, or measurements, its speed is stable. */
 const warmUp = { messages: 3_000, rounds: 10 }
 
 async function warm(receiver: Receiver, { targetMs }: Plan): Promise<void> {

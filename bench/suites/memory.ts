@@ -1,4 +1,4 @@
-// Memory of whole program trees: at rest, after mail has gone through in both directions, and while it goes on.
+// Memory of whole process trees: at rest, after mail in both directions, and during a steady load.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Scope } from '../../tests/support/until.ts'
 import { temporaryFolder } from '../children.ts'
@@ -18,15 +18,15 @@ import { type Outcome, type Sample, spread } from '../rounds.ts'
 import { memoryOf } from '../usage.ts'
 
 interface Resident {
-  /** The trees that are told apart, each with the programs it has now. */
+  /** The parts that are measured separately, each with the pids of its current programs. */
   parts: Record<string, () => number[]>
-  /** Takes the load, in and (where it relays) out, and resolves when all of it is where it belongs. */
+  /** Runs the load, inbound and (if it relays) outbound. Resolves when every mail has arrived. */
   work(messages: number): Promise<void>
 }
 
-/** One that is given mail at a steady rate, after the load. */
+/** A contender that also gets mail at a steady rate after the load. */
 interface Enduring extends Resident {
-  /** Takes mail each way at a quarter of the rates of `work`, for so long. */
+  /** Takes mail in each direction at a quarter of the rates of `work`, for `durationMs`. */
   endure(durationMs: number): Promise<void>
 }
 
@@ -53,11 +53,11 @@ export async function benchMemory(scope: Scope, plan: Plan): Promise<void> {
   }
   const title = `memory, before and after ${messages} messages of 5 KB and some files each way, MB, once`
   plan.print(formatCase(title, outcomes))
-  // Without the load there is no rate for what goes on after it.
+  // The steady load takes its rate from the load above.
   if ('peer' in posthorn && outcomes[0]!.samples.length > 0) await observeCourse(posthorn.peer, plan)
 }
 
-/** Whether it grows while mail goes on: the second half of the time beside the first. */
+/** Shows whether memory grows under a steady load: compares the second half of the time with the first. */
 async function observeCourse({ parts, endure }: Enduring, { soakMs, print }: Plan): Promise<void> {
   const course = Object.entries(parts).map(([part, pids]) => ({ part, pids, sizes: [] as number[] }))
   const over = new AbortController()
@@ -131,7 +131,7 @@ async function startBoth(
     const { startedAtMs } = await sendByHttp({ ...outward, count: messages })
     rates.out = (messages / ((await sink.reach(before + messages)) - startedAtMs)) * 1000
   }
-  // A quarter of each, for what comes in and what goes out have the machine together.
+  // A quarter of each rate, because inbound and outbound share the machine.
   const endure = async (durationMs: number) => {
     await Promise.all([
       sendBySmtp({ ...inward, durationMs, perSecond: rates.in / 4 }),

@@ -1,11 +1,12 @@
--- What bench.messages messages of thirty days, sent to a thousand domains, leave behind for the organization
--- bench.organization and three others: roll-ups, deltas not folded yet, and rows in the tables that no metric may scan.
+-- Seeds the traces that bench.messages messages of thirty days to a thousand domains leave behind.
+-- They belong to the organization bench.organization and three others: roll-ups, unfolded deltas, and rows in the
+-- tables that no metric may scan.
 create temporary table share as
 select n as rank, 'd' || n || '.test' as domain,
   (1.0 / n) / sum(1.0 / n) over () as share
 from generate_series(1, 1000) n;
 
--- How latencies spread over buckets: a bell around 2^(33/4) ms, a third of a second.
+-- The spread of latencies over buckets: a bell around 2^(33/4) ms, a third of a second.
 create temporary table spread as
 select b as bucket, exp(-((b - 33) / 9.0) ^ 2) / sum(exp(-((b - 33) / 9.0) ^ 2)) over () as share
 from generate_series(0, 111) b;
@@ -20,7 +21,7 @@ select grain, date_trunc(grain, now(), 'UTC') - n * ('1 ' || grain)::interval as
 from (values ('hour', 720, 740), ('day', 30, 31)) g(grain, steps, kept)
 cross join lateral generate_series(0, g.kept) n;
 
--- Rounded up or down at random, so that the sums come out right where there are few.
+-- Rounded up or down at random, so that sums of small numbers come out right.
 insert into metric
 select o.organization_id, 'total', s.grain, s.at, '', n, n, n, n / 10, n / 100, n / 1000, 0, 0, n / 2000, n,
   (select array_agg(floor(n * p.share + random())::integer order by p.bucket) from spread p)
@@ -37,7 +38,7 @@ from owner cross join slot cross join lateral (
   where slot.messages * p.share > random() / 50 order by 2 desc, p.rank limit 40) counted
 where n > 0;
 
--- Two seconds of it wait to be folded.
+-- Two seconds of deltas that are not folded yet.
 insert into metric_delta (organization_id, at, counts)
 select o.organization_id, now(), array[row('delivered', 'bench.test', 'd1.test', 33, 1)::metric_count]
 from owner o cross join generate_series(1, 1 + (current_setting('bench.messages')::float8 / 30 / 86400 * 2 * 3)::integer);

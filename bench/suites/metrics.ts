@@ -1,4 +1,4 @@
-// Metrics: whether a window of thirty days takes longer to read after ten million messages than after ten thousand.
+// Metrics: whether a thirty-day window is slower to read after ten million messages than after ten thousand.
 import { readFileSync } from 'node:fs'
 import type { Scope } from '../../tests/support/until.ts'
 import { Endings, temporaryFolder } from '../children.ts'
@@ -34,7 +34,7 @@ async function measure(posthorn: Posthorn, plan: Plan): Promise<Sample> {
   }
 }
 
-/** A service with what so many messages leave behind; it only answers the API, so that nothing is folded meanwhile. */
+/** Starts a service with the traces of this many messages. It only answers the API, so that no folding runs. */
 async function startStore(scope: Scope, messages: number): Promise<Posthorn> {
   const folder = temporaryFolder(scope, 'metrics')
   const first = new Endings()
@@ -60,7 +60,7 @@ async function startStore(scope: Scope, messages: number): Promise<Posthorn> {
   }
 }
 
-/** What is measured must be an answer about so many messages. */
+/** Throws unless the measured answer counts this many messages. */
 async function verify(posthorn: Posthorn, messages: number): Promise<void> {
   const path = '/v1/metrics/delivery?hours=720'
   const { totals } = await call<{ totals: { accepted: number } }>(posthorn, { method: 'GET', path })

@@ -1,4 +1,4 @@
-// Outbound: from the first message handed in to the last one at the sink, signed or not; ours by HTTP, theirs by SMTP.
+// Outbound, signed or not: from the first message handed in to the last one at the sink, ours by HTTP, theirs by SMTP.
 import type { Scope } from '../../tests/support/until.ts'
 import { freePort, temporaryFolder } from '../children.ts'
 import { startFarWorld } from '../load/far-world.ts'
@@ -11,9 +11,9 @@ import { LoadSize, type Sample } from '../rounds.ts'
 interface Shape {
   title: string
   mail: MailShape
-  /** HTTP clients, or SMTP sessions; all keep their connections. */
+  /** HTTP clients or SMTP sessions. All keep their connections. */
   clients: number
-  /** Domains that the messages go to, in turn. */
+  /** The number of domains, used round robin. */
   destinations: number
 }
 
@@ -22,7 +22,7 @@ export async function benchOutbound(scope: Scope, plan: Plan): Promise<void> {
   await benchDirect(scope, plan)
 }
 
-/** All of it to one smarthost. */
+/** Relays everything to one smarthost. */
 async function benchRelayed(scope: Scope, plan: Plan): Promise<void> {
   const shapes = relayedShapes(plan).filter(({ title }) => wantsCase(plan, title))
   if (shapes.length === 0) return
@@ -33,7 +33,7 @@ async function benchRelayed(scope: Scope, plan: Plan): Promise<void> {
   await runShapes(plan, shapes, entrants, await startSink(scope, folder, { port }))
 }
 
-/** To the mail servers of many domains, which DNS names; these are one sink. */
+/** Sends to the mail servers of many domains. In DNS they are all the same sink. */
 async function benchDirect(scope: Scope, plan: Plan): Promise<void> {
   const shapes = directShapes(plan).filter(({ title }) => wantsCase(plan, title))
   if (shapes.length === 0) return
@@ -56,7 +56,7 @@ async function runShapes(plan: Plan, shapes: Shape[], entrants: Entrant<Relay>[]
   }
 }
 
-/** A program that has just started compiles what it runs; after so many mails, or this many measurements, it goes on alike. */
+/** A program that has just started still compiles its code. After this many mails, or measurements, its speed is stable. */
 const warmUp = { messages: 3_000, rounds: 3 }
 
 async function warm(relay: Relay, sink: Sink, shape: Shape, { targetMs }: Plan): Promise<void> {

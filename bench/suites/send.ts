@@ -22,7 +22,7 @@ interface Acceptor {
 
 const clients = 64
 const domain = 'sender.test'
-/** Replays ask for the results of this many sends in turn. */
+/** Replays ask for the results of this many sends, round robin. */
 const replayed = 5_000
 
 export async function benchSend(scope: Scope, plan: Plan): Promise<void> {
@@ -87,7 +87,7 @@ function post(load: Load, bodies: SavedPool) {
   return { ...load, bodies, method: 'POST', expectStatus: '202' } as const
 }
 
-/** A service that only answers the API, with a domain that is proved for sending. */
+/** Starts a service that only answers the API and has a domain verified for sending. */
 async function startSender(scope: Scope): Promise<Acceptor> {
   const dns = await DnsServer.start()
   scope.after(() => dns.close())

@@ -1,4 +1,4 @@
-// Sustained: mail at a fixed rate for a minute, whatever becomes of it: below what the service can take, and beyond that.
+// Sustained: mail at a fixed rate for a minute regardless of answers, below the service's capacity and above it.
 import type { Scope } from '../../tests/support/until.ts'
 import { temporaryFolder } from '../children.ts'
 import { startDns } from '../load/dns.ts'
@@ -23,7 +23,7 @@ import { type Plan, wantsCase } from '../plan.ts'
 import { formatCourse, formatFigures } from '../report.ts'
 import type { Sample } from '../rounds.ts'
 
-/** One service with all roles, and what mail is sent to it with. */
+/** One service with all roles, and the mail for it. */
 interface Stage {
   posthorn: Posthorn
   counter: InboxCounter
@@ -41,7 +41,7 @@ interface Phase {
 }
 
 const shape: MailShape = { textBytes: 5_000, files: 'none' }
-/** Connections that a load may have open. */
+/** The number of connections of a load. */
 const sessions = 100
 const clients = 50
 const shares = [0.75, 1.3]
@@ -102,7 +102,7 @@ async function benchInbound(stage: Stage, plan: Plan): Promise<void> {
   plan.print('')
 }
 
-/** What is filed in a second, of a burst over many connections; one before it warms the service up. */
+/** Measures the mails filed per second during a burst over many connections, after a warm-up burst. */
 async function findTopInbound({ posthorn, counter, mails }: Stage, { sustainedMs }: Plan): Promise<number> {
   const burst = { ...mails, ...inboundTo(posthorn), sessions: clients, durationMs: burstMs(sustainedMs) }
   const filedPerSecond = async () => {
@@ -147,7 +147,7 @@ function inboundTo({ smtpPort }: Posthorn): Pick<SmtpRun, 'port' | 'connections'
   return { port: smtpPort, connections: 'per-message' }
 }
 
-/** Of looks that are a quarter of a second apart. */
+/** Computes the mails filed per second from readings a quarter of a second apart. */
 function filedEachSecond(course: readonly SpoolState[]): number[] {
   const eachSecond = course.filter((_, look) => look % 4 === 0)
   return eachSecond.slice(1).map(({ filed }, second) => filed - eachSecond[second]!.filed)
@@ -174,7 +174,7 @@ async function benchOutbound(stage: Stage, plan: Plan): Promise<void> {
   plan.print(`${formatFigures(title, [{ name: `${Math.round(perSecond)}/s`, sample }])}\n`)
 }
 
-/** What reaches the sink in a second, of a burst over many connections; one before it warms the service up. */
+/** Measures the mails per second at the sink during a burst over many connections, after a warm-up burst. */
 async function findTopOutbound({ sink, sends }: Stage, { sustainedMs }: Plan): Promise<number> {
   const sunkPerSecond = async () => {
     const before = sink.count()

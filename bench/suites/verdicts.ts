@@ -1,4 +1,4 @@
-// What finding out who sent a mail costs by itself: its evaluation in this program, from MAIL FROM to the verdicts, DNS known.
+// The cost of sender verification alone: in this program, from MAIL FROM to the verdicts, with cached DNS.
 import { Clock } from '../../src/base/clock.ts'
 import { DnsCache } from '../../src/dns/cache.ts'
 import { Resolver } from '../../src/dns/resolver.ts'
@@ -10,7 +10,7 @@ import { type Plan, runCase } from '../plan.ts'
 
 type Evaluate = () => Promise<unknown>
 
-/** Measures the mails, by their names, of which the DNS at `dns` knows the senders. */
+/** Measures these named mails. The DNS at `dns` has the records of their senders. */
 export async function benchVerdicts(
   plan: Plan,
   mails: Record<string, PreparedMail>,

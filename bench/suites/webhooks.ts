@@ -1,4 +1,4 @@
-// Webhooks: calls to a fast receiver, alone and beside an endpoint that answers after 15 s; and what 1,000 streams weigh.
+// Webhooks: calls to a fast receiver, alone and with an endpoint that answers after 15 s, and the memory of 1,000 streams.
 import { randomUUIDv7 } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
@@ -20,7 +20,7 @@ interface Receiver {
 
 interface Announcer {
   posthorn: Posthorn
-  /** Announces `message.sent` of messages that were really sent, some a transaction, as acceptance does. */
+  /** Announces `message.sent` for messages that were really sent, several per transaction, as acceptance does. */
   announce(events: number): Promise<void>
 }
 
@@ -122,7 +122,7 @@ async function benchStreams(scope: Scope, plan: Plan): Promise<void> {
   const sample: Sample = { 'RSS at rest': weigh() }
   const streams = await Promise.all(Array.from({ length: count }, () => openStream(scope, posthorn)))
   sample['RSS, all connected'] = weigh()
-  // Every second one stops reading.
+  // Every second stream stops reading.
   for (const { socket } of streams.filter((_, n) => n % 2 === 1)) socket.pause()
   const events = 100
   const startedMs = performance.now()
@@ -147,7 +147,7 @@ async function openStream(scope: Scope, posthorn: Posthorn): Promise<{ socket: S
     begun = true
     const text = tail + chunk
     events += text.split(mark).length - 1
-    // A mark may lie across two chunks.
+    // A mark may span two chunks.
     tail = text.slice(Math.max(text.lastIndexOf(mark) + mark.length, text.length - mark.length + 1))
   })
   socket.write(`GET /v1/events HTTP/1.1\r\nhost: bench\r\nx-api-key: ${posthorn.key}\r\n\r\n`)

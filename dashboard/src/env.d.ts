@@ -1,2 +1,2 @@
-// What the bundler makes of imports that are not code.
+// The types of imports that are not code, as the bundler provides them.
 /// <reference types="vite/client" />

@@ -7,7 +7,7 @@ import { mount } from './shell/mount.tsx'
 import { sessionQuery } from './shell/session.ts'
 
 onSignedOut(async () => {
-  // Once for the many answers that say so together: without a token nobody is signed out again.
+  // Runs once for many simultaneous refusals: without a token there is no session to end.
   setChangeToken(null)
   await router.navigate({ to: '/sign-in', search: { to: router.state.location.href } })
   queries.clear()

@@ -1,4 +1,4 @@
-// How answers are kept between pages: fresh for ten seconds, asked again when the window is looked at, retried where that helps.
+// The cache of answers: fresh for ten seconds, refetched when the window gets the focus, retried if a retry can help.
 import { QueryClient } from '@tanstack/react-query'
 import { ApiError } from './api/client.ts'
 

@@ -1,11 +1,11 @@
-// All addresses, each with its page, which is fetched when it is opened.
+// All addresses with their pages, whose code is fetched when they are opened.
 import { createRootRoute, createRoute, createRouter, Outlet, redirect } from '@tanstack/react-router'
 import { queries } from './queries.ts'
 import { Broken, BrokenAlone, NotFound } from './shell/failures.tsx'
 import { type LoadPage, lazyPage } from './shell/lazy-page.ts'
 import { sessionQuery } from './shell/session.ts'
 
-/** What stands behind the `?` of an address: texts, for the page to judge. */
+/** The query string of an address. The page validates its texts. */
 type Search = Record<string, string | undefined>
 
 const root = createRootRoute({
@@ -43,7 +43,7 @@ const access = [
   open('/pending', 'Pending', () => import('./pages/access/pending.tsx')),
 ]
 
-/** Three columns that stay while what they show changes: the page reads the ids of the address itself. */
+/** The three columns stay while their content changes, because the page reads the ids from the address itself. */
 const mailRoot = page('/mail', 'Mail', () => import('./pages/mail/mail.tsx'))
 const mail = mailRoot.addChildren([
   createRoute({ getParentRoute: () => mailRoot, path: '/' }),
@@ -51,7 +51,7 @@ const mail = mailRoot.addChildren([
   createRoute({ getParentRoute: () => mailRoot, path: '/$inboxId/$threadId' }),
 ])
 
-/** The list stays while the mail beside it changes. */
+/** The list stays while the mail next to it changes. */
 const capturedRoot = page('/captured', 'Captured', () => import('./pages/captured/captured.tsx'))
 const captured = capturedRoot.addChildren([
   createRoute({ getParentRoute: () => capturedRoot, path: '/' }),
@@ -59,7 +59,7 @@ const captured = capturedRoot.addChildren([
 ])
 
 const pages = [
-  // An address that leads nowhere.
+  // An unknown address.
   page('$', 'NotFound', async () => ({ NotFound })),
   page('/', 'Overview', () => import('./pages/overview/overview.tsx')),
   mail,
@@ -81,7 +81,7 @@ const pages = [
   page('/settings', 'Settings', () => import('./pages/settings/settings.tsx')),
 ]
 
-/** Texts stay texts: `?q=123` is no number. */
+/** Keeps texts as texts: `?q=123` is not a number. */
 function writeSearch(search: Record<string, unknown>): string {
   const given = Object.entries(search).filter(([, value]) => value !== undefined && value !== '')
   const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()

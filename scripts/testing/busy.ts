@@ -1,7 +1,7 @@
-// Processes that keep the processors busy, so that a test which needs a quiet machine is found out.
+// Keeps the processors busy, so that tests that need a quiet machine fail and are found.
 import { type ChildProcess, spawn } from 'node:child_process'
 
-/** Starts `count` endless loops. The function it returns ends them; they also end when this process does. */
+/** Starts `count` endless loops. The returned function ends them. They also end with this process. */
 export function keepBusy(count: number): () => void {
   // Each loop checks once a second that its parent still runs.
   const loop = `const parent = process.ppid

@@ -1,4 +1,4 @@
-// The tests that a change can affect, by what files name: modules they import, and paths in their strings.
+// Finds the tests that a change can affect by the modules that files import and the paths in their strings.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
@@ -9,18 +9,18 @@ const everywhere = ['package.json', 'package-lock.json', 'tsconfig.json']
 const code = /(\.[cm]?[jt]sx?|\.sh|^bin\/[^/]+)$/
 
 /**
- * The tests among `files` that changes since the revision can affect, uncommitted ones included. Throws what git says if there
- * is no such revision.
+ * Returns the tests among `files` that changes since the revision can affect, uncommitted changes included. Throws
+ * git's error if there is no such revision.
  */
 export function affectedSince(revision: string, files: string[]): string[] {
   return affectedBy([...git('diff', '--name-only', revision, '--'), ...untracked()], files)
 }
 
-/** The tests among `files` that depend on these paths, and the fences, which read the whole tree. */
+/** Returns the tests among `files` that depend on these paths, and the fences, which read the whole tree. */
 export function affectedBy(changed: string[], files: string[]): string[] {
   if (changed.some((path) => everywhere.includes(path))) return files
   const reached = reach(changed, readDependents([...git('ls-files'), ...untracked()]))
-  // Browsers are shown what is built from this folder; no module imports it.
+  // Browser tests show the pages that are built from this folder. No module imports it.
   const pagesChanged = changed.some((path) => path.startsWith('dashboard/'))
   return files.filter(
     (file) =>
@@ -39,7 +39,7 @@ function git(...args: string[]): string[] {
   return printed.split('\n').filter(Boolean)
 }
 
-/** These paths and everything that depends on them. A file that names a folder depends on all that is in it. */
+/** Returns these paths and everything that depends on them. A file that names a folder depends on all files in it. */
 function reach(paths: string[], dependents: Map<string, string[]>): Set<string> {
   const reached = new Set<string>()
   const pending = [...paths]
@@ -52,7 +52,7 @@ function reach(paths: string[], dependents: Map<string, string[]>): Set<string> 
   return reached
 }
 
-/** For each path that is named, the files that name it. */
+/** Maps each named path to the files that name it. */
 function readDependents(paths: string[]): Map<string, string[]> {
   const dependents = new Map<string, string[]>()
   for (const path of paths.filter((one) => code.test(one) && existsSync(join(root, one))))
@@ -60,7 +60,10 @@ function readDependents(paths: string[]): Map<string, string[]> {
   return dependents
 }
 
-/** The paths in a file's strings: relative to the file if they begin with a dot, else to the root, like `$home/` in a shell. */
+/**
+ * Returns the paths in a file's strings. They are relative to the file if they begin with a dot, else to the root, like
+ * `$home/` in a shell.
+ */
 function namedIn(path: string): Set<string> {
   const found = new Set<string>()
   for (const [, text] of readFileSync(join(root, path), 'utf8').matchAll(

@@ -1,16 +1,16 @@
-// What is said of the code without running the service: types, lint, unused code, and the fences of the house.
+// Checks of the code that do not run the service: types, lint, unused code, and the fences.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './tiers.ts'
 
-/** Programs one after the other; the first that fails ends the check. */
+/** Programs that run one after the other. The first failure ends the check. */
 type Check = [program: string, ...args: string[]][]
 
 const tool = (name: string) => join(root, 'node_modules/.bin', name)
 
-/** Pages, and the tests of their parts, are checked against what the server says of itself now. */
+/** Regenerates the API types, so that pages and the tests of their parts are checked against the current server. */
 const types: Check = [
   [process.execPath, join(root, 'scripts/api-types.ts')],
   [tool('tsc')],
@@ -19,12 +19,12 @@ const types: Check = [
 const lint: Check = [[tool('biome'), 'check', '--error-on-warnings']]
 const unused: Check = [[tool('knip')]]
 
-/** Types, lint and unused code, side by side; what one says comes once it is done. */
+/** Checks types, lint and unused code in parallel. Prints each result when it is complete. */
 export async function runChecks(): Promise<boolean> {
   return await runAll([types, lint, unused])
 }
 
-/** The same, and the fences. */
+/** Runs the checks of `runChecks` and the fences. */
 export async function runChecksAndFences(): Promise<boolean> {
   const files = globSync('tests/fences/*.test.ts', { cwd: root }).sort()
   return await runAll([types, lint, unused, [[process.execPath, '--test', ...files]]])
@@ -40,7 +40,7 @@ async function runInOrder(check: Check): Promise<boolean> {
   return true
 }
 
-/** One line where all is well, and what the program says where it is not. */
+/** Prints one line on success, or the program's output on failure. */
 async function run(program: string, args: string[]): Promise<boolean> {
   const startedMs = performance.now()
   const child = spawn(program, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })

@@ -1,4 +1,4 @@
-// Runs test files over one PostgreSQL, whose databases they clone, and sums up.
+// Runs test files over one PostgreSQL, whose databases they clone, and prints a summary.
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
@@ -15,21 +15,21 @@ import { root } from './tiers.ts'
 type Failed = Extract<TestEvent, { type: 'test:fail' }>['data']
 
 const testLimitMs = 10 * 60_000
-/** They wait more than they compute. */
+/** Test files wait more than they compute. */
 const filesAtOnce = 4
-/** A browser keeps a core busy, and its tests wait for what people would see by then. */
+/** A browser keeps a core busy, and its tests expect the page to be ready within a deadline. */
 const browsersAtOnce = 2
 const mostShown = 10
 const busyLoops = 3
-/** Databases are made and dropped by the hundred, each in 300 files: on a disk that takes a tenth of all processor time. */
+/** Tests create and drop hundreds of databases of 300 files each. On a disk that takes a tenth of all processor time. */
 const memoryFolder = '/dev/shm'
 const minMemoryBytes = 4 * 2 ** 30
 
-/** SIGINT and SIGTERM end the tests first, then their PostgreSQL: an interrupted run leaves nothing behind. */
+/** SIGINT and SIGTERM end the tests first, then their PostgreSQL, so that an interrupted run leaves nothing behind. */
 const interrupted = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => interrupted.abort())
 
-/** Runs `body` while there is a PostgreSQL for tests; at the end, prints how many nodes they started. */
+/** Runs `body` with a PostgreSQL for tests. Prints at the end how many nodes the tests started. */
 export async function overPostgres<Result>(body: () => Promise<Result>): Promise<Result> {
   const folder = mkdtempSync(join(isRoomy(memoryFolder) ? memoryFolder : tmpdir(), 'posthorn-test-'))
   const [directory, starts] = [join(folder, 'postgres'), join(folder, 'starts')]
@@ -39,7 +39,7 @@ export async function overPostgres<Result>(body: () => Promise<Result>): Promise
     addAccount(error)
     return start()
   })
-  // Test files inherit these. Code that is compiled once for all of them takes half of what each starts with.
+  // Test files inherit these. The shared compile cache halves the startup cost of each file.
   process.env['NODE_COMPILE_CACHE'] ??= join(root, 'node_modules/.cache/posthorn')
   process.env['POSTHORN_TEST_POSTGRES'] = directory
   process.env['POSTHORN_TEST_STARTS'] = starts
@@ -53,7 +53,7 @@ export async function overPostgres<Result>(body: () => Promise<Result>): Promise
   }
 }
 
-/** Says how many nodes were started, and which files started most. */
+/** Describes how many nodes were started, and which files started most. */
 function describeStarts(files: string[]): string {
   const most = [...Map.groupBy(files, (file) => relative(root, file))]
     .map(([file, { length }]) => `${String(length).padStart(4)}  ${file}`)
@@ -63,7 +63,7 @@ function describeStarts(files: string[]): string {
   return [`nodes started: ${files.length}${most.length > 0 ? ', most of them by' : ''}`, ...most].join('\n')
 }
 
-/** A test that was interrupted may still use the server, and would start it again if it stopped now. */
+/** Waits for interrupted tests to disconnect. A test that still uses the server would restart it if it stopped now. */
 async function untilTestsLeft({ connection }: EmbeddedServer): Promise<void> {
   const client = new pg.Client(connection)
   await client.connect()
@@ -86,13 +86,13 @@ function isRoomy(folder: string): boolean {
   }
 }
 
-/** In a root's container without useradd the account of PostgreSQL is a line in `/etc/passwd`. */
+/** Adds PostgreSQL's account to `/etc/passwd`, for root in a container without useradd. */
 function addAccount(error: Error): void {
   if (!error.message.includes(noTool)) throw error
   appendFileSync('/etc/passwd', 'posthorn:x:64990:64990::/nonexistent:/sbin/nologin\n')
 }
 
-/** Runs the files; prints every test, the files that took longest, and a line for each failure. Resolves with whether all passed. */
+/** Runs the files. Prints every test, the slowest files, and a line for each failure. Resolves with whether all passed. */
 export async function runOnce(files: string[]): Promise<boolean> {
   const { passed, failures, seconds } = await runFiles(files, 'printed')
   console.log('\nThe slowest files:')
@@ -103,8 +103,8 @@ export async function runOnce(files: string[]): Promise<boolean> {
 }
 
 /**
- * Runs the files `rounds` times next to three busy loops; prints failures, and at the end how often each file passed.
- * Resolves with whether all of them always did.
+ * Runs the files `rounds` times next to three busy loops. Prints failures, and at the end how often each file passed.
+ * Resolves with whether every file passed every time.
  */
 export async function runSteadily(files: string[], rounds: number): Promise<boolean> {
   const passes = new Map(files.map((file) => [file, 0]))
@@ -129,7 +129,7 @@ export async function runSteadily(files: string[], rounds: number): Promise<bool
 interface Outcome {
   passed: boolean
   failures: Failed[]
-  /** By file. */
+  /** Duration by file. */
   seconds: Map<string, number>
 }
 
@@ -155,7 +155,7 @@ async function runSome(
   if (files.length === 0) return
   const paths = files.map((file) => resolve(root, file))
   const events = run({ files: paths, concurrency, timeout: testLimitMs, signal: interrupted.signal })
-  // One for each file, and one for all of them.
+  // One summary for each file, and one for all.
   events.on('test:summary', ({ file, duration_ms, success }) => {
     if (file) outcome.seconds.set(relative(root, file), duration_ms / 1000)
     outcome.passed &&= success
@@ -172,7 +172,7 @@ function fileOf({ file }: Failed): string {
   return relative(root, file ?? '')
 }
 
-/** Whether a test failed for those within it, which have lines of their own. */
+/** Returns whether a test failed only because of its subtests, which have their own lines. */
 function areItsTests({ details: { error } }: Failed): boolean {
   return (error as Error & { failureType?: string }).failureType === 'subtestsFailed'
 }

@@ -11,12 +11,12 @@ const every = ['src/**/*.test.ts', 'tests/**/*.test.ts', 'bench/**/*.test.ts']
 const long = ['browser', 'deploy', 'faults', 'fuzz', 'interop', 'programs'].map(
   (folder) => `tests/${folder}/`,
 )
-/** The one story of the browser that `npm test` has. */
+/** The only browser test in `npm test`. */
 const story = 'tests/browser/story.test.ts'
-/** Ends the first line of a file of tests that also run on PostgreSQL 15, the oldest one that is supported. */
+/** The end of the first line of test files that also run on PostgreSQL 15, the oldest supported version. */
 const sqlMark = 'Also on PostgreSQL 15.'
 
-/** Paths from the root, in order. */
+/** Returns paths from the root, sorted. */
 export function filesOf(tier: Tier): string[] {
   const files = globSync(every, { cwd: root }).sort()
   if (tier === 'sql') return files.filter((file) => readFirstLine(file).endsWith(sqlMark))

@@ -1,4 +1,4 @@
-// Many calls one after the other: a few at a time, with a pause when the service asks for one, to be held and to be ended.
+// Runs many calls, a few at a time, with pauses when the service asks for one, and with hold and cancel.
 import { useSyncExternalStore } from 'react'
 import { ApiError } from './client.ts'
 
@@ -8,10 +8,10 @@ export interface BatchView<Item, Result> {
   state: BatchState
   done: number
   total: number
-  /** Grows in its place. */
+  /** Grows in place: always the same array. */
   results: readonly Result[]
   failures: readonly { item: Item; error: unknown }[]
-  /** While it waits because the service is asked too much: until when, in milliseconds since 1970. */
+  /** The end of a pause that the service asked for, in milliseconds since 1970. Null: no pause. */
   waitUntilMs: number | null
 }
 
@@ -49,7 +49,7 @@ export class Batch<Item, Result> {
     return () => this.#watchers.delete(watcher)
   }
 
-  /** Begins, or goes on after it was held. */
+  /** Starts, or resumes after a hold. */
   start(): void {
     if (isOver(this.#view.state)) return
     this.#change({ state: 'running' })
@@ -87,7 +87,7 @@ export class Batch<Item, Result> {
     }
   }
 
-  /** The call is made again; meanwhile nothing else is asked either. */
+  /** Repeats the call after a pause. No other call starts meanwhile. */
   #wait(item: Item, error: unknown): void {
     if (isOver(this.#view.state)) return
     this.#waiting.unshift(item)

@@ -1,18 +1,18 @@
-// The clients by which pages call the service: typed by its documents, with the token that changes need.
+// The clients by which pages call the service: typed by its API documents, with the token that changes need.
 import createClient, { type Middleware } from 'openapi-fetch'
 import type { components, paths } from './app.gen.ts'
 
-/** The operations of a document by their paths without this prefix. */
+/** The operations of a document, keyed by their paths without this prefix. */
 export type Under<Prefix extends string, Paths> = {
   [Path in keyof Paths as Path extends `${Prefix}${infer Rest}` ? Rest : Path]: Paths[Path]
 }
 export type Schemas = components['schemas']
 
-/** An answer that is not a success: the API's own code and message. */
+/** An answer that is not a success, with the API's own code and message. */
 export class ApiError extends Error {
   readonly status: number
   readonly code: string
-  /** How long to wait before the next try, where the answer says so. */
+  /** The wait before the next try, if the answer names one. */
   readonly retryAfterSeconds: number | null
 
   constructor(response: Response, body: { error?: unknown; message?: unknown } | undefined) {
@@ -28,12 +28,12 @@ export class ApiError extends Error {
 let changeToken: string | null = null
 let whenSignedOut: () => Promise<void> = async () => {}
 
-/** What every change must carry from now on; it belongs to the session. */
+/** Sets the token that every change must carry from now on. It belongs to the session. */
 export function setChangeToken(token: string | null): void {
   changeToken = token
 }
 
-/** Called when an answer says that there is no session any more. */
+/** Sets the function to call when an answer says that the session has ended. */
 export function onSignedOut(run: () => Promise<void>): void {
   whenSignedOut = run
 }
@@ -65,14 +65,14 @@ interface Answer<Body> {
 }
 
 /**
- * The body of a success; throws ApiError otherwise. `await read(api.GET('/v1/inboxes'))`. A network that is down throws
- * fetch's TypeError.
+ * Returns the body of a success, as in `await read(api.GET('/v1/inboxes'))`. Throws ApiError otherwise, or fetch's
+ * TypeError if the network is down.
  */
 export async function read<Body>(answer: Promise<Answer<Body>>): Promise<Body> {
   const { data: body, error, response } = await answer
   if (response.ok) return body as Body
   const refusal = new ApiError(response, error as { error?: unknown } | undefined)
-  // Who was not signed in before is not signed out now.
+  // Without a token there was no session that could end.
   if (refusal.code === 'session_required' && changeToken !== null) void whenSignedOut()
   throw refusal
 }

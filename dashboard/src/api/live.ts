@@ -1,4 +1,4 @@
-// The live stream of events: one for all pages, which asks again for what an event has changed.
+// The live stream of events, shared by all pages, which refetches the data that an event has changed.
 import type { QueryClient } from '@tanstack/react-query'
 import { ApiError, api, read } from './client.ts'
 
@@ -9,19 +9,19 @@ export interface LiveEvent {
 
 const firstPauseMs = 1_000
 const longestPauseMs = 30_000
-/** The service says something every 15 seconds. */
+/** The service sends something at least every 15 seconds. */
 const silentMs = 45_000
 
 type Listener = (event: LiveEvent) => void
 const listeners = new Set<Listener>()
 
-/** Called for every event while the stream runs; `stream.reset` where something may have been missed. */
+/** Calls the listener for every event while the stream runs, and with `stream.reset` if events may have been missed. */
 export function onLiveEvent(listener: Listener): () => void {
   listeners.add(listener)
   return () => void listeners.delete(listener)
 }
 
-/** Which answers an event makes old, by the first part of their keys. */
+/** The queries that each event makes stale, by the first part of their keys. */
 const changed: [type: RegExp, keys: string[]][] = [
   [/^message\.(?!received)/, ['submissions', 'submission', 'sending', 'metrics']],
   [/^message\.received$/, ['captured', 'metrics']],
@@ -31,10 +31,10 @@ const changed: [type: RegExp, keys: string[]][] = [
   [/^attachment\./, ['thread']],
 ]
 
-/** Any of them may be old once events were missed. */
+/** All of these may be stale after missed events. */
 const all = new Set(['found', ...changed.flatMap(([, keys]) => keys)])
 
-/** Follows the events while the page is seen; the answer ends it. Tabs that nobody looks at hold no connection. */
+/** Follows the events while the page is visible. Hidden tabs hold no connection. The returned function ends it. */
 export function followEvents(queries: QueryClient): () => void {
   const stopInvalidating = onLiveEvent((event) => invalidate(queries, event))
   let lastId: string | null = null
@@ -70,7 +70,7 @@ function invalidate(queries: QueryClient, { type, data }: LiveEvent): void {
     void queries.invalidateQueries({ queryKey: ['found', inboxId] })
 }
 
-/** Reads on from the last event, again and again, until it is told to stop or nobody is signed in. */
+/** Reads from the last event on and reconnects after errors, until it is aborted or the user is signed out. */
 async function follow(signal: AbortSignal, lastId: string | null, seen: (id: string) => void): Promise<void> {
   let from = lastId
   let pauseMs = firstPauseMs
@@ -110,7 +110,7 @@ async function readStream(
         signal: AbortSignal.any([signal, silence.signal]),
       }),
     )
-    // The stream begins now: what pages asked for before may have changed since.
+    // The stream starts now, so data that pages read earlier may have changed since.
     if (from === null) announce({ type: 'stream.reset', data: {} })
     const lines = (stream as ReadableStream<Uint8Array<ArrayBuffer>>).pipeThrough(new TextDecoderStream())
     await readEvents(lines, heard, seen)
@@ -119,7 +119,7 @@ async function readStream(
   }
 }
 
-/** The form of https://html.spec.whatwg.org/multipage/server-sent-events.html as far as the service uses it. */
+/** Reads the format of https://html.spec.whatwg.org/multipage/server-sent-events.html, as far as the service uses it. */
 async function readEvents(
   stream: ReadableStream<string>,
   heard: () => void,

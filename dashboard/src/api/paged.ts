@@ -1,4 +1,4 @@
-// Lists that come page by page: each page begins at the cursor of the one before it.
+// Lists that are read page by page, each page from the cursor of the previous one.
 export const paged = {
   initialPageParam: undefined as string | undefined,
   getNextPageParam: ({ nextCursor }: { nextCursor: string | null }) => nextCursor,

@@ -1,4 +1,4 @@
-// Who waits for the operator: organizations that nobody has approved yet.
+// The organizations that wait for the operator's approval.
 import { Link } from '@tanstack/react-router'
 import { UserCheck } from 'lucide-react'
 import { useState } from 'react'

@@ -1,4 +1,4 @@
-// The desk's operations as its pages call them.
+// The client by which the desk's pages call its operations.
 import { connect, type Under } from '../api/client.ts'
 import type { paths } from '../api/desk.gen.ts'
 

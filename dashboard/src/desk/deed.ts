@@ -1,9 +1,9 @@
-// Changes by the operator: a short message says that one is done, and everything on the page is read again.
+// Changes by the operator: each shows a short message when it is done, and refetches everything on the page.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { wordsOf } from '../parts/error-note.tsx'
 import { toast } from '../parts/toasts.ts'
 
-/** Returns what runs after a change: it shows `said`, reads the page again, then calls `done`. */
+/** Returns what runs after a change: it shows `said`, refetches the page's data, then calls `done`. */
 export function useDone<Answer>(said: (answer: Answer) => string, done: () => void = () => {}) {
   const queries = useQueryClient()
   return async (answer: Answer) => {
@@ -13,7 +13,7 @@ export function useDone<Answer>(said: (answer: Answer) => string, done: () => vo
   }
 }
 
-/** A change that nobody confirms. The page shows its error. */
+/** A change without a confirmation dialog. The page shows its error. */
 export function useDeed<Answer>(
   run: () => Promise<Answer>,
   said: (answer: Answer) => string,
@@ -22,7 +22,7 @@ export function useDeed<Answer>(
   return useMutation({ mutationFn: run, onSuccess: useDone(said, done) })
 }
 
-/** The same for a button alone: a short message shows its error. */
+/** A change by a single button. A short message shows its error. */
 export function useAction<Answer>(run: () => Promise<Answer>, said: (answer: Answer) => string) {
   const { mutate, isPending } = useDeed(run, said)
   return {

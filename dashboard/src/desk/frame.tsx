@@ -1,4 +1,4 @@
-// The frame of every page of the desk: the pages to choose from, the number of approvals that wait, and the menu.
+// The frame of every page of the desk: the navigation, the number of organizations that wait for approval, and the menu.
 import { Link, Outlet } from '@tanstack/react-router'
 import { lazy, Suspense } from 'react'
 import { Logo } from '../shell/logo.tsx'
@@ -28,7 +28,7 @@ export function Frame() {
   )
 }
 
-/** A bar above on a phone. */
+/** On a phone this is a bar at the top. */
 function SideBar() {
   return (
     <header className="sticky top-0 z-20 flex items-center gap-3 border-b bg-page px-3 py-2 md:h-dvh md:flex-col md:items-stretch md:overflow-y-auto md:border-r md:border-b-0 md:py-3">

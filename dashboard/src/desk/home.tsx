@@ -1,4 +1,4 @@
-// Where the desk opens: at who waits, and else at the organizations.
+// The first page of the desk: the approvals if any wait, otherwise the organizations.
 import { Navigate } from '@tanstack/react-router'
 import { Loaded } from '../parts/loaded.tsx'
 import { useCounts } from './queries.ts'

@@ -1,4 +1,4 @@
-// The operator's desk: the entry of what is served on the operator's listener.
+// The entry of the operator's desk, which is served on the operator's listener.
 import { RouterProvider } from '@tanstack/react-router'
 import { ApiError } from '../api/client.ts'
 import { ErrorNote } from '../parts/error-note.tsx'
@@ -11,7 +11,7 @@ function Desk() {
   const { data: session, error, isPending, refetch } = useSession()
   if (isPending) return null
   if (session) return <RouterProvider router={router} />
-  // A link that opens nothing opens nothing the next time either.
+  // A refused link would be refused again, so there is no retry.
   const retry = error instanceof ApiError ? {} : { onRetry: () => void refetch() }
   return <SignIn>{error && <ErrorNote error={error} {...retry} />}</SignIn>
 }

@@ -1,4 +1,4 @@
-// The theme, the keys, and the way out of the desk.
+// The menu of the desk: the theme, the keyboard shortcuts, and closing the desk.
 import { LogOut, UserCog } from 'lucide-react'
 import { wordsOf } from '../parts/error-note.tsx'
 import { Menu } from '../parts/form/menu.tsx'

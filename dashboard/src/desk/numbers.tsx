@@ -1,4 +1,4 @@
-// What /metrics of this node has, for people.
+// The /metrics of this node in a readable form.
 import { SearchX } from 'lucide-react'
 import { useDeferredValue, useState } from 'react'
 import { binaryBytes } from '../parts/bytes.ts'
@@ -40,7 +40,7 @@ const milliseconds = (seconds: number) =>
   `${(seconds * 1000).toLocaleString('en', { maximumFractionDigits: 1 })} ms`
 const seconds = (amount: number) => `${amount.toLocaleString('en', { maximumFractionDigits: 1 })} s`
 
-/** The few that say how this node does. */
+/** The few metrics that show how this node performs. */
 const chosen: readonly [label: string, name: string, format: (value: number) => string, labels?: string][] = [
   [words.lag, 'nodejs_eventloop_lag_p99_seconds', milliseconds],
   [words.memory, 'process_resident_memory_bytes', binaryBytes],
@@ -107,7 +107,7 @@ function MetricLine({ metric }: { metric: Metric }) {
 
 const amount = (value: number) => value.toLocaleString('en', { maximumFractionDigits: 6 })
 
-/** Each series in a line; of a histogram how many there were, and their mean. */
+/** Returns one line per series. For a histogram, the line has its count and mean. */
 function linesOf({ name, values }: Metric): { label: string; text: string }[] {
   const labelOf = ({ of: _, ...labels }: Record<string, string>) => Object.values(labels).join(' · ')
   const counts = new Map(

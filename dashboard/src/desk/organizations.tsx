@@ -1,4 +1,4 @@
-// All organizations: found by name, id and status, each with what it has and what waits of it.
+// All organizations, searchable by name, id and status, each with its counts and its waiting mail.
 
 import { Building2, SearchX } from 'lucide-react'
 import { useDeferredValue, useState } from 'react'

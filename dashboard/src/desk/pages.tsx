@@ -16,7 +16,7 @@ export const deskPages: readonly PageLink[] = [
   { label: pages.numbers, to: '/numbers', icon: ChartNoAxesColumn, key: 'u' },
 ]
 
-/** How many organizations wait for approval. */
+/** The number of organizations that wait for approval. */
 function Waiting() {
   const { data: counts } = useCounts()
   if (!counts?.pending) return null

@@ -1,10 +1,10 @@
-// The queries of the desk's pages, each under its key.
+// The queries of the desk's pages, each with its key.
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
 import { read } from '../api/client.ts'
 import { paged } from '../api/paged.ts'
 import { type Answer, api } from './client.ts'
 
-/** Numbers that change by themselves are read again after this time. */
+/** The interval at which changing numbers are refetched. */
 const liveMs = 5_000
 const runningMs = 700
 
@@ -25,7 +25,7 @@ export function useOrganizations({ search, status }: { search?: string; status: 
   })
 }
 
-/** How many organizations of each status there are. */
+/** Reads the number of organizations in each status. */
 export function useCounts() {
   return useQuery({
     queryKey: ['counts'],
@@ -99,7 +99,7 @@ export function useMail(kind: MailKind, mailId: string) {
     queryKey: ['mail', kind, mailId],
     queryFn: async () => {
       const mail = await read(api.GET('/mail/{kind}/{mailId}', { params: { path: { kind, mailId } } }))
-      // The list marks it as read.
+      // Reading a mail marks it as read, so the list has changed.
       void queries.invalidateQueries({ queryKey: ['mails', kind] })
       return mail
     },

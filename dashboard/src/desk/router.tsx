@@ -1,4 +1,4 @@
-// The pages of the desk by what stands behind the # of its address.
+// The pages of the desk, chosen by the address after the #.
 import { createHashHistory, createRootRoute, createRoute, createRouter } from '@tanstack/react-router'
 import { Broken, BrokenAlone, NotFound } from '../shell/failures.tsx'
 import { type LoadPage, lazyPage } from '../shell/lazy-page.ts'

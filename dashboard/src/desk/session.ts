@@ -1,4 +1,4 @@
-// The session of the desk: opened by the link that the browser came with, or found.
+// The session of the desk: opened by the link in the address, or found.
 import { useQuery } from '@tanstack/react-query'
 import { ApiError, onSignedOut, read, setChangeToken } from '../api/client.ts'
 import { queries } from '../queries.ts'
@@ -8,19 +8,19 @@ type Session = Answer<'/session'>
 
 const linkToken = /^#([A-Za-z0-9_-]{43})$/
 
-/** Taken out of the address at once: a link must not be left in the history. */
+/** Removed from the address at once, because a link must not stay in the history. */
 const given = linkToken.exec(location.hash)?.[1] ?? null
 if (given !== null) history.replaceState(null, '', '#/')
 
 let opening: Promise<Session> | null =
   given === null ? null : read(api.POST('/session', { body: { token: given } }))
 
-// A link that is opened where the desk is open already changes nothing but what stands behind the #.
+// A link that is opened in a tab with the desk changes only the part after the #, so the page must reload.
 addEventListener('hashchange', () => linkToken.test(location.hash) && location.reload())
 
 const key = ['session']
 
-/** Null: the desk is closed. */
+/** Null if the desk is closed. */
 async function findSession(): Promise<Session | null> {
   const [opened] = opening ? await Promise.allSettled([opening]) : []
   opening = null
@@ -30,7 +30,7 @@ async function findSession(): Promise<Session | null> {
   return session
 }
 
-/** A link that opens nothing any more closes nothing either. */
+/** An expired link does not close a desk that is already open. */
 async function findOpen(): Promise<Session | null> {
   try {
     return await read(api.GET('/session'))
@@ -50,6 +50,6 @@ export async function closeDesk(): Promise<void> {
   await read(api.DELETE('/session'))
   setChangeToken(null)
   queries.setQueryData(key, null)
-  // A browser keeps none of the answers after the desk is closed.
+  // The browser keeps no data after the desk is closed.
   queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== key[0] })
 }

@@ -1,4 +1,4 @@
-// What whoever has no session sees: how a link is made, and where it works.
+// The page without a session: how to make a link, and where it works.
 import type { ReactNode } from 'react'
 import { CodeBlock } from '../parts/code-block.tsx'
 import { useTitle } from '../parts/use-title.ts'
@@ -7,7 +7,7 @@ import { desk } from '../texts/desk.ts'
 
 const { signIn: words } = desk
 
-/** `children`: why the link that one came with opened nothing. */
+/** `children`: the reason why the link was refused. */
 export function SignIn({ children }: { children?: ReactNode }) {
   useTitle(desk.name)
   const port = location.port || '80'

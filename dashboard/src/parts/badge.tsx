@@ -1,4 +1,4 @@
-// A state in one word and one colour; the word says it too.
+// A state as one coloured word, readable without the colour.
 import type { ReactNode } from 'react'
 import { states } from '../texts/states.ts'
 import { classes } from './classes.ts'
@@ -79,12 +79,12 @@ const tones: Record<Tone, readonly string[]> = {
   idle: [],
 }
 
-/** The colour that a state has everywhere. */
+/** Returns the colour of a state, the same on all pages. */
 export function toneOf(state: string): Tone {
   return (Object.keys(tones) as Tone[]).find((tone) => tones[tone].includes(state)) ?? 'idle'
 }
 
-/** A state of the API in its word and colour. */
+/** Shows a state of the API as a coloured word. */
 export function StateBadge({ state }: { state: string }) {
   const words: Record<string, string> = states
   return <Badge tone={toneOf(state)}>{words[state] ?? state.replaceAll('_', ' ')}</Badge>

@@ -1,4 +1,4 @@
-// A part of a page with a line around it: a title, what can be done, and what it holds.
+// A bordered part of a page: a title, actions, and content.
 import { type ReactNode, useId } from 'react'
 import { classes } from './classes.ts'
 
@@ -6,7 +6,7 @@ interface CardProps {
   title?: string
   lead?: ReactNode
   actions?: ReactNode
-  /** What it holds reaches its edges, as tables do. */
+  /** The content reaches the edges, as tables do. */
   flush?: boolean
   children: ReactNode
   className?: string

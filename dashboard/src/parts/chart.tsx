@@ -1,4 +1,4 @@
-// A chart of numbers over time in the colours of the theme; the moment that is pointed at in numbers, and all of them as a table.
+// A chart of numbers over time in the theme's colours, with the values of the hovered moment and a table of all values.
 
 import { useEffect, useRef, useState } from 'react'
 import uPlot from 'uplot'
@@ -12,7 +12,7 @@ import { exactTime } from './time.tsx'
 export interface Series {
   label: string
   tone: Tone
-  /** One for each time; null where there is none. */
+  /** One value for each time. Null if there is none. */
   values: readonly (number | null)[]
   /** Columns instead of a line. */
   bars?: boolean
@@ -20,7 +20,7 @@ export interface Series {
 
 interface ChartProps {
   label: string
-  /** ISO, rising. */
+  /** ISO 8601, ascending. */
   times: readonly string[]
   series: readonly Series[]
   heightPx?: number
@@ -46,7 +46,7 @@ export function Chart({ label, times, series, heightPx = 220, format = numbers.f
   const frame = useRef<HTMLDivElement>(null)
   const theme = useThemeName()
   const [pointed, setPointed] = useState<Pointed | null>(null)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the theme's colours are read when it changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new theme has new colours to read
   useEffect(() => {
     const element = frame.current
     if (!element) return
@@ -110,7 +110,7 @@ function optionsOf(input: OptionsInput): uPlot.Options {
         ...axis,
         size: 44,
         grid: { stroke: color('line'), width: 1 },
-        // Counts have no halves.
+        // Counts have no fractions.
         incrs: wholeSteps,
         values: (_plot, splits) => splits.map((value) => format(value)),
       },
@@ -128,13 +128,13 @@ function optionsOf(input: OptionsInput): uPlot.Options {
   }
 }
 
-/** What is told by the day has no marks within one. */
+/** Returns whether the times are days. Daily charts have no marks within a day. */
 function isDaily(times: readonly string[]): boolean {
   const [last, before] = [times.at(-1), times.at(-2)]
   return !!last && !!before && Date.parse(last) - Date.parse(before) >= daySeconds * 1000
 }
 
-/** Days by their date, hours by the clock; midnight says whose it is. */
+/** Writes days as dates and hours as clock times. Midnight shows its date. */
 function writeTimes(_plot: uPlot, splits: number[], _axis: number, _space: number, step: number): string[] {
   return splits.map((seconds) => {
     const at = new Date(seconds * 1000)
@@ -149,7 +149,7 @@ function lineOf(
 ): uPlot.Series {
   const stroke = color(tone)
   const points = { show: false }
-  // More than one filled line would hide each other.
+  // Several filled lines would hide each other.
   if (!bars)
     return { label, stroke, width: 1.75, points, ...(seriesCount === 1 && { fill: color(`${tone}-soft`) }) }
   return {
@@ -162,7 +162,7 @@ function lineOf(
   }
 }
 
-/** A canvas knows no variables. */
+/** A canvas does not resolve CSS variables. */
 function resolveColor(element: HTMLElement, value: string): string {
   const probe = document.createElement('span')
   probe.style.color = value
@@ -187,7 +187,7 @@ function Legend({ series }: { series: readonly Series[] }) {
 
 type Numbers = Required<Pick<ChartProps, 'times' | 'series' | 'format'>>
 
-/** The numbers of the moment that is pointed at. */
+/** The values of the hovered moment. */
 function Reading({ pointed: { index, leftPx }, times, series, format }: Numbers & { pointed: Pointed }) {
   const isRight = leftPx > 200
   return (

@@ -1,4 +1,4 @@
-// Text of a machine, as it is: commands, records, headers; with a button that copies it.
+// Unchanged machine text, such as commands, records and headers, with a copy button.
 
 import { classes } from './classes.ts'
 import { CopyButton } from './form/copy-button.tsx'
@@ -6,9 +6,9 @@ import { Scrolled } from './scrolled.tsx'
 
 interface CodeBlockProps {
   code: string
-  /** What it is, for who hears the page. */
+  /** The name of the text, for screen readers. */
   label: string
-  /** Long lines are broken instead of scrolled. */
+  /** Wraps long lines instead of scrolling. */
   wrap?: boolean
 }
 

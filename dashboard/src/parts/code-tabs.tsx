@@ -1,11 +1,11 @@
-// The same step in several languages: curl, TypeScript, Python; the choice is kept for the next time.
+// The same step in several languages (curl, TypeScript, Python), with a choice that is remembered.
 import { useState } from 'react'
 import { classes } from './classes.ts'
 import { CodeBlock } from './code-block.tsx'
 
 const stored = 'posthorn.language'
 
-/** `codes` by the name of its language, in the order in which they are offered. */
+/** `codes` has the code of each language, in display order. */
 export function CodeTabs({ label, codes }: { label: string; codes: Record<string, string> }) {
   const names = Object.keys(codes)
   const [chosen, setChosen] = useState(() => localStorage.getItem(stored) ?? names[0]!)

@@ -1,4 +1,4 @@
-// Names and what they stand for, below each other on a phone, beside each other elsewhere.
+// Names with their values, one below the other on a phone, side by side on wider screens.
 import { Fragment, type ReactNode } from 'react'
 
 export function DefinitionList({ items }: { items: readonly (readonly [name: string, value: ReactNode])[] }) {

@@ -1,4 +1,4 @@
-// A link to a file that the service makes, as a button looks.
+// A link that looks like a button, to a file that the service makes.
 import type { LucideIcon } from 'lucide-react'
 import type { ReactNode } from 'react'
 

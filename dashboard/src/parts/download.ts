@@ -1,4 +1,4 @@
-// Gives the browser a file that was made in the page.
+// Downloads a file that was made in the page.
 export function download(filename: string, contentType: string, content: string | string[]): void {
   const url = URL.createObjectURL(new Blob([content].flat(), { type: contentType }))
   const link = document.createElement('a')

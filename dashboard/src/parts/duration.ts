@@ -1,4 +1,4 @@
-// How long something took, in at most two units: `38 ms`, `1.2 s`, `4 min 10 s`, `3 d 4 h`.
+// Writes a duration in up to two units: `38 ms`, `1.2 s`, `4 min 10 s`, `3 d 4 h`.
 const units: [name: string, ms: number][] = [
   ['d', 86_400_000],
   ['h', 3_600_000],
@@ -10,7 +10,7 @@ export function duration(ms: number): string {
   const whole = Math.max(0, Math.round(ms))
   if (whole < 1_000) return `${whole} ms`
   if (whole < 10_000) return `${(whole / 1_000).toFixed(1)} s`
-  // The second unit is rounded first: 59.9 s of a minute are a minute.
+  // Rounds to the second unit first, so that 59.9 s become a minute.
   const first = units.findIndex(([, size]) => whole >= size)
   const [, smallest] = units[first + 1] ?? units[first]!
   const rounded = Math.round(whole / smallest) * smallest

@@ -1,4 +1,4 @@
-// An empty place that teaches the first step.
+// An empty state that teaches the first step.
 import type { LucideIcon } from 'lucide-react'
 import type { ReactNode } from 'react'
 
@@ -6,11 +6,11 @@ interface EmptyProps {
   icon: LucideIcon
   title: string
   children: ReactNode
-  /** `h1` where it is all that the page has. */
+  /** `h1` if the page has no other content. */
   heading?: 'h1' | 'h2'
-  /** What to press first. */
+  /** The button of the first step. */
   action?: ReactNode
-  /** The same step as a program does it: a CodeBlock. */
+  /** The same step as code, in a CodeBlock. */
   code?: ReactNode
 }
 

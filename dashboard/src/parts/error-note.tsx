@@ -1,10 +1,10 @@
-// What went wrong, in the API's own words, and what to do about it.
+// An error in the API's own words, with advice.
 import { TriangleAlert } from 'lucide-react'
 import { ApiError } from '../api/client.ts'
 import { parts } from '../texts/parts.ts'
 import { Button } from './form/button.tsx'
 
-/** The words for a failure: the API's message, or that nothing answers. */
+/** Returns the words for a failure: the API's message, or that the service does not answer. */
 export function wordsOf(error: unknown): { title: string; hint: string | null } {
   if (error instanceof ApiError) {
     const wait = error.retryAfterSeconds
@@ -14,12 +14,12 @@ export function wordsOf(error: unknown): { title: string; hint: string | null } 
   return { title: parts.failed, hint: error instanceof Error ? error.message : null }
 }
 
-/** Whether what was asked for is not there, which no other try will change. */
+/** Returns whether the requested object does not exist. A retry cannot change that. */
 export function isMissing(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 404 || error.status === 410)
 }
 
-/** Nothing where there is no error. */
+/** Renders nothing without an error. */
 export function ErrorNote({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   if (!error) return null
   const { title, hint } = wordsOf(error)

@@ -1,4 +1,4 @@
-// Keys to press, as they stand on a keyboard: `g m`, `Mod k`.
+// Keys to press, drawn as on a keyboard: `g m`, `Mod k`.
 const isMac = /Mac|iPhone|iPad/.test(navigator.userAgent)
 const signs: Record<string, string> = { Mod: isMac ? '⌘' : 'Ctrl', Enter: '↵', Escape: 'Esc' }
 

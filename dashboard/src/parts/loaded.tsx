@@ -1,13 +1,13 @@
-// What a query brings: its place while it loads, its error with another try, or the page made of it.
+// The result of a query: a placeholder while it loads, its error with a retry, or the content.
 import type { ReactNode } from 'react'
 import { ErrorNote } from './error-note.tsx'
 import { SkeletonRows } from './list/skeleton.tsx'
 import { type Crumb, Page } from './page.tsx'
 
 interface LoadedProps<Value> {
-  /** Of one thing, or of a list's pages. */
+  /** A query for one object or for a list's pages. */
   query: { data: Value | undefined; error: unknown; refetch: () => unknown }
-  /** What stands there while it loads; a few lines where it does not say. */
+  /** The placeholder while it loads. A few lines by default. */
   waiting?: ReactNode
   children: (value: Value) => ReactNode
 }
@@ -19,12 +19,12 @@ export function Loaded<Value>({ query, waiting = <SkeletonRows />, children }: L
 }
 
 interface LoadedPageProps<Value> extends Omit<LoadedProps<Value>, 'waiting'> {
-  /** The title until it is loaded. */
+  /** The title until the data is loaded. */
   title: string
   crumbs: readonly Crumb[]
 }
 
-/** A page about one thing, whose name is not known before it is loaded. */
+/** A page about one object whose name is unknown before it is loaded. */
 export function LoadedPage<Value>({ query, title, crumbs, children }: LoadedPageProps<Value>) {
   if (query.data !== undefined) return children(query.data)
   return (

@@ -1,4 +1,4 @@
-// The frame of a page: its title (also the browser's), the way back, what can be done, and the focus when it opens.
+// The frame of a page: its title (also the browser's), breadcrumbs, actions, and the focus when it opens.
 import { Link } from '@tanstack/react-router'
 import { ChevronRight } from 'lucide-react'
 import { type ReactNode, useEffect, useRef } from 'react'
@@ -13,13 +13,13 @@ export interface Crumb {
 
 interface PageProps {
   title: string
-  /** What stands beside the title, as a state. */
+  /** Content next to the title, such as a state. */
   badge?: ReactNode
   /** A sentence below the title. */
   lead?: ReactNode
   crumbs?: readonly Crumb[]
   actions?: ReactNode
-  /** As wide as what is read, or as wide as the window; 1,120 px where it does not say. */
+  /** As wide as readable text, or as wide as the window. The default is 1,120 px. */
   width?: 'text' | 'full'
   children: ReactNode
 }
@@ -54,7 +54,7 @@ export function Page({ title, badge, lead, crumbs, actions, width, children }: P
   )
 }
 
-/** Whoever hears pages hears the new one's title. The first page of a visit opens as any document does. */
+/** Screen readers announce a new page's title. The first page of a visit opens like any document. */
 function focusOpened(heading: HTMLHeadingElement | null): void {
   const { activeElement } = document
   const isFirst = document.documentElement.dataset['opened'] === undefined

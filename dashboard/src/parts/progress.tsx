@@ -1,4 +1,4 @@
-// How much of something is used or done, as a bar and in numbers.
+// The used or completed part of a whole, as a bar and in numbers.
 import { useId } from 'react'
 import { classes } from './classes.ts'
 
@@ -8,9 +8,9 @@ interface ProgressProps {
   label: string
   value: number
   max: number
-  /** How its numbers are written. */
+  /** Formats its numbers. */
   format?: (value: number) => string
-  /** Full is bad, as it is with limits. */
+  /** A full bar is bad, as for limits. */
   limit?: boolean
 }
 

@@ -1,4 +1,4 @@
-// A part of a page that scrolls by itself, by keyboard too.
+// A part of a page that scrolls separately, also by keyboard.
 import type { ReactNode } from 'react'
 
 interface ScrolledProps {
@@ -12,7 +12,7 @@ export function Scrolled({ label, className, children }: ScrolledProps) {
   return (
     <section
       aria-label={label}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling parts must be reachable by keyboard
       tabIndex={0}
       className={className}
     >

@@ -1,11 +1,11 @@
-// Keys that do something while a page is shown: `c`, `g m`, `Mod k`; and the list of them for the sheet.
+// Keyboard shortcuts that work while a page is shown (`c`, `g m`, `Mod k`), and the list of them for the sheet.
 import { useEffect, useEffectEvent, useSyncExternalStore } from 'react'
 
 export interface Shortcut {
-  /** One key or several after each other; `Mod` is Command on a Mac and Ctrl elsewhere. */
+  /** One key, or several in sequence. `Mod` is Command on a Mac and Ctrl elsewhere. */
   keys: string
   label: string
-  /** Under which heading the sheet lists it. */
+  /** The heading of its group in the sheet. */
   group: string
 }
 
@@ -23,7 +23,7 @@ function change(next: readonly Registered[]): void {
   for (const watcher of watchers) watcher()
 }
 
-/** `run` stands while the component does; the latest of several that have the same keys is the one that counts. */
+/** Registers `run` while the component is mounted. If several have the same keys, the latest wins. */
 export function useShortcut({ keys, label, group }: Shortcut, run: (event: KeyboardEvent) => void): void {
   const latest = useEffectEvent(run)
   useEffect(() => {
@@ -33,7 +33,7 @@ export function useShortcut({ keys, label, group }: Shortcut, run: (event: Keybo
   }, [keys, label, group])
 }
 
-/** What the keys do at this moment. */
+/** Returns the current shortcuts. */
 export function useShortcuts(): readonly Shortcut[] {
   return useSyncExternalStore(
     (watcher) => {
@@ -44,7 +44,7 @@ export function useShortcuts(): readonly Shortcut[] {
   )
 }
 
-/** Whether keys belong to something that is written into. */
+/** Returns whether the keys go to a text input. */
 function isTyping(target: EventTarget | null): boolean {
   return (
     target instanceof HTMLElement &&
@@ -57,7 +57,7 @@ function written(event: KeyboardEvent): string {
   return event.metaKey || event.ctrlKey ? `Mod ${key}` : key
 }
 
-/** Listens for all of them; called once, when the pages start. */
+/** Listens for all shortcuts. Called once at startup. */
 export function listenForShortcuts(): void {
   document.addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.altKey || event.isComposing) return

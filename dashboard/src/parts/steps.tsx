@@ -1,13 +1,13 @@
-// Where one stands in a few steps.
+// The current position in a few steps.
 import { Check } from 'lucide-react'
 import { classes } from './classes.ts'
 
 interface StepsProps {
   label: string
   steps: readonly string[]
-  /** The present one, from 1. */
+  /** The current step, from 1. */
   at: number
-  /** The words for a place, as `Step 2 of 4`. */
+  /** Returns the words for a step, such as `Step 2 of 4`. */
   stepOf: (at: number, count: number) => string
 }
 

@@ -1,4 +1,4 @@
-// Sides of one thing, one shown at a time.
+// Views of one object, shown one at a time.
 import { Tabs as Primitive } from 'radix-ui'
 import type { ReactNode } from 'react'
 
@@ -11,7 +11,7 @@ export interface Tab {
 interface TabsProps {
   label: string
   tabs: readonly Tab[]
-  /** The one that is shown; without it the tabs keep that themselves, beginning with the first. */
+  /** The id of the active tab. Without it the tabs keep their own state, starting with the first. */
   value?: string
   onChange?: (id: string) => void
 }

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it: chosen here, kept in this browser.
+// The theme (light, dark, or the system's), chosen here and stored in this browser.
 import { useSyncExternalStore } from 'react'
 
 export type ThemeChoice = 'system' | 'light' | 'dark'
@@ -36,7 +36,7 @@ export function useThemeChoice(): ThemeChoice {
   return useSyncExternalStore(watch, themeChoice)
 }
 
-/** Which of the two is shown. */
+/** Returns the theme that is shown. */
 export function useThemeName(): 'light' | 'dark' {
   return useSyncExternalStore(watch, () => {
     const choice = themeChoice()

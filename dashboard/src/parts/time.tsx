@@ -1,4 +1,4 @@
-// A moment: how long ago it is, and exactly when on hover.
+// A moment as relative time, with the exact time on hover.
 import { useSyncExternalStore } from 'react'
 import { parts } from '../texts/parts.ts'
 
@@ -14,7 +14,7 @@ const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'sh
 const exact = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'long' })
 const refreshMs = 30_000
 
-/** One clock for all moments of a page. */
+/** One clock shared by all moments of a page. */
 let nowMs = Date.now()
 const watchers = new Set<() => void>()
 let timer: ReturnType<typeof setInterval> | undefined

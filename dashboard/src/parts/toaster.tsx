@@ -1,4 +1,4 @@
-// Where the short messages are shown and spoken.
+// Shows and announces the short messages.
 import { X } from 'lucide-react'
 import { useEffect, useState } from 'react'
 import { parts } from '../texts/parts.ts'
@@ -44,7 +44,7 @@ function ToastNote({ toast: { id, text, tone, undoUntilMs } }: { toast: Toast })
   )
 }
 
-/** The button is far away by Tab, and there are ten seconds: so there is a key. */
+/** The button is many Tab presses away and lives only ten seconds, so it has a key. */
 function Undo({ id, untilMs }: { id: number; untilMs: number }) {
   const [leftMs, setLeftMs] = useState(undoMs)
   useShortcut({ keys: 'z', label: parts.undoLast, group: parts.general }, () => undo(id))

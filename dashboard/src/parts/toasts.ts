@@ -1,11 +1,11 @@
-// Short messages about what was done, and deeds that can be taken back for ten seconds.
+// Short messages about completed actions, and actions that can be undone for ten seconds.
 import { useSyncExternalStore } from 'react'
 
 export interface Toast {
   id: number
   text: string
   tone: 'plain' | 'bad'
-  /** Until when it can be taken back, in milliseconds since 1970; null: there is nothing to take back. */
+  /** The end of the undo period, in milliseconds since 1970. Null: nothing can be undone. */
   undoUntilMs: number | null
 }
 
@@ -34,15 +34,15 @@ function add(toast: Omit<Toast, 'id'>): number {
   return id
 }
 
-/** Says what was done. */
+/** Shows a message about a completed action. */
 export function toast(text: string, tone: Toast['tone'] = 'plain'): void {
   const id = add({ text, tone, undoUntilMs: null })
   setTimeout(() => dismiss(id), visibleMs)
 }
 
 /**
- * Does `commit` in ten seconds unless somebody takes it back, which calls `undone`. Who leaves the page has meant it: then it
- * is done at once, so `commit` must send its request with `keepalive`.
+ * Calls `commit` after ten seconds, or `undone` if the user undoes it. Leaving the page commits at once, so `commit`
+ * must send its request with `keepalive`.
  */
 export function toastUndoable(text: string, { commit, undone }: Omit<Pending, 'timer'>): void {
   const id = add({ text, tone: 'plain', undoUntilMs: Date.now() + undoMs })
@@ -65,7 +65,7 @@ export function undo(id: number): void {
   one?.undone()
 }
 
-/** Takes a message away; a deed that waits is done now. */
+/** Removes a message. An action that still waits runs now. */
 export function dismiss(id: number): void {
   if (pending.has(id)) settle(id)
   else change(toasts.filter((one) => one.id !== id))

@@ -1,4 +1,4 @@
-// A domain as people write it: its A-labels (xn--…) decoded, by RFC 3492; a label that does not decode stays as it is.
+// A domain in readable form: A-labels (xn--…) decoded by RFC 3492, except labels that do not decode.
 const [base, least, most, skew, damp, initialBias, initialCode] = [36, 1, 26, 38, 700, 72, 128]
 
 export function unicodeDomain(domain: string): string {

@@ -1,4 +1,4 @@
-// The title of the browser's window while a page is shown.
+// Sets the title of the browser's window while a page is shown.
 import { useEffect } from 'react'
 
 export function useTitle(title: string): void {

@@ -1,4 +1,4 @@
-// Who is signed in, the theme, the keys, and the way out.
+// The menu of the signed-in person: the theme, the keyboard shortcuts, and signing out.
 import { useNavigate } from '@tanstack/react-router'
 import { BookOpen, LogOut, Settings } from 'lucide-react'
 import { Menu } from '../parts/form/menu.tsx'

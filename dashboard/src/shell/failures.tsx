@@ -1,4 +1,4 @@
-// The pages for an address that leads nowhere, and for a page that broke.
+// The pages for an unknown address and for a page that failed.
 import type { ErrorComponentProps } from '@tanstack/react-router'
 import { Compass, RefreshCw, TriangleAlert } from 'lucide-react'
 import { ApiError } from '../api/client.ts'
@@ -46,7 +46,7 @@ export function Broken({ error, reset }: ErrorComponentProps) {
   )
 }
 
-/** The same where nothing stands around it, as the service does not answer at all. */
+/** The page of a failure without the frame, for when the service does not answer at all. */
 export function BrokenAlone(props: ErrorComponentProps) {
   return (
     <main>

@@ -1,4 +1,4 @@
-// What the palette finds for a text: pages by name, inboxes by address or name, and whatever an id names.
+// The palette's results for a text: pages by name, inboxes by address or name, and any object by id.
 import { useQuery } from '@tanstack/react-query'
 import { ApiError, api, read } from '../api/client.ts'
 import { shell } from '../texts/shell.ts'
@@ -9,7 +9,7 @@ export interface Found {
   id: string
   group: string
   label: string
-  /** What it is or belongs to, beside its name. */
+  /** The kind or the owner of the result, next to its name. */
   note?: string
   to: string
 }
@@ -79,7 +79,7 @@ async function findById(id: string): Promise<Found[]> {
   return findByUuid(id)
 }
 
-/** Submissions and domains have ids of one form. */
+/** Submissions and domains have ids of the same form. */
 async function findByUuid(id: string): Promise<Found[]> {
   const group = shell.findIds
   const [submission, domain] = await Promise.all([

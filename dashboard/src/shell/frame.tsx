@@ -1,4 +1,4 @@
-// What stands around every page behind the sign-in: side bar, bottom bar on a phone, overlays, and the keys that work everywhere.
+// The frame of every page behind the sign-in: side bar, bottom bar on a phone, overlays, and global shortcuts.
 
 import { useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet } from '@tanstack/react-router'
@@ -34,7 +34,7 @@ export function Frame() {
       <main
         id="main"
         tabIndex={-1}
-        // What only who hears the page gets stands somewhere in it, not below the window, which would scroll as well.
+        // `relative` keeps hidden text for screen readers inside. Otherwise the window would grow and scroll too.
         className="relative min-w-0 pb-[calc(56px+env(safe-area-inset-bottom))] md:h-dvh md:overflow-y-auto md:pb-0 md:not-has-[[data-fills-window]]:[scrollbar-gutter:stable]"
       >
         <Outlet key={session.organization?.id} />
@@ -45,7 +45,7 @@ export function Frame() {
   )
 }
 
-/** What happens is followed once for all pages. */
+/** Follows the live events once for all pages. */
 function Live() {
   const queries = useQueryClient()
   useEffect(() => {
@@ -99,7 +99,7 @@ function FindButton() {
   )
 }
 
-/** On a phone: for whom one acts, and finding. */
+/** The top bar on a phone: the current organization and the search. */
 function TopBar() {
   return (
     <header className="sticky top-0 z-20 flex h-13 items-center gap-2 border-b bg-page px-2.5 md:hidden">
@@ -121,14 +121,14 @@ function TopBar() {
   )
 }
 
-/** The keys that open the palette. */
+/** The shortcuts that open the palette. */
 function FindKeys() {
   useShortcut({ keys: 'Mod k', label: shell.findHint, group: shell.general }, () => openOverlay('palette'))
   useShortcut({ keys: '/', label: shell.find, group: shell.general }, () => openOverlay('palette'))
   return null
 }
 
-/** The daily pages, and all others behind the last one. */
+/** The daily pages. The last item opens all other pages. */
 function DailyBar({ pages }: { pages: readonly PageLink[] }) {
   const style =
     'grid h-14 flex-1 content-center justify-items-center gap-0.5 text-xs text-muted data-[status=active]:text-accent -outline-offset-2'

@@ -1,4 +1,4 @@
-// The sign of the service.
+// The logo of the service.
 export function Logo({ sizePx = 24 }: { sizePx?: number }) {
   return (
     <svg width={sizePx} height={sizePx} viewBox="0 0 32 32" aria-hidden="true" className="shrink-0">

@@ -1,4 +1,4 @@
-// The parts of the menu in a frame: the button, the themes, and the list of keys.
+// The parts of a frame's menu: the button, the themes, and the list of shortcuts.
 import { Check, Keyboard, Monitor, Moon, Sun } from 'lucide-react'
 import type { ReactNode } from 'react'
 import type { MenuItem } from '../parts/form/open-menu.tsx'
@@ -29,9 +29,9 @@ export function useThemeItems(): MenuItem[] {
 interface MenuTriggerProps {
   /** The purpose of the menu, for screen readers. */
   label: string
-  /** The owner of the menu. A phone has no room for it. */
+  /** The name of the menu's owner. A phone has no room for it. */
   name: string
-  /** The sign in the circle. */
+  /** The content of the circle. */
   sign: ReactNode
 }
 

@@ -1,4 +1,4 @@
-// Shows the pages of an entry in its document, with their queries, keys and short messages.
+// Mounts the pages of an entry in its document, with their queries, shortcuts and short messages.
 import { QueryClientProvider } from '@tanstack/react-query'
 import { type ReactNode, StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'

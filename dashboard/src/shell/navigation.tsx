@@ -1,4 +1,4 @@
-// The pages to choose from: the side bar, the bar at the bottom of a phone, and the keys that lead to them.
+// The navigation: the side bar, the bottom bar of a phone, and the shortcuts to the pages.
 import { Link, useNavigate } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useShortcut } from '../parts/shortcut.ts'
@@ -64,10 +64,10 @@ export function BottomBar({ children }: { children: ReactNode }) {
   )
 }
 
-/** Focuses the page by itself, because what follows # may be an address of a page. */
+/** Focuses the page by script, because the part after # may be a page's address. */
 export function SkipLink() {
   return (
-    // biome-ignore lint/a11y/useValidAnchor: it leads to a part of this page, as every link of this kind does
+    // biome-ignore lint/a11y/useValidAnchor: it leads to a part of this page, like every skip link
     <a
       href="#main"
       onClick={(event) => {
@@ -81,7 +81,7 @@ export function SkipLink() {
   )
 }
 
-/** `?` lists the keys; `g` and a letter open a page. */
+/** `?` lists the shortcuts. `g` and a letter open a page. */
 export function FrameKeys({ pages }: { pages: readonly PageLink[] }) {
   useShortcut({ keys: '?', label: shell.shortcuts, group: shell.general }, () => openOverlay('shortcuts'))
   return pages.map((page) => <PageKey key={page.to} page={page} />)

@@ -1,4 +1,4 @@
-// For whom one acts, and the way to act for another.
+// The current organization, and the switch to another.
 import { useMutation } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Building2, Check, ChevronsUpDown, Plus } from 'lucide-react'

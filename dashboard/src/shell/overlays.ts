@@ -1,4 +1,4 @@
-// Which overlay of the shell is open: the palette, the list of keys, or the pages on a phone.
+// The open overlay of the shell: the palette, the list of shortcuts, or the pages on a phone.
 import { useSyncExternalStore } from 'react'
 
 export type Overlay = 'palette' | 'shortcuts' | 'pages'

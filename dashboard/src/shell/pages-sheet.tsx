@@ -1,4 +1,4 @@
-// All pages, on a phone.
+// The list of all pages on a phone.
 import { Dialog } from '../parts/form/dialog.tsx'
 import { shell } from '../texts/shell.ts'
 import { SideLinks } from './navigation.tsx'

@@ -23,9 +23,9 @@ export interface PageLink {
   label: string
   to: string
   icon: LucideIcon
-  /** Follows `g`. */
+  /** The key after `g`. */
   key: string
-  /** Follows the label. */
+  /** Shown after the label. */
   mark?: ReactNode
 }
 
@@ -49,7 +49,7 @@ const organization: PageLink[] = [
   { label: shell.pages.settings, to: '/settings', icon: Settings, key: 't' },
 ]
 
-/** In the groups of the side bar. */
+/** Returns the pages in the groups of the side bar. */
 export function pageGroups({ showsCaptured }: Pick<Session, 'showsCaptured'>): PageLink[][] {
   return [daily, showsCaptured ? [...sending, captured] : sending, organization]
 }

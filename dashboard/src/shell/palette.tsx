@@ -1,4 +1,4 @@
-// Finds anything by its name or id, and goes there.
+// The palette: finds anything by its name or id and opens it.
 import { useNavigate } from '@tanstack/react-router'
 import { Search } from 'lucide-react'
 import { Dialog as Primitive } from 'radix-ui'

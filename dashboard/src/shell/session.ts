@@ -1,14 +1,14 @@
-// Who is signed in, kept as the service last said it, and what their role lets them do.
+// The session: the signed-in person as the service last reported it, and the rights of their role.
 import { queryOptions, useQueryClient, useSuspenseQuery } from '@tanstack/react-query'
 import { api, read, type Schemas, setChangeToken } from '../api/client.ts'
 
 export type Session = Schemas['Session']
 
 const staleMs = 60_000
-/** What was read of no organization. */
+/** Queries that belong to no organization. */
 const nobodys = ['session', 'access', 'invitation']
 
-/** The session, or null where nobody is signed in. */
+/** The session, or null if the user is not signed in. */
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   staleTime: staleMs,
@@ -26,13 +26,13 @@ export function useSession(): Session {
   return session
 }
 
-/** `change`: not a viewer; `own`: an owner. What a member may not do is not shown; the service refuses it all the same. */
+/** `change`: owners and members. `own`: owners. Pages hide forbidden actions, and the service refuses them anyway. */
 export function useMay(what: 'change' | 'own'): boolean {
   const role = useSession().organization?.role
   return what === 'own' ? role === 'owner' : role === 'owner' || role === 'member'
 }
 
-/** What to do with the session of an answer: another person or organization must not see what was read before. */
+/** Returns a function that stores a new session. It removes cached data if the person or the organization changed. */
 export function useTakeSession(): (session: Session) => void {
   const queries = useQueryClient()
   return (session) => {

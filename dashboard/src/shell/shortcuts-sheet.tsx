@@ -1,4 +1,4 @@
-// What the keys do on the page that is open.
+// The list of the shortcuts on the open page.
 import { Dialog } from '../parts/form/dialog.tsx'
 import { Kbd } from '../parts/kbd.tsx'
 import { type Shortcut, useShortcuts } from '../parts/shortcut.ts'
@@ -29,7 +29,7 @@ export function ShortcutsSheet({ onClose }: { onClose: () => void }) {
   )
 }
 
-/** Of several with the same keys the latest counts. */
+/** If several have the same keys, the latest wins. */
 function distinct(shortcuts: readonly Shortcut[]): Shortcut[] {
   return [...new Map(shortcuts.map((one) => [one.keys, one])).values()]
 }

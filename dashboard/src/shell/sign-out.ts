@@ -1,4 +1,4 @@
-// Ends the session and forgets what was read with it.
+// Ends the session and removes the data that was read with it.
 import { useIsMutating, useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { ApiError, api, read, setChangeToken } from '../api/client.ts'
@@ -9,8 +9,9 @@ import { sessionQuery } from './session.ts'
 const mutationKey = ['sign out']
 
 /**
- * The pages go first, and the sign-in waits: the answer comes a second after the end, once every node knows of it. What pages
- * asked for meanwhile would be refused, and a session that began meanwhile would go with the old one's cookie.
+ * Closes the pages first, because the service would refuse their requests meanwhile. The sign-in form waits for the
+ * answer, which comes after a second, once every node knows. A session that began meanwhile would lose its cookie with
+ * the old one.
  */
 export function useSignOut(): () => void {
   const queries = useQueryClient()
@@ -27,7 +28,7 @@ export function useSignOut(): () => void {
       queries.setQueryData(sessionQuery.queryKey, null)
     },
     onError: async (error) => {
-      // A session that has ended already is what was asked for: not one to come back to, as where a page is refused.
+      // The session has already ended, as intended. Unlike a refused page, there is no page to return to.
       if (error instanceof ApiError && error.status === 401) return await navigate({ to: '/sign-in' })
       toast(wordsOf(error).title, 'bad')
       await navigate({ to: '/' })
@@ -36,7 +37,7 @@ export function useSignOut(): () => void {
   return mutate
 }
 
-/** Whether a session is being ended. */
+/** Returns whether a session is being ended. */
 export function useIsSigningOut(): boolean {
   return useIsMutating({ mutationKey }) > 0
 }

@@ -1,4 +1,4 @@
-// The words of signing in, signing up, and what comes before one may work.
+// The texts of signing in, signing up, and the steps before an organization may act.
 const entries = (count: number) => (count === 1 ? '1 entry' : `${count} entries`)
 
 export const access = {

@@ -1,4 +1,4 @@
-// The words of what is done many times over.
+// The texts of batches of many calls.
 export const batches = {
   ready: '',
   running: 'Leave this page open until it is done.',

@@ -1,4 +1,4 @@
-// The words of the captured mail.
+// The texts of captured mail.
 export const captured = {
   title: 'Captured mail',
   list: 'Captured mail, newest first',

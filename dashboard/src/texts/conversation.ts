@@ -1,4 +1,4 @@
-// The words of what was said in an attempt.
+// The texts of an attempt's SMTP dialogue.
 export const conversation = {
   title: 'Conversation',
   reused: 'Over a connection that had carried a message before.',

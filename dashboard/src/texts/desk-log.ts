@@ -1,4 +1,4 @@
-// The words of the desk’s log: who did what, in every organization and to the service.
+// The texts of the desk’s audit log, for actions in every organization and on the service.
 export const deskLog = {
   title: 'Log',
   lead: 'Who did what, when and from where, in every organization and to the service.',

@@ -1,4 +1,4 @@
-// The words of the operator's desk.
+// The texts of the operator's desk.
 const plural = (count: number, one: string, more: string) =>
   `${count.toLocaleString('en')} ${count === 1 ? one : more}`
 

@@ -1,4 +1,4 @@
-// The words of the pages about domains.
+// The texts of the domain pages.
 export const domains = {
   lead: 'Send from addresses of your own, and let mail to them arrive here.',
   list: 'Your domains',

@@ -1,4 +1,4 @@
-// The words of the page of keys.
+// The texts of the keys page.
 export const keys = {
   title: 'Keys',
   lead: 'Programs call the API with a key. Give each its own, with no more rights than it needs.',
@@ -123,7 +123,7 @@ export const keys = {
   step: (at: number, count: number) => `Step ${at} of ${count}`,
 }
 
-/** What each right permits; the order is that of the form. */
+/** The permission of each scope, in the order of the form. */
 export const scopeWords: Record<string, { label: string; what: string }> = {
   'mailbox:read': { label: 'Read mail', what: 'Inboxes, threads, messages, attachments; waiting for mail.' },
   'mailbox:send': { label: 'Send mail', what: 'From inboxes, and replies.' },

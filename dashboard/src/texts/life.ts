@@ -1,6 +1,6 @@
-// The words of the life of a message.
+// The texts of the page of one send.
 export const life = {
-  // A send has one; it goes with the message, and that with its inbox.
+  // Every send has a subject. It is deleted with the message, and the message with its inbox.
   erasedSubject: '(deleted with its message)',
   picture: 'The way of the message',
   pictureHint:

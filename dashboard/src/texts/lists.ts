@@ -1,4 +1,4 @@
-// The words of lists.
+// The texts of lists.
 export const lists = {
   group: 'Lists',
   next: 'Next row',

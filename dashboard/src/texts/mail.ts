@@ -1,4 +1,4 @@
-// The words of the mail pages.
+// The texts of the mail pages.
 export const mail = {
   title: 'Mail',
   group: 'Mail',

@@ -1,4 +1,4 @@
-// The words of the pages of members and of the audit log.
+// The texts of the members page and the audit log.
 export const members = {
   title: 'Members',
   lead: 'Who sees and steers the mail of your organization.',
@@ -48,12 +48,12 @@ export const members = {
   leaveDeed: 'Leave',
 }
 
-/** `1 key`, `2 keys`; empty without any. */
+/** Returns `1 key` or `2 keys`, and an empty list for 0. */
 const counted = (count: number, one: string): string[] =>
   count === 0 ? [] : [count === 1 ? `1 ${one}` : `${count} ${one}s`]
 const listed = new Intl.ListFormat('en', { type: 'conjunction' })
 
-/** What a member made and a change of their role ends. */
+/** The texts about a member's creations that end with a change of role. */
 export const made = {
   theirs: 'that they made',
   yours: 'that you made',
@@ -102,7 +102,7 @@ export const audit = {
   here: 'on the service’s machine',
 }
 
-/** Deeds in words, between who did them and what they were done to. */
+/** Actions in words, placed between the actor and the subject. */
 export const deeds: Record<string, string> = {
   'access.asked': 'asked for access for',
   'organization.created': 'created the organization',
@@ -137,7 +137,7 @@ export const deeds: Record<string, string> = {
   'suppression.removed': 'took off the suppression list',
 }
 
-/** Deeds that need nothing behind them where somebody did them to themselves. */
+/** Actions whose subject is omitted if it is the actor. */
 export const ownDeeds: Record<string, string> = {
   'member.joined': 'joined',
   'member.removed': 'left',

@@ -1,4 +1,4 @@
-// The words of the page of numbers.
+// The texts of the numbers page.
 export const numbers = {
   title: 'Numbers',
   lead: 'What became of your mail. Each fact counts when it happened, so a bounce may belong to mail of yesterday.',

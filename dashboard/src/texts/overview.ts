@@ -1,4 +1,4 @@
-// The words of the overview: the first steps, and then the day.
+// The texts of the overview: the first steps and the day.
 export const overview = {
   title: 'Overview',
   firstTitle: 'From nothing to a first mail',

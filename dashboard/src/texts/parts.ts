@@ -1,4 +1,4 @@
-// The words that every page uses.
+// The texts that every page uses.
 export const parts = {
   copy: 'Copy',
   copied: 'Copied',

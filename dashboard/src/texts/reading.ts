@@ -1,4 +1,4 @@
-// The words of a conversation and its messages.
+// The texts of a conversation and its messages.
 export const reading = {
   threadGone: 'This conversation is not there',
   threadGoneWhat: 'It was deleted, or belongs to another organization.',

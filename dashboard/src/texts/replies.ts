@@ -1,9 +1,9 @@
-// What the codes of remote servers mean, and what to do about them: RFC 3463 statuses, kinds of failure, and why a send ended.
+// Meanings of remote servers' codes, with advice: RFC 3463 statuses, kinds of failure, and reasons why a send ended.
 
 export interface Meaning {
-  /** What happened, in a sentence. */
+  /** What happened, in one sentence. */
   means: string
-  /** What to do about it. */
+  /** The advice. */
   todo: string
 }
 
@@ -13,12 +13,12 @@ const byItself = 'Nothing: it is tried again by itself.'
 const askThem =
   'The words of the server say what it objects to. Its postmaster can say more; give them the time and its reply.'
 
-/** What to do about what was put off. */
+/** Returns the advice for deferred mail. */
 export function triedAgain(todo: string): string {
   return todo.startsWith('Nothing') ? todo : `It is tried again by itself. ${todo}`
 }
 
-/** By the status without its first digit, which says only whether it is for good: `1.1` is 5.1.1 and 4.1.1. */
+/** By the status without its first digit, which only separates permanent from temporary: `1.1` is 5.1.1 and 4.1.1. */
 export const statuses: Record<string, Meaning> = {
   '1.0': { means: 'Something is wrong with the address.', todo: 'Check the address with its owner.' },
   '1.1': { means: 'There is no such mailbox.', todo: checkAddress },
@@ -116,7 +116,7 @@ export const statuses: Record<string, Meaning> = {
   },
 }
 
-/** Where the status says nothing, by the class of its subject. */
+/** By the class of the subject, if the exact status is unknown. */
 export const subjects: Record<string, Meaning> = {
   '1': { means: 'Something is wrong with the address.', todo: 'Check the address with its owner.' },
   '2': { means: 'Something is wrong with the mailbox.', todo: 'Ask its owner by another way.' },
@@ -124,7 +124,7 @@ export const subjects: Record<string, Meaning> = {
   '4': { means: 'The way to the mailbox is broken.', todo: byItself },
 }
 
-/** By the kind of failure, for replies whose status is not known. */
+/** By the kind of failure, for replies with an unknown status. */
 export const classifications: Record<string, Meaning> = {
   hard_bounce: { means: 'The server refused the address for good.', todo: checkAddress },
   mailbox_full: statuses['2.2']!,
@@ -155,7 +155,7 @@ export const classifications: Record<string, Meaning> = {
   other: { means: 'The server gave no reason that is known.', todo: askThem },
 }
 
-/** Why a recipient ended, where no server had a say. */
+/** Reasons why a recipient ended without a server's reply. */
 export const failures: Record<string, Meaning> = {
   hard_bounce: classifications['hard_bounce']!,
   soft_bounce_expired: {
@@ -187,7 +187,7 @@ export const failures: Record<string, Meaning> = {
   },
 }
 
-/** In the words of the reply's command: what the server was asked when it answered so. */
+/** The stage of the reply: what the server was asked when it answered. */
 export const stages: Record<string, string> = {
   connect: 'answered to the greeting',
   mail: 'answered to the sender (MAIL FROM)',

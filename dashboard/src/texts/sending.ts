@@ -1,4 +1,4 @@
-// The words of the list of what was sent.
+// The texts of the list of sends.
 export const sending = {
   lead: 'Everything that was accepted for sending, newest first. Open one to see its life, step by step.',
   list: 'What was sent',

@@ -1,4 +1,4 @@
-// The words of the settings: of the person, of the organization, and what is used of its limits.
+// The texts of the settings: the person, the organization, and the usage of its limits.
 export const settings = {
   title: 'Settings',
   save: 'Save',

@@ -1,4 +1,4 @@
-// The words around every page.
+// The texts of the frame around every page.
 import { parts } from './parts.ts'
 
 export const shell = {

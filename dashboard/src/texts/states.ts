@@ -1,4 +1,4 @@
-// The states of the API in the words of the pages.
+// The texts for the states of the API.
 export const states = {
   accepted: 'Accepted',
   active: 'Active',

@@ -1,4 +1,4 @@
-// The words of the pages about suppressions and complaints.
+// The texts of the pages about suppressions and complaints.
 export const suppressions = {
   title: 'Suppressions',
   lead: 'Addresses that nothing is sent to: they do not exist, complained, or were put here by you.',

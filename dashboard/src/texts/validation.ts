@@ -1,4 +1,4 @@
-// The words of the validation of addresses.
+// The texts of address validation.
 export const validation = {
   title: 'Validation',
   lead: 'Whether mail to an address would arrive, by its form, DNS, lists and your own deliveries. Nobody is written to, and no mailbox is asked.',

@@ -1,4 +1,4 @@
-// What the checks of a received mail mean, in words.
+// The meanings of a received mail's checks, in words.
 export const verdicts = {
   proved: (domain: string) => `Sent by ${domain}, proved`,
   notProved: (domain: string, why: string) => `Not proved to be from ${domain}: ${why}`,

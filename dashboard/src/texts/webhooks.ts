@@ -1,4 +1,4 @@
-// The words of the webhook pages.
+// The texts of the webhook pages.
 export const webhooks = {
   title: 'Webhooks',
   lead: 'Posthorn calls an address of yours when something happens, so that your program need not ask.',
@@ -99,7 +99,7 @@ export const webhooks = {
     'A call that fails is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, unless the operator has set other times. Then the delivery has failed.',
 }
 
-/** What each kind of event tells. */
+/** The meaning of each event. */
 export const eventKinds: Record<string, string> = {
   'message.received': 'A message arrived in an inbox.',
   'message.sent': 'A message was accepted for sending.',
@@ -115,7 +115,7 @@ export const eventKinds: Record<string, string> = {
   'webhook.test': 'A test that somebody sent from here or over the API.',
 }
 
-/** What a call that did not succeed means, and what to do. */
+/** The meaning of a failed call, with advice. */
 export const callMeanings = {
   waiting: 'It has not been called yet. The first call is made within moments.',
   succeeded: 'Your endpoint answered 2xx: it has taken the event.',

@@ -1,4 +1,4 @@
-// The words of writing and answering.
+// The texts of writing and replying.
 export const writing = {
   compose: 'New message',
   composeFrom: (address: string) => `From ${address}`,

@@ -1,4 +1,4 @@
-// One mail of the operator's: its envelope, its text, its header; nothing of it runs or loads anything here.
+// One mail of the operator's, with envelope, text and header, of which nothing runs or loads anything here.
 
 import { useParams } from '@tanstack/react-router'
 import { Download } from 'lucide-react'
@@ -81,7 +81,7 @@ function Attachments({ attachments }: Pick<Mail, 'attachments'>) {
     <Card title={words.attachments}>
       <ul className="grid gap-1">
         {attachments.map(({ filename, contentType, sizeBytes }, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: two may have one name, and their order never changes
+          // biome-ignore lint/suspicious/noArrayIndexKey: two files may have the same name, and their order never changes
           <li key={index}>
             {filename}{' '}
             <span className="text-sm text-faint">
@@ -100,7 +100,7 @@ function Header({ mail: { headers, isHeaderCut } }: { mail: Mail }) {
       <Scrolled label={words.headersOf} className={tall}>
         <dl className="grid gap-x-4 gap-y-1.5 text-sm sm:grid-cols-[180px_minmax(0,1fr)]">
           {headers.map(({ name, value }, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: fields stand in their order, and some of them twice
+            // biome-ignore lint/suspicious/noArrayIndexKey: the fields keep their order, and some occur twice
             <div key={index} className="contents">
               <dt className="font-medium break-words">{name}</dt>
               <dd className="mb-1 break-all text-muted sm:mb-0">{value}</dd>

@@ -1,4 +1,4 @@
-// Mail for nobody but the operator: for the service's own addresses, and captured.
+// Mail that only the operator sees: mail to the service's own addresses, and captured mail.
 
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { MailQuestion, PackageOpen } from 'lucide-react'

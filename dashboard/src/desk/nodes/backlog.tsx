@@ -1,4 +1,4 @@
-// What waits in each part of the service, and for how long.
+// The backlog of each part of the service, with the age of its oldest entry.
 import { Card } from '../../parts/card.tsx'
 import { Figures } from '../../parts/figures.tsx'
 import { Time } from '../../parts/time.tsx'

@@ -1,4 +1,4 @@
-// What the doctor finds, line by line as it comes, each with what to do about it.
+// The doctor's findings, shown as they arrive, each with advice.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Check, Minus, Stethoscope, TriangleAlert, X } from 'lucide-react'
 import { read } from '../../api/client.ts'

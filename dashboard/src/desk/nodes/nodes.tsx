@@ -1,4 +1,4 @@
-// The nodes, what waits for all of them, and the health of this one.
+// The nodes, their common backlog, and the health of this node.
 
 import { Badge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'

@@ -1,4 +1,4 @@
-// What the operator can do to an organization.
+// The operator's actions on an organization.
 import { Ellipsis, Pencil, Trash2, XOctagon } from 'lucide-react'
 import { useState } from 'react'
 import { read } from '../../api/client.ts'

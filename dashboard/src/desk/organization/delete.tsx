@@ -1,4 +1,4 @@
-// The deletion of an organization: what would go, its name typed, and how far it is.
+// The deletion of an organization: a preview of the loss, the typed name, and the progress.
 import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Check, LoaderCircle } from 'lucide-react'
@@ -69,7 +69,7 @@ function Holdings({ holdings }: Pick<Deletion, 'holdings'>) {
   )
 }
 
-/** There is nothing left to stand on its page. */
+/** Leaves the page when the organization is gone. */
 function useLeaveWhenGone(isGone: boolean): void {
   const navigate = useNavigate()
   const queries = useQueryClient()

@@ -1,4 +1,4 @@
-// Who belongs to an organization, and its domains and keys.
+// The members of an organization, and its domains and keys.
 import { StateBadge } from '../../parts/badge.tsx'
 import { CardTable } from '../../parts/list/card-table.tsx'
 import type { Column } from '../../parts/list/table.tsx'

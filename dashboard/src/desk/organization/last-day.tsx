@@ -1,4 +1,4 @@
-// What an organization sent and received in the last 24 hours, and what became of it.
+// The mail that an organization sent and received in the last 24 hours, and its outcomes.
 import { Card } from '../../parts/card.tsx'
 import { Figures } from '../../parts/figures.tsx'
 import { percent } from '../../parts/numbers.ts'

@@ -1,4 +1,4 @@
-// The limits of an organization with what is used of them, and their change.
+// The limits of an organization: their usage and their change.
 import { Pencil } from 'lucide-react'
 import { useState } from 'react'
 import { read } from '../../api/client.ts'

@@ -1,4 +1,4 @@
-// One organization: its state, its day, its limits, and who and what belongs to it.
+// One organization: its state, its last day, its limits, its members, domains and keys.
 
 import { useParams } from '@tanstack/react-router'
 import { StateBadge } from '../../parts/badge.tsx'

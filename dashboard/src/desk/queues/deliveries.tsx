@@ -1,4 +1,4 @@
-// What waits in a queue, recipient by recipient.
+// The deliveries that wait in a queue, one row per recipient.
 import { Link } from '@tanstack/react-router'
 import { Badge, StateBadge } from '../../parts/badge.tsx'
 import { Button } from '../../parts/form/button.tsx'

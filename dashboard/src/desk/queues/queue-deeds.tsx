@@ -1,4 +1,4 @@
-// What the operator can do about a queue.
+// The operator's actions on a queue.
 import { CirclePause, CirclePlay, Ellipsis, FastForward, XOctagon } from 'lucide-react'
 import { useState } from 'react'
 import { read } from '../../api/client.ts'

@@ -1,4 +1,4 @@
-// The state of a queue in one word and colour.
+// The state of a queue as one coloured word.
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { desk } from '../../texts/desk.ts'
 import type { Answer } from '../client.ts'

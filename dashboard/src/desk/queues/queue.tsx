@@ -1,4 +1,4 @@
-// One destination queue: why it stands where it does, and what waits in it.
+// One destination queue: the reason for its state, and its waiting mail.
 
 import { useParams } from '@tanstack/react-router'
 import { useState } from 'react'

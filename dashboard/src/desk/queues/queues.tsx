@@ -1,4 +1,4 @@
-// All destination queues with mail, a pause or a fault.
+// All destination queues that have mail, a pause or a fault.
 import { Inbox } from 'lucide-react'
 import { Card } from '../../parts/card.tsx'
 import { Empty } from '../../parts/empty.tsx'

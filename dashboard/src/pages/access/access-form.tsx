@@ -1,15 +1,15 @@
-// A form of the pages before the sign-in: what is filled in, what went wrong, and the button that sends it.
+// A form of the pages before the sign-in: its fields, its error, and its submit button.
 import type { FormEvent, ReactNode } from 'react'
 import { ErrorNote } from '../../parts/error-note.tsx'
 import { Button } from '../../parts/form/button.tsx'
 
 interface AccessFormProps {
-  /** What its button says. */
+  /** The label of the button. */
   submit: string
   sending: { mutate: () => void; isPending: boolean; error: unknown }
   /** The fields. */
   children: ReactNode
-  /** Other ways on, below the button. */
+  /** Alternatives below the button. */
   below?: ReactNode
 }
 

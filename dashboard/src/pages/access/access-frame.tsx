@@ -1,4 +1,4 @@
-// What stands around the pages before the sign-in: the sign, a title, and one thing to do.
+// The frame of the pages before the sign-in: the logo, a title, and one task.
 import { type ReactNode, useEffect, useRef } from 'react'
 import { useTitle } from '../../parts/use-title.ts'
 import { Logo } from '../../shell/logo.tsx'
@@ -7,14 +7,14 @@ interface AccessFrameProps {
   title: string
   lead?: ReactNode
   children?: ReactNode
-  /** Other ways, below. */
+  /** Alternatives at the bottom. */
   footer?: ReactNode
 }
 
 export function AccessFrame({ title, lead, children, footer }: AccessFrameProps) {
   const heading = useRef<HTMLHeadingElement>(null)
   useTitle(title)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another title is another step, which is to be heard
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new title is a new step, which screen readers must announce
   useEffect(() => {
     if (!(document.activeElement instanceof HTMLInputElement)) heading.current?.focus({ preventScroll: true })
   }, [title])

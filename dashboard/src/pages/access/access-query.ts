@@ -1,4 +1,4 @@
-// How people get in here.
+// The sign-in and sign-up methods of this deployment.
 import { queryOptions } from '@tanstack/react-query'
 import { api, read } from '../../api/client.ts'
 

@@ -1,4 +1,4 @@
-// Asking for access: the name of an organization, which the operator approves.
+// A request for access: the name of an organization, which the operator approves.
 import { useMutation } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'

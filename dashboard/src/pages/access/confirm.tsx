@@ -1,4 +1,4 @@
-// The landing of the link that confirms an address. It waits for a press: programs that look into mail follow links, too.
+// The landing page of the confirmation link, which waits for a click because mail scanners follow links too.
 import { useMutation } from '@tanstack/react-query'
 import { api, read } from '../../api/client.ts'
 import { ErrorNote } from '../../parts/error-note.tsx'

@@ -1,8 +1,8 @@
-// What follows every way of signing in: the session is taken, and the page opens that was asked for.
+// Runs after every kind of sign-in: takes the session and opens the requested page.
 import { useRouter } from '@tanstack/react-router'
 import { type Session, useTakeSession } from '../../shell/session.ts'
 
-/** Security: an address of this site and no other, whatever a link has put behind `?to=`. */
+/** Security: only a path of this site, whatever a link has put into `?to=`. */
 function ownPath(wanted: string | undefined): string {
   if (!wanted) return '/'
   const { origin, pathname, search, hash } = new URL(wanted, location.origin)

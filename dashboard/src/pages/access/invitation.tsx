@@ -1,4 +1,4 @@
-// The landing of an invitation: who is new gets an account, who has one signs in to it, and both are members then.
+// The landing page of an invitation: new people create an account, others sign in, and both become members.
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read, type Schemas } from '../../api/client.ts'

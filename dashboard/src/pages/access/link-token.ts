@@ -1,9 +1,9 @@
-// The secret of a mailed or printed link, which stands behind the `#` so that it is in no log; it leaves the address at once.
+// The secret of a mailed or printed link, which is after the `#` to stay out of logs, and leaves the address at once.
 import { useEffect, useState } from 'react'
 
 let taken: { path: string; token: string } | null = null
 
-/** The token of the page that was opened, or null; another one where a second link is opened in the same window. */
+/** Returns the token of the opened page, or null. It changes if a second link is opened in the same window. */
 export function useLinkToken(): string | null {
   const [token, setToken] = useState(takeToken)
   useEffect(() => {

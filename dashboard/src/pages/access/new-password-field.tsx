@@ -1,4 +1,4 @@
-// A password that is chosen: any 10 characters and more.
+// The field for a new password of at least 10 characters.
 import { TextField } from '../../parts/form/field.tsx'
 import { access } from '../../texts/access.ts'
 

@@ -1,4 +1,4 @@
-// Signing in without a password: by a passkey of this device, or by the identity provider of the deployment.
+// Sign-in without a password: by a passkey of this device, or by the deployment's identity provider.
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { Fingerprint } from 'lucide-react'
 import { api, read } from '../../api/client.ts'
@@ -45,7 +45,7 @@ function PasskeyButton() {
   )
 }
 
-/** A link and no form: the provider's pages follow. */
+/** A link instead of a form, because the provider's pages follow. */
 function ProviderLink({ name }: { name: string }) {
   return (
     <a

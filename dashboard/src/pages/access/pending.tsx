@@ -1,4 +1,4 @@
-// What there is before an organization may act: asking for access, waiting for it, and the others to go on with.
+// The page before an organization may act: asking for access, waiting for it, and switching to another organization.
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useRouter, useSearch } from '@tanstack/react-router'
 import { Building2, LogOut } from 'lucide-react'
@@ -62,7 +62,7 @@ function Step({ title, children }: { title: string; children: ReactNode }) {
   )
 }
 
-/** Asks again now and then, and opens the pages once the organization may act. */
+/** Polls the session, and opens the pages once the organization may act. */
 function useGoOn(): void {
   const router = useRouter()
   const { data: session } = useQuery({ ...sessionQuery, refetchInterval: againMs, staleTime: againMs })

@@ -1,4 +1,4 @@
-// What a person says of themselves: an address, a name, the password that they have.
+// The fields about a person: the email address, the name, and the current password.
 import type { ReactNode } from 'react'
 import { TextField } from '../../parts/form/field.tsx'
 import { access } from '../../texts/access.ts'
@@ -8,7 +8,7 @@ interface FieldProps {
   onChange: (value: string) => void
 }
 
-/** `passkeys`: browsers offer those of this site among the addresses. */
+/** `passkeys`: browsers offer this site's passkeys among the addresses. */
 export function EmailField({ value, onChange, offers }: FieldProps & { offers?: 'passkeys' }) {
   return (
     <TextField

@@ -1,4 +1,4 @@
-// A lost password: the link is asked for here, and leads back here to a new one.
+// A lost password: one form asks for the link, which leads back here to a form for a new password.
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { api, read, type Schemas } from '../../api/client.ts'
@@ -56,7 +56,7 @@ function NewPassword({ token, onAskAgain }: { token: string; onAskAgain: () => v
       {texts.expiredHint}
     </Button>
   )
-  // Without the list nobody can choose, and the button would remove what was not shown.
+  // Without the list there is no choice, and the button would remove entries that were never shown.
   if (preview.error && !preview.data)
     return (
       <AccessFrame title={texts.newTitle}>
@@ -69,7 +69,7 @@ function NewPassword({ token, onAskAgain }: { token: string; onAskAgain: () => v
 
 interface FormProps {
   token: string
-  /** Undefined while it is loaded. */
+  /** Undefined while it loads. */
   preview: Schemas['ResetPreview'] | undefined
   again: ReactNode
 }
@@ -104,7 +104,7 @@ interface AddedProps extends AddedGroupProps {
   unlisted: number
 }
 
-/** The entries that somebody else may have added: ways to sign in, then what was made in each organization. */
+/** The entries that another person may have added: sign-in methods, then what was made in each organization. */
 function AddedEntries({ added, unlisted, ...choice }: AddedProps) {
   if (added.length === 0) return null
   const ways = added.filter(({ organization }) => organization === null)
@@ -129,7 +129,7 @@ function AddedEntries({ added, unlisted, ...choice }: AddedProps) {
 
 interface AddedGroupProps {
   added: Schemas['ResetPreview']['added']
-  /** Ids of those that stay. */
+  /** Ids of the entries that stay. */
   keep: readonly string[]
   onChange: (keep: readonly string[]) => void
 }

@@ -1,4 +1,4 @@
-// The sign-in: by password, passkey, identity provider, or a link that is good once.
+// The sign-in: by password, passkey, identity provider, or a link that works once.
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { Link, useSearch } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
@@ -41,7 +41,7 @@ export function SignIn() {
   )
 }
 
-/** Tries the link once, also where React runs effects twice. */
+/** Links that were tried. Each is tried once, although React may run effects twice. */
 const tried = new Set<string>()
 
 function ByLink({ token, onFail }: { token: string; onFail: () => void }) {

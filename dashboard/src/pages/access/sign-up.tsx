@@ -1,4 +1,4 @@
-// The sign-up: an account, whose address is confirmed by mail.
+// The sign-up for an account, whose address is confirmed by mail.
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'

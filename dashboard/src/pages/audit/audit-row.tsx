@@ -1,4 +1,4 @@
-// One deed as a sentence, its subject linked where it has a page, and its particulars behind a fold.
+// One audit entry as a sentence, with a link to its subject if there is a page, and foldable details.
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { Schemas } from '../../api/client.ts'
@@ -58,7 +58,7 @@ function SubjectLink({ to, children }: { to: string; children: ReactNode }) {
   )
 }
 
-/** Where what is left of the subject can be seen. */
+/** Returns the page that still shows the subject, or null. */
 function pageOf(action: string, subject: string, detail: Record<string, unknown>): string | null {
   if (action.startsWith('key.')) return '/keys'
   if (action.startsWith('member.')) return '/members'

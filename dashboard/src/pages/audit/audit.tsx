@@ -1,4 +1,4 @@
-// Who did what, when and from where: newest first, filtered by kind and by text, and as a file.
+// The audit log: actor, action, time and origin of each change, newest first, with filters and a download.
 
 import { infiniteQueryOptions, useInfiniteQuery } from '@tanstack/react-query'
 import { Download, EyeOff, ScrollText } from 'lucide-react'
@@ -20,7 +20,7 @@ import { type AuditEntry, AuditRow } from './audit-row.tsx'
 type Kind = keyof typeof audit.kinds
 
 const pageSize = 100
-/** The beginnings of the deeds that belong together. */
+/** The prefixes of the actions of each kind. */
 const kinds: Record<Kind, readonly string[]> = {
   all: [''],
   key: ['key.'],

@@ -1,4 +1,4 @@
-// One captured mail as its recipient would see it: as HTML, as text, as it was sent.
+// One captured mail as its recipient would see it: as HTML, as text, and as it was sent.
 
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
@@ -113,7 +113,7 @@ function Attachments({ mail: { attachments } }: { mail: CapturedMail }) {
       <ul className="flex flex-wrap gap-2">
         {attachments.map(({ filename, contentType, size }, index) => (
           <li
-            // biome-ignore lint/suspicious/noArrayIndexKey: several may have one name, and their order is theirs
+            // biome-ignore lint/suspicious/noArrayIndexKey: several files may have the same name, and their order is fixed
             key={index}
             title={`${contentType}. ${captured.attachmentsHint}`}
             className="flex max-w-full items-center gap-2 rounded-md border px-2.5 py-1 text-sm"

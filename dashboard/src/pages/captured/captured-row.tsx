@@ -1,4 +1,4 @@
-// One captured mail in the list: whom it was for, its subject, when it was taken.
+// One captured mail in the list: its recipient, its subject, and its time.
 import { Link } from '@tanstack/react-router'
 import { Time } from '../../parts/time.tsx'
 import { captured } from '../../texts/captured.ts'

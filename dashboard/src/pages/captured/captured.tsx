@@ -1,4 +1,4 @@
-// Captured mail as a mailbox: the list, and one of them beside it; on a phone one of the two at a time.
+// Captured mail as a mailbox: the list next to one mail, or one of the two at a time on a phone.
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { useNavigate, useParams } from '@tanstack/react-router'
 import { AtSign, MailOpen } from 'lucide-react'

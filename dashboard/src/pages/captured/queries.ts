@@ -1,4 +1,4 @@
-// What the captured mail asks the API. New mail is asked for every few seconds, for no event tells of it.
+// The queries for captured mail, which poll every few seconds because no event announces new mail.
 
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { ApiError, api, read, type Schemas } from '../../api/client.ts'
@@ -9,7 +9,7 @@ export type CapturedMail = Schemas['CapturedMail']
 
 const pageSize = 50
 const refreshMs = 2_500
-/** Further pages are not asked for again and again. */
+/** Longer lists are not polled. */
 const watchedPages = 2
 
 export const capturedListQuery = infiniteQueryOptions({
@@ -29,7 +29,7 @@ export const capturedMailQuery = (capturedId: string) =>
     staleTime: Number.POSITIVE_INFINITY,
   })
 
-/** Where mail leaves, there is no such operation. */
+/** A service that delivers mail does not have this operation. */
 export function isNotCapturing(error: unknown): boolean {
   return error instanceof ApiError && error.status === 404
 }

@@ -1,4 +1,4 @@
-// Registers a domain, and opens its page with the records to publish.
+// Registers a domain and opens its page with the records to publish.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -48,7 +48,7 @@ export function AddDomain({ open, onClose }: { open: boolean; onClose: () => voi
   )
 }
 
-/** How DNS writes it, where that differs. */
+/** Returns the name's form in DNS if it differs, else null. */
 function asciiOf(name: string): string | null {
   const wanted = name.trim().replace(/\.$/, '')
   if (!/[^\x00-\x7f]/.test(wanted)) return null

@@ -1,4 +1,4 @@
-// The DKIM keys: which phase a change of them is in, and how to begin one.
+// The DKIM keys: the phase of a key change, and the button that starts one.
 import { useQueryClient } from '@tanstack/react-query'
 import { Check, KeyRound } from 'lucide-react'
 import { useState } from 'react'
@@ -12,7 +12,7 @@ import { useMay } from '../../shell/session.ts'
 import { domains } from '../../texts/domains.ts'
 import { type Domain, domainQuery } from './domain-queries.ts'
 
-/** `steady`: nothing is under way; `first`: nothing signs yet; `publish`: new keys wait; `retiring`: the old ones go. */
+/** `steady`: no change. `first`: no key signs yet. `publish`: new keys wait. `retiring`: the old keys still exist. */
 type Phase = 'steady' | 'first' | 'publish' | 'retiring'
 
 const words: Record<Phase, string> = {
@@ -21,7 +21,7 @@ const words: Record<Phase, string> = {
   publish: domains.dkimWaiting,
   retiring: domains.dkimRetired,
 }
-/** How many of the steps are done. */
+/** The number of completed steps in each phase. */
 const done: Record<Phase, number> = { steady: 0, first: 0, publish: 1, retiring: 3 }
 
 function phaseOf({ records }: Domain): Phase {

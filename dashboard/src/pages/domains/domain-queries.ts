@@ -1,4 +1,4 @@
-// What is known of the organization's domains, and how each use of one stands.
+// The queries for the organization's domains, and the state of each domain's uses.
 
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
@@ -36,7 +36,7 @@ export function groupOf({ purpose, required }: DomainRecord): RecordGroup {
   return required ? 'outbound' : 'recommended'
 }
 
-/** Of the records that must be there, how many are. */
+/** Counts the required records, and how many of them DNS shows. */
 export function countFound({ records }: Pick<Domain, 'records'>): { found: number; all: number } {
   const required = records.filter((record) => record.required)
   return { found: required.filter(({ status }) => status === 'valid').length, all: required.length }

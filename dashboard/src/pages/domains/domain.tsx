@@ -1,4 +1,4 @@
-// One domain: what it may do, the records to publish, its keys, its traffic, and its end.
+// One domain: its permissions, the records to publish, its keys, its traffic, and its removal.
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { SearchX, Trash2 } from 'lucide-react'

@@ -1,4 +1,4 @@
-// The organization's domains, and what stands between each and its use.
+// The organization's domains, with the obstacles to each one's use.
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Globe, Plus } from 'lucide-react'

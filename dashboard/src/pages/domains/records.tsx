@@ -1,4 +1,4 @@
-// The records to publish, in the order in which they are needed, each with what it is for and what DNS shows of it.
+// The records to publish, in the order of need, each with its purpose and the value that DNS shows.
 import { useState } from 'react'
 import { StateBadge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
@@ -136,7 +136,7 @@ function Value({ label, text, what }: { label: string; text: string; what?: stri
   )
 }
 
-/** What DNS shows instead. */
+/** The value that DNS shows instead. */
 function Observed({ record: { status, observed } }: { record: DomainRecord }) {
   if (status === 'valid' || status === 'pending') return null
   return (

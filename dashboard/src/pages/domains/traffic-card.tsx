@@ -1,4 +1,4 @@
-// What the domain sends and receives, beside the limits and the rates at which providers become suspicious.
+// The domain's traffic, compared with its limits and with the rates at which providers become suspicious.
 import { useQuery } from '@tanstack/react-query'
 import { StateBadge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
@@ -10,7 +10,7 @@ import { parts } from '../../texts/parts.ts'
 import { trafficQuery } from './domain-queries.ts'
 
 const numbers = new Intl.NumberFormat('en')
-/** From here on providers act. */
+/** At these rates providers take action. */
 const alarming = { bounce: 0.05, complaint: 0.003 }
 const noticeable = { bounce: 0.02, complaint: 0.001 }
 

@@ -1,4 +1,4 @@
-// Looks a domain's records up, and again while DNS spreads: ever more seldom, and only while somebody looks at the page.
+// Checks a domain's records, and repeats the check at growing intervals while the page is visible.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useEffectEvent, useState } from 'react'
 import { api, read } from '../../api/client.ts'
@@ -12,9 +12,9 @@ export interface Verification {
   stop: () => void
   isChecking: boolean
   error: unknown
-  /** What the last check of this visit found. */
+  /** The result of the last check of this visit. */
   found: Domain | null
-  /** When it looks again, in milliseconds from now; null: not by itself. */
+  /** Time until the next automatic check, in milliseconds. Null: none is planned. */
   nextInMs: number | null
 }
 
@@ -50,7 +50,7 @@ export function useVerification(domainId: string): Verification {
   }
 }
 
-/** What is left, by the second; `run` when it is over, or as soon as the page is seen again after that. */
+/** Returns the remaining time, updated every second. Calls `run` at the end, or when the page is next visible. */
 function useCountdown(atMs: number | null, run: () => void): number | null {
   const [nowMs, setNowMs] = useState(Date.now)
   const over = useEffectEvent(run)

@@ -1,4 +1,4 @@
-// Whether the domain may send and receive, what is still missing, and the check of its records.
+// The check of a domain's records: whether the domain may send and receive, and which records are missing.
 import { CircleCheck, CircleDashed, CircleX, RefreshCw } from 'lucide-react'
 import { useRef } from 'react'
 import { StateBadge } from '../../parts/badge.tsx'
@@ -19,7 +19,7 @@ export function VerifyCard({ domain }: { domain: Domain }) {
   const verification = useVerification(domain.id)
   const mayChange = useMay('change')
   const checkButton = useRef<HTMLButtonElement>(null)
-  /** Its own button goes away. */
+  /** Moves the focus, because the pressed button disappears. */
   const stop = () => {
     verification.stop()
     checkButton.current?.focus()

@@ -1,4 +1,4 @@
-// All records at once, as a zone file.
+// All records together as a zone file.
 import { useQuery } from '@tanstack/react-query'
 import { ChevronRight, Download } from 'lucide-react'
 import { api, read } from '../../api/client.ts'

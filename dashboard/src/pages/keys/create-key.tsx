@@ -1,4 +1,4 @@
-// A new key: filled in, then its secret for the only time, with a first call that works as it stands.
+// A new key: its form, then its secret (shown once) with a first call that works unchanged.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read, type Schemas } from '../../api/client.ts'
@@ -21,7 +21,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
   return <Filling onClose={onClose} onSend={create.mutate} isBusy={create.isPending} error={create.error} />
 }
 
-/** The inbox of the first call is one that the key reaches; without any, the call is one that needs none. */
+/** The first call uses an inbox that the key reaches. Without such an inbox it uses a call that needs none. */
 export function useFirstCall(key: Key, secret: string): string {
   const { data: found } = useQuery(inboxesQuery(''))
   const reached = key.inboxIds ? found?.find(({ id }) => key.inboxIds?.includes(id)) : found?.[0]

@@ -1,4 +1,4 @@
-// The first call with a new key: one that its rights and restrictions permit, as it stands, from this very origin.
+// The first call with a new key: works unchanged, within the key's rights and restrictions, against this origin.
 import type { Key } from './queries.ts'
 
 export interface CallInbox {
@@ -10,7 +10,7 @@ interface FirstCallInput {
   origin: string
   secret: string
   key: Pick<Key, 'scopes' | 'sendMode' | 'allowedRecipientDomains'>
-  /** An inbox that the key reaches, where there is one. */
+  /** An inbox that the key reaches, or null. */
   inbox: CallInbox | null
 }
 
@@ -27,7 +27,7 @@ export function firstCall({ origin, secret, key, inbox }: FirstCallInput): strin
   return get('/v1/me')
 }
 
-/** To the inbox itself, where it may: whoever tries sees the message arrive. */
+/** Returns the inbox's own address if the key may send to it, so that the message arrives in view. */
 function recipientOf(
   { allowedRecipientDomains }: Pick<Key, 'allowedRecipientDomains'>,
   { address }: CallInbox,

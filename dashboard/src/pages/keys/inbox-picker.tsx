@@ -1,4 +1,4 @@
-// Inboxes chosen out of any number of them: found by address or name, those chosen shown above.
+// A picker for any number of inboxes: searched by address or name, with the chosen ones on top.
 import { useQuery } from '@tanstack/react-query'
 import { X } from 'lucide-react'
 import { useDeferredValue, useState } from 'react'
@@ -47,7 +47,7 @@ export function InboxPicker({ chosen, onChange }: InboxPickerProps) {
         value={text}
         onChange={(event) => setText(event.target.value)}
         onKeyDown={(event) => {
-          // Enter looks; it does not send the form.
+          // Enter searches. It must not submit the form.
           if (event.key === 'Enter') event.preventDefault()
         }}
       />

@@ -1,4 +1,4 @@
-// Everything about one key but its secret, and what can be done with it.
+// The details of one key, except its secret, and the actions on it.
 import { useQueries } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { Ban, RefreshCw } from 'lucide-react'
@@ -97,7 +97,7 @@ function Scopes({ scopes }: { scopes: readonly string[] }) {
   )
 }
 
-/** By their addresses; one that is gone by its id. */
+/** Shows inboxes by their addresses. A deleted inbox appears by its id. */
 function Inboxes({ ids }: { ids: readonly string[] }) {
   const found = useQueries({
     queries: ids.slice(0, mostInboxes).map((inboxId) => ({

@@ -1,4 +1,4 @@
-// A key before it is made: what is filled in, what is missing, and how the API takes it.
+// A key before its creation: the form's values, their faults, and the API's form of them.
 import type { Schemas } from '../../api/client.ts'
 import { keys } from '../../texts/keys.ts'
 import type { CallInbox } from './first-call.ts'
@@ -8,7 +8,7 @@ export interface KeyDraft {
   name: string
   kind: NonNullable<Schemas['NewKey']['kind']>
   scopes: readonly MemberScope[]
-  /** Null: all of them. */
+  /** Null: all inboxes. */
   inboxes: readonly CallInbox[] | null
   ips: string
   sendMode: 'new_and_reply' | 'reply_only'
@@ -40,7 +40,7 @@ const presetScopes: Record<Exclude<Preset, 'own'>, readonly MemberScope[]> = {
 
 const longestDays = 30
 
-/** What the choices amount to. */
+/** Returns the preset that these choices equal. */
 export function presetOf({ kind, scopes, inboxes, sendMode }: KeyDraft): Preset {
   const isAlike = (wanted: readonly string[]) =>
     wanted.length === scopes.length && wanted.every((scope) => scopes.includes(scope as MemberScope))

@@ -1,4 +1,4 @@
-// What a key is made of, filled in: its name, what it may, what it reaches, and how long it is good.
+// The form of a key: its name, its rights, its inboxes, and its expiry.
 import { Checkbox, Select, TextArea, TextField } from '../../parts/form/field.tsx'
 import { RadioGroup } from '../../parts/form/radio-group.tsx'
 import { useSession } from '../../shell/session.ts'

@@ -28,7 +28,7 @@ export function isInUse(key: Key, nowMs: number): boolean {
   return state === 'active' || state === 'soon'
 }
 
-/** A key with rights that the organization's members cannot give is not rotated here. */
+/** False for a key with rights that members cannot give. */
 export function canRotate({ kind, scopes, revokedAt }: Key, hasServerKeys: boolean): boolean {
   const given = kind === 'server' && hasServerKeys ? [...memberScopes, ...serverScopes] : memberScopes
   return !revokedAt && scopes.every((scope) => given.some((known) => known === scope))

@@ -1,4 +1,4 @@
-// The keys: what each may, until when, and when it was last used; made, rotated and revoked here.
+// The page that lists keys with their rights, expiry and last use, and that creates, rotates and revokes them.
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { KeyRound, Plus } from 'lucide-react'
 import { useState } from 'react'

@@ -1,4 +1,4 @@
-// What the page of keys asks the API.
+// The API queries of the keys page.
 
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
@@ -15,13 +15,13 @@ export const keysQuery = infiniteQueryOptions({
   ...paged,
 })
 
-/** The newest keys. */
+/** Reads the newest keys. */
 export const newestKeysQuery = queryOptions({
   queryKey: ['keys', 'list', 'newest'],
   queryFn: async () => (await readKeys()).keys,
 })
 
-/** The newest keys, asked again and again while somebody waits for the first use of one. */
+/** Polls the newest keys while a person waits for a key's first use. */
 export const watchedKeysQuery = queryOptions({
   queryKey: ['keys', 'watched'],
   queryFn: async () => (await readKeys()).keys,

@@ -1,4 +1,4 @@
-// A key ended at once, after its name was typed.
+// Revokes a key at once, after its name was typed.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { api, read } from '../../api/client.ts'
 import { Confirm } from '../../parts/form/confirm.tsx'

@@ -1,4 +1,4 @@
-// A key rotated in four steps: a new one like it, into the program, seen at work, the old one revoked.
+// Rotates a key in four steps: create a copy, put it into the program, see it used, revoke the old key.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Check, LoaderCircle } from 'lucide-react'
 import { type FormEvent, type ReactNode, useState } from 'react'
@@ -20,7 +20,7 @@ import { nextName, useNameHint } from './taken-name.ts'
 
 type Made = Schemas['KeyWithSecret']
 
-/** Until the secret is put away the dialog closes by its own buttons alone. */
+/** Until the secret is stored away, only the dialog's own buttons close it. */
 export function RotateKey({ old, onClose }: { old: Key; onClose: () => void }) {
   const queries = useQueryClient()
   const [step, setStep] = useState(1)
@@ -166,7 +166,7 @@ function Ending({ at, old, made, onClose }: StepProps & { made: Made }) {
     toast(keys.revokedToast)
     onClose()
   })
-  // Both are known to the minute.
+  // Both times have a precision of one minute.
   const isStillUsed = oldUsedAt !== null && newUsedAt !== null && oldUsedAt > newUsedAt
   const footer = (
     <>

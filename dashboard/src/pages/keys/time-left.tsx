@@ -1,4 +1,4 @@
-// How long a key is still good: in days as long as there are some, for weeks say too little.
+// The remaining lifetime of a key, in days if it is long, because weeks are too coarse.
 import { exactTime, Time } from '../../parts/time.tsx'
 import { keys } from '../../texts/keys.ts'
 

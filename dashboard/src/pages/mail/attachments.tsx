@@ -1,4 +1,4 @@
-// The files of a message: downloaded where they were found clean, and otherwise why not.
+// The files of a message: a download if the scan found them clean, otherwise the reason why not.
 import { Download, Paperclip } from 'lucide-react'
 import { StateBadge } from '../../parts/badge.tsx'
 import { writtenBytes } from '../../parts/bytes.ts'
@@ -7,7 +7,7 @@ import type { Message } from './mail-queries.ts'
 
 type Attachment = NonNullable<Message['attachments']>[number]
 
-/** Where the bytes of a file are. */
+/** The path of a file's content. */
 export function attachmentPath(messageId: string, attachmentId: string): string {
   return `/app/v1/messages/${messageId}/attachments/${attachmentId}`
 }

@@ -1,4 +1,4 @@
-// What a message says: as HTML, as text, by its header fields, or as it came.
+// The body of a message: as HTML, as text, as header fields, or as source.
 import { usePrefetchQuery } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useState } from 'react'
 import { classes } from '../../parts/classes.ts'
@@ -20,13 +20,13 @@ const views: Record<View, (message: Message) => ReactNode> = {
   source: ({ id }) => <SourceBody messageId={id} />,
 }
 
-/** Asks for the page beside the code that shows it. */
+/** Fetches the HTML in parallel with the code that shows it. */
 function HtmlView({ message }: { message: Message }) {
   usePrefetchQuery(pageQuery(message.id))
   return <HtmlBody message={message} />
 }
 
-/** What there is of it: a sent message has no source. */
+/** Returns the available views. A sent message has no source. */
 function viewsOf({ html, direction }: Message): View[] {
   return [
     ...(html === undefined ? [] : (['html'] as const)),

@@ -1,4 +1,4 @@
-// One of the columns of the mail page: a head that stays, and what scrolls below it.
+// One column of the mail page: a fixed head with scrolling content below it.
 
 import { ArrowLeft } from 'lucide-react'
 import { type ReactNode, useId } from 'react'
@@ -9,12 +9,12 @@ import { mail } from '../../texts/mail.ts'
 
 interface ColumnProps {
   title: string
-  /** The head shows something else in place of the title, which is only heard. */
+  /** Replaces the visible title. Screen readers still get the title. */
   head?: ReactNode
   actions?: ReactNode
-  /** On a phone, where one column is shown at a time: back to the one before. */
+  /** Returns to the previous column on a phone, which shows one column at a time. */
   onBack?: () => void
-  /** Below the head, above what scrolls. */
+  /** Content between the head and the scrolling part. */
   below?: ReactNode
   className?: string
   children: ReactNode
@@ -42,7 +42,7 @@ export function Column({ title, head, actions, onBack, below, className, childre
   )
 }
 
-/** Where a column comes once its code is here. */
+/** The placeholder of a column while its code loads. */
 export function WaitingColumn() {
   return (
     <div className="min-w-0 flex-1">

@@ -1,4 +1,4 @@
-// All that is known about a message: its addresses, what each check found and what that means, and its ids.
+// All facts about a message: its addresses, the result and meaning of each check, and its ids.
 import type { ReactNode } from 'react'
 import { Badge, StateBadge, type Tone } from '../../parts/badge.tsx'
 import { DefinitionList } from '../../parts/definition-list.tsx'
@@ -87,7 +87,7 @@ function contentChecks({ spam, attachments }: Security): Item[] {
   return [...(spam ? [[names.spam, <Spam key="spam" spam={spam} />] as const] : []), [names.scan, scan]]
 }
 
-/** Facts about the text, if there are any to know. */
+/** Facts about the text, empty if none are known. */
 function textFacts({ content }: Security): Item[] {
   if (!content) return []
   const facts = [

@@ -1,4 +1,4 @@
-// Filters of messages: direction, sender, and from which day on.
+// The filters of messages: direction, sender, and first day.
 
 import { type FormEvent, useState } from 'react'
 import { Button } from '../../parts/form/button.tsx'

@@ -1,4 +1,4 @@
-// What stands there before there is an inbox: how the first one is opened, here and by the API.
+// The mail page without an inbox: how to open the first one, here and by the API.
 import { Inbox as InboxIcon, Plus } from 'lucide-react'
 import { CodeBlock } from '../../parts/code-block.tsx'
 import { Empty } from '../../parts/empty.tsx'

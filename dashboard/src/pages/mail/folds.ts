@@ -1,4 +1,4 @@
-// Which messages of a thread are open: the last one, the one that was asked for, and those that somebody opens.
+// The open messages of a thread: the last one, the requested one, and those that the user opened.
 import { useState } from 'react'
 import type { Message } from './mail-queries.ts'
 
@@ -9,12 +9,12 @@ export interface Folds {
   setAll: (all: 'open' | 'folded') => void
 }
 
-/** `hasMore`: the last of these is not the last of the thread. */
+/** `hasMore`: the thread has more messages after these. */
 export function useFolds(messages: readonly Message[], hasMore: boolean, asked: string | undefined): Folds {
   const [chosen, setChosen] = useState<ReadonlyMap<string, boolean>>(new Map())
   const [isAllOpen, setIsAllOpen] = useState(false)
   const last = hasMore ? undefined : messages.at(-1)?.id
-  // A message that was the last one stays open when another one comes below it.
+  // A message that was the last one stays open when a new message arrives below it.
   const [wereLast, setWereLast] = useState<ReadonlySet<string>>(new Set())
   if (last && !wereLast.has(last)) setWereLast(new Set([...wereLast, last]))
   const isOpen = (id: string) => chosen.get(id) ?? (isAllOpen || wereLast.has(id) || id === asked)

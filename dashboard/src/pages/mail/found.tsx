@@ -1,4 +1,4 @@
-// What a search finds: messages, the newest first, each of which opens its thread.
+// The results of a search: messages, newest first, each a link to its thread.
 
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { SearchX } from 'lucide-react'
@@ -25,8 +25,8 @@ export function Found({ inboxId, filters }: { inboxId: string; filters: Filters 
     .filter(({ id, threadId }) => !hidden.has(id) && !hidden.has(threadId))
   const isComplete = pages.at(-1)?.isComplete ?? true
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the links in it have the keys
-    // biome-ignore lint/a11y/noStaticElementInteractions: it only follows the links in it
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the links inside handle the keys
+    // biome-ignore lint/a11y/noStaticElementInteractions: it only follows the links inside
     <div onClick={useFollow()} className="flex h-full flex-col">
       {!isComplete && (
         <p role="status" className="shrink-0 border-b bg-wait-soft px-4 py-2 text-sm text-wait">

@@ -1,4 +1,4 @@
-// The header fields of a received message, as they read or as they stand.
+// The header fields of a received message, decoded or as they arrived.
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'

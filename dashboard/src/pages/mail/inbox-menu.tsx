@@ -1,4 +1,4 @@
-// What can be done with an inbox: copy its address or id, rename it, and delete it.
+// The actions on an inbox: copy its address or id, rename it, and delete it.
 
 import { useQueryClient } from '@tanstack/react-query'
 import { Copy, EllipsisVertical, Hash, Pencil, Trash2 } from 'lucide-react'
@@ -62,7 +62,7 @@ function Deletion({ inbox: { id, address, localPart }, onClose }: { inbox: Inbox
         toast(mail.inboxDeleted(address))
         go({}, 'replace')
         await queries.resetQueries({ queryKey: ['inboxes', 'list'] })
-        // What is still shown would be asked for once more.
+        // Visible queries would be refetched, so only inactive ones are removed.
         for (const queryKey of [
           ['inboxes', 'one', id],
           ['threads', id],

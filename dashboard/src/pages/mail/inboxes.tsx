@@ -1,4 +1,4 @@
-// The first column: the inboxes, found by their address or name, and a new one.
+// The first column: the inboxes, a search by address or name, and the button for a new inbox.
 
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
@@ -15,7 +15,7 @@ import { type Inbox, inboxesQuery } from './mail-queries.ts'
 const FirstInbox = lazy(async () => ({ default: (await import('./first-inbox.tsx')).FirstInbox }))
 const NewInbox = lazy(async () => ({ default: (await import('./new-inbox.tsx')).NewInbox }))
 const rowPx = 54
-/** From so many on they are found by typing. */
+/** From this number on, a search field appears. */
 const manyInboxes = 8
 
 export function Inboxes({ className }: { className: string }) {

@@ -1,4 +1,4 @@
-// What the mail pages read, and how a long list of threads stays current without being read again.
+// The queries of the mail pages, and the updates that keep a long list of threads current without refetching it.
 
 import {
   type InfiniteData,
@@ -21,7 +21,7 @@ type Threads = InfiniteData<ThreadList, string | undefined>
 const firstThreads = 40
 const moreThreads = 100
 const foundAtOnce = 30
-/** What has just come is found a moment later. */
+/** New messages become searchable a moment after they arrive. */
 const lookAgainMs = 3_000
 
 export const inboxesQuery = (q: string) =>
@@ -41,7 +41,7 @@ export const inboxQuery = (inboxId: string) =>
     staleTime: 60_000,
   })
 
-/** A message as a page. */
+/** Reads the HTML page of a message. */
 export const pageQuery = (messageId: string) =>
   queryOptions({
     queryKey: ['page', messageId],
@@ -56,7 +56,7 @@ function readThreads(inboxId: string, cursor?: string): Promise<ThreadList> {
   return read(api.GET('/v1/inboxes/{inboxId}/threads', { params: { path: { inboxId }, query } }))
 }
 
-/** Never read again by itself: that would be one request for each page of a hundred. `refreshThreads` keeps it current. */
+/** Never refetched, because that would take one request per hundred threads. `refreshThreads` keeps it current. */
 export const threadsQuery = (inboxId: string) =>
   infiniteQueryOptions({
     queryKey: threadsKey(inboxId),
@@ -67,7 +67,7 @@ export const threadsQuery = (inboxId: string) =>
     refetchOnReconnect: false,
   })
 
-/** Reads the newest threads and puts them above those that are known. */
+/** Reads the newest threads and merges them into the top of the list. */
 export async function refreshThreads(queries: QueryClient, inboxId: string): Promise<void> {
   if (!queries.getQueryData(threadsKey(inboxId))) return
   const newest = await readThreads(inboxId)
@@ -78,7 +78,7 @@ export async function refreshThreads(queries: QueryClient, inboxId: string): Pro
   else await queries.resetQueries({ queryKey: threadsKey(inboxId) })
 }
 
-/** Null where there may be threads between the newest and those that are known. */
+/** Returns null if threads between the newest and the known ones may be missing. */
 export function putAbove(newest: ThreadList, known: Threads): Threads | null {
   const [first, ...later] = known.pages
   const oldest = newest.threads.at(-1)
@@ -86,7 +86,7 @@ export function putAbove(newest: ThreadList, known: Threads): Threads | null {
   const isKnown = new Set(first.threads.map(keyOf))
   if (first.threads.length > 0 && !newest.threads.some((thread) => isKnown.has(keyOf(thread)))) return null
   const ids = new Set(newest.threads.map(({ id }) => id))
-  // A known one that would stand among the newest, and does not, is gone.
+  // A known thread that should be among the newest but is not was deleted.
   const isBelow = (thread: ThreadSummary) => !ids.has(thread.id) && compare(thread, oldest) > 0
   const without = (page: ThreadList) =>
     page.threads.every(isBelow) ? page : { ...page, threads: page.threads.filter(isBelow) }
@@ -98,13 +98,13 @@ function keyOf({ id, lastMessageAt }: ThreadSummary): string {
   return `${lastMessageAt} ${id}`
 }
 
-/** The order of the list: the latest first, and of those of one moment the one with the greatest id. */
+/** Sorts by time, newest first. Threads of the same time are sorted by id, greatest first. */
 function compare(one: ThreadSummary, other: ThreadSummary): number {
   const [left, right] = [keyOf(one), keyOf(other)]
   return left === right ? 0 : left < right ? 1 : -1
 }
 
-/** Takes threads out of the list, for they have been deleted here. */
+/** Removes a deleted thread from the list. */
 export function forgetThread(queries: QueryClient, inboxId: string, threadId: string): void {
   queries.setQueryData<Threads>(threadsKey(inboxId), (known) => {
     if (!known) return known
@@ -126,7 +126,7 @@ export const threadQuery = (threadId: string) =>
     ...paged,
   })
 
-/** Messages, by their words or by filters. `isComplete` of the last page: everything has been searched. */
+/** Finds messages by words or filters. `isComplete` on the last page means that everything was searched. */
 export const foundQuery = (inboxId: string, filters: Filters) =>
   infiniteQueryOptions({
     queryKey: ['found', inboxId, filters],

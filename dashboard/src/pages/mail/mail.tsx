@@ -1,4 +1,4 @@
-// Inboxes, threads and messages in three columns; on a phone one of them at a time.
+// Inboxes, threads and messages in three columns, or one at a time on a phone.
 
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Inbox as InboxIcon, MailOpen } from 'lucide-react'
@@ -17,7 +17,7 @@ import { Threads } from './threads.tsx'
 
 const ThreadView = lazy(async () => ({ default: (await import('./thread.tsx')).ThreadView }))
 const NewMessage = lazy(async () => ({ default: (await import('./compose/new-message.tsx')).NewMessage }))
-/** As wide as this, all three columns are seen. */
+/** At this width all three columns are visible. */
 const wide = matchMedia('(min-width: 1024px)')
 
 export function Mail() {
@@ -59,12 +59,12 @@ export function Mail() {
   )
 }
 
-/** On a wide window something is open from the start. Whether there is no inbox at all. */
+/** Opens the first inbox on a wide window. Returns whether there is no inbox at all. */
 function useFirstInbox(inboxId: string | undefined): boolean {
   const { data } = useInfiniteQuery(inboxesQuery(''))
   const go = useGo()
   const first = data?.pages[0]?.inboxes[0]?.id
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only where there is none yet
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs only while no inbox is open
   useEffect(() => {
     if (!inboxId && first && wide.matches) go({ inboxId: first }, 'replace')
   }, [inboxId, first])

@@ -1,4 +1,4 @@
-// One message: folded to a line, or open with who wrote it to whom, what the checks say, what it says, and its files.
+// One message: folded to a line, or open with its sender, recipients, checks, body and files.
 
 import { CornerUpLeft, CornerUpRight, EllipsisVertical, Reply, ReplyAll, Trash2 } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
@@ -22,7 +22,7 @@ import { StandingLine } from './standing.tsx'
 interface MessageCardProps {
   message: Message
   isOpen: boolean
-  /** The address of the page names it. */
+  /** The page's address names this message. */
   isAsked: boolean
   onFold: () => void
 }

@@ -1,4 +1,4 @@
-// A dialog that opens an inbox.
+// The dialog that opens a new inbox.
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
@@ -10,7 +10,7 @@ import { mail } from '../../texts/mail.ts'
 import { limitsQuery } from './mail-queries.ts'
 import { useGo } from './place.ts'
 
-/** Which refusals are about the local part. */
+/** Refusals that concern the local part. */
 const localPartCodes = ['address_taken', 'reserved_local_part']
 
 export function NewInbox({ onClose }: { onClose: () => void }) {
@@ -62,7 +62,7 @@ function useCreation(onClose: () => void) {
   const key = useRef('')
   return useMutation({
     mutationFn: (body: { localPart?: string; displayName?: string; domainId?: string }) => {
-      // One key for each form that is sent: a retry of the network opens no second inbox.
+      // One key for each distinct form, so that a network retry opens no second inbox.
       const wanted = JSON.stringify(body)
       if (!key.current.startsWith(`${wanted}\n`)) key.current = `${wanted}\n${crypto.randomUUID()}`
       const header = { 'idempotency-key': key.current.slice(wanted.length + 1) }

@@ -1,4 +1,4 @@
-// From the id of a message to its thread.
+// Opens the thread of a message id.
 
 import { useQuery } from '@tanstack/react-query'
 import { Navigate, useParams } from '@tanstack/react-router'
@@ -33,7 +33,7 @@ export function OpenMessage() {
       />
     )
   }
-  // An id that cannot be one is as little there as one that nobody has.
+  // A malformed id is treated like an unknown one.
   if (error instanceof ApiError && (error.status === 404 || error.status === 400))
     return (
       <Empty

@@ -1,4 +1,4 @@
-// Where in the mail one is: inbox, thread, search and what is being written all stand in the address.
+// The location within the mail pages: inbox, thread, search and draft are all in the address.
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { useRef } from 'react'
 
@@ -13,13 +13,13 @@ export interface Filters {
 export interface Place extends Filters {
   inboxId: string | undefined
   threadId: string | undefined
-  /** The message of the thread that was asked for. */
+  /** The requested message of the thread. */
   message: string | undefined
-  /** What is being written: `new`, `reply` or `all`. */
+  /** The kind of draft: `new`, `reply` or `all`. */
   compose: string | undefined
   /** The message that a reply answers. */
   to: string | undefined
-  /** Whom a new message begins with. */
+  /** The first recipient of a new message. */
   rcpt: string | undefined
 }
 
@@ -39,12 +39,12 @@ export function isFiltered({ q, direction, from, since }: Filters): boolean {
   return Boolean(q || direction || from || since)
 }
 
-/** The address of a place. */
+/** Returns the path of a location. */
 export function addressOf({ inboxId, threadId }: Pick<Place, 'inboxId' | 'threadId'>): string {
   return ['/mail', inboxId, threadId].filter(Boolean).join('/')
 }
 
-/** Goes to a place; what it does not name is not there any more, but for the filters of the same inbox. */
+/** Goes to a location. Parts that it does not name are cleared, except the filters within the same inbox. */
 export function useGo(): (to: Partial<Place>, how?: 'replace') => void {
   const navigate = useNavigate()
   const place = usePlace()
@@ -59,7 +59,7 @@ export function useGo(): (to: Partial<Place>, how?: 'replace') => void {
   }
 }
 
-/** Sets filters and leaves what is open open. */
+/** Sets filters and keeps the open inbox and thread. */
 export function useFind() {
   const { inboxId, threadId, q, direction, from, since } = usePlace()
   const go = useGo()

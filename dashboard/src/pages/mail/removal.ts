@@ -1,4 +1,4 @@
-// Deleting with ten seconds to take it back: until then what is deleted is only not shown.
+// Deletes messages after ten seconds for an undo, during which they are only hidden.
 
 import { type QueryClient, useQueryClient } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
@@ -19,7 +19,7 @@ function change(next: ReadonlySet<string>): void {
 const hide = (ids: readonly string[]) => change(new Set([...hidden, ...ids]))
 const show = (ids: readonly string[]) => change(new Set([...hidden].filter((id) => !ids.includes(id))))
 
-/** The ids of threads and messages that are not shown, for they are being deleted. */
+/** The ids of threads and messages that are hidden because they are being deleted. */
 export function useHidden(): ReadonlySet<string> {
   return useSyncExternalStore(
     (watcher) => {
@@ -41,7 +41,7 @@ function removeLater(queries: QueryClient, { inboxId, threadId, messageIds, what
   const ids = what === 'thread' ? [threadId, ...messageIds] : messageIds
   hide(ids)
   const commit = async () => {
-    // Nothing of it may wait for an answer: the page may be closing.
+    // All requests must start at once, because the page may be closing.
     const answers = await Promise.allSettled(messageIds.map(deleteMessage))
     const failed = answers.find(({ status }) => status === 'rejected')
     if (failed) toast(mail.notDeleted(wordsOf((failed as PromiseRejectedResult).reason).title), 'bad')
@@ -60,7 +60,7 @@ function deleteMessage(messageId: string): Promise<unknown> {
   return read(api.DELETE('/v1/messages/{messageId}', { params: { path: { messageId } }, keepalive: true }))
 }
 
-/** What deletes a thread: all messages that it has now. */
+/** Returns a function that deletes all messages that the thread has at the time of the call. */
 export function useRemoveThread(): (inboxId: string, threadId: string) => Promise<void> {
   const queries = useQueryClient()
   return async (inboxId, threadId) => {

@@ -1,4 +1,4 @@
-// A dialog that gives an inbox another name.
+// The dialog that renames an inbox.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'

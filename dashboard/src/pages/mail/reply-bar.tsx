@@ -1,4 +1,4 @@
-// Answering the last message: two buttons below it, and their keys.
+// The two reply buttons below the last message, and their keys.
 
 import { Reply, ReplyAll } from 'lucide-react'
 import { Button } from '../../parts/form/button.tsx'
@@ -9,7 +9,7 @@ import { writing } from '../../texts/writing.ts'
 import type { Message } from './mail-queries.ts'
 import { useGo, usePlace } from './place.ts'
 
-/** Opens a reply to the message. */
+/** Returns a function that opens a reply to the message. */
 export function useReply({ id, inboxId, threadId }: Message): (compose: 'reply' | 'all') => void {
   const go = useGo()
   const { message } = usePlace()

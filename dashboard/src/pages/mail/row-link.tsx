@@ -1,4 +1,4 @@
-// A row of a long list that leads somewhere: a plain link that knows nothing, for there may be hundreds of them in a second of scrolling.
+// A row of a long list as a plain, stateless link, because scrolling may render hundreds of them in a second.
 import type { MouseEvent, ReactNode } from 'react'
 import { classes } from '../../parts/classes.ts'
 import { addressOf, filtersOf, type Place, useGo, usePlace } from './place.ts'
@@ -26,14 +26,14 @@ export function RowLink({ isOpen, className, children, ...rest }: RowLinkProps) 
 
 type Target = Pick<Place, 'inboxId' | 'threadId'> & { message?: string }
 
-/** The address of a row, with the search that it stands in. */
+/** The address of a row, with the current search. */
 export function hrefOf({ inboxId, threadId, message }: Target, place: Place): string {
   const search = Object.entries({ ...filtersOf(place), message }).filter(([, value]) => value)
   const text = new URLSearchParams(search as [string, string][]).toString()
   return addressOf({ inboxId, threadId }) + (text && `?${text}`)
 }
 
-/** What follows the links of a list within the page: one listener for all of them. */
+/** Returns one click handler that follows all links of a list within the page. */
 export function useFollow(): (event: MouseEvent) => void {
   const go = useGo()
   const { inboxId } = usePlace()

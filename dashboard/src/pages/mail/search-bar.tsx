@@ -1,4 +1,4 @@
-// Finding mail in an inbox: words, and behind a button by direction, sender and day.
+// The search in an inbox: by words, and under a button by direction, sender and day.
 
 import { ListFilter, Search } from 'lucide-react'
 import { lazy, Suspense, useEffect, useRef, useState } from 'react'

@@ -1,4 +1,4 @@
-// A received message as it came.
+// The source of a received message.
 import { api, read } from '../../api/client.ts'
 import { MailSource } from '../../parts/mail/mail-source.tsx'
 

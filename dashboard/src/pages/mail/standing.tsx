@@ -1,4 +1,4 @@
-// One line below the head of a message: of a received one whether its sender is proved, of a sent one where it stands.
+// The line below a message's head: whether a received message's sender is verified, or a sent message's delivery status.
 import { Link } from '@tanstack/react-router'
 import { BadgeCheck, ChevronDown, ShieldAlert, ShieldQuestion } from 'lucide-react'
 import { StateBadge } from '../../parts/badge.tsx'
@@ -57,10 +57,10 @@ function Proof({ message }: { message: Message }) {
   )
 }
 
-/** RFC 6761 6.3: names under localhost, as development has them, are in no DNS. */
+/** RFC 6761 6.3: names under localhost, which development uses, are not in DNS. */
 const isLocal = /(?:^|\.)localhost$/i
 
-/** Whether the domain in From is proved to have sent it, in one sentence. */
+/** Says in one sentence whether the domain in From is proved to have sent the message. */
 function proofOf({ from, inboundSecurity }: Message): { tone: keyof typeof looks; words: string } {
   const domain = from.email.split('@').at(-1) || verdicts.unknownDomain
   const dmarc = inboundSecurity?.authentication.dmarc ?? 'not_evaluated'

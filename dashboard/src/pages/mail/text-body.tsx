@@ -1,4 +1,4 @@
-// A message as text: links that open outside, and what it quotes folded away.
+// A message as text: links open outside, and quotes are folded.
 
 import { useState } from 'react'
 import { Button } from '../../parts/form/button.tsx'

@@ -1,4 +1,4 @@
-// One thread in the list: with whom, about what, how many messages, and when the last one came.
+// One thread in the list: its participants, subject, number of messages, and last date.
 
 import { memo } from 'react'
 import { Time } from '../../parts/time.tsx'
@@ -12,7 +12,7 @@ const mostNames = 4
 interface ThreadRowProps {
   thread: ThreadSummary
   href: string
-  /** The address of the inbox, which is in every thread. */
+  /** The address of the inbox, a participant of every thread. */
   own: string
   isOpen: boolean
 }

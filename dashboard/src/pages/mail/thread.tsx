@@ -1,4 +1,4 @@
-// The third column: a thread with its messages, the oldest first; all but the last are folded until one opens them.
+// The third column: a thread with its messages, oldest first, all but the last folded until they are opened.
 
 import { type UseInfiniteQueryResult, useInfiniteQuery } from '@tanstack/react-query'
 import { ChevronsDownUp, ChevronsUpDown, MessageSquareDashed, Trash2 } from 'lucide-react'
@@ -123,7 +123,7 @@ function Messages({ query, messages }: { query: Query; messages: Message[] }) {
   )
 }
 
-/** So many are read without being asked for: the last one is what people look for. */
+/** Up to this many messages load without a click, because people look for the last one. */
 const readAtOnce = 500
 
 function useAll({ hasNextPage, isFetchingNextPage, fetchNextPage, error }: Query, count: number): void {
@@ -154,7 +154,7 @@ function FoldAll({
   )
 }
 
-/** `n` and `p` move between the heads of messages, as the keys of a list do between its rows. */
+/** `n` and `p` move between the heads of messages, as `j` and `k` move between rows of a list. */
 function MessageKeys() {
   const move = (step: 1 | -1) => {
     const heads = [...document.querySelectorAll<HTMLElement>('[data-messages] [data-head]')]

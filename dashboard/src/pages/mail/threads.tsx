@@ -1,4 +1,4 @@
-// The second column: the threads of an inbox, the latest first, or the messages that a search finds.
+// The second column: the threads of an inbox, newest first, or the messages that a search finds.
 
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
 import { MailPlus, PenLine } from 'lucide-react'
@@ -87,8 +87,8 @@ function ThreadList({ inboxId, address }: { inboxId: string; address: string }) 
   }, [pages, hidden])
   useNewest(inboxId)
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the links in it have the keys
-    // biome-ignore lint/a11y/noStaticElementInteractions: it only follows the links in it
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the links inside handle the keys
+    // biome-ignore lint/a11y/noStaticElementInteractions: it only follows the links inside
     <div onClick={useFollow()} className="h-full">
       <DeleteKey inboxId={inboxId} />
       <VirtualList
@@ -114,7 +114,7 @@ function ThreadList({ inboxId, address }: { inboxId: string; address: string }) 
 
 const idOf = ({ id }: ThreadSummary) => id
 
-/** Puts what has come above the list: when it is opened again, and while it is looked at. */
+/** Adds new threads at the top, when the list is opened again and while it is visible. */
 function useNewest(inboxId: string): void {
   const queries = useQueryClient()
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
@@ -141,7 +141,7 @@ function useNewest(inboxId: string): void {
   }, [queries, inboxId])
 }
 
-/** The thread that is open, or else the row that has the focus. */
+/** Deletes the open thread, or else the thread whose row has the focus. */
 function DeleteKey({ inboxId }: { inboxId: string }) {
   const { threadId } = usePlace()
   const go = useGo()

@@ -1,4 +1,4 @@
-// Another role for a member, each with what it may.
+// The dialog for another role of a member, with the rights of each role.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'

@@ -1,4 +1,4 @@
-// Invitations that nobody has taken yet; an owner can withdraw them.
+// Open invitations, which an owner can withdraw.
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'

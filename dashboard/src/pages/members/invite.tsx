@@ -1,4 +1,4 @@
-// Somebody invited by mail, into a role.
+// The dialog that invites a person by mail into a role.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'

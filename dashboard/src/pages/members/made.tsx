@@ -1,19 +1,19 @@
-// The keys, webhooks and invitations that end with a member's role: listed in the dialog, with the choice to keep them.
+// The list, in a dialog, of the keys, webhooks and invitations that end with a member's role, with the choice to keep them.
 import type { QueryClient, UseQueryResult } from '@tanstack/react-query'
 import { Checkbox } from '../../parts/form/field.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { made as words } from '../../texts/members.ts'
 import type { Made, Role } from './queries.ts'
 
-/** Asks again for the members and for what may have ended with one of them. */
+/** Refetches the members and everything that may have ended with a member's role. */
 export async function refreshMade(queries: QueryClient): Promise<void> {
   for (const first of ['members', 'keys', 'webhooks']) await queries.invalidateQueries({ queryKey: [first] })
 }
 
-/** Names listed of each kind; the others are a number. */
+/** Up to this many names of each kind are listed. The others are only counted. */
 const maxNames = 5
 
-/** What the member made and may not make as `nextRole`; null: they are no member any more. */
+/** Returns the member's creations that `nextRole` may not make. Null: the person is no longer a member. */
 function endingWith({ keys, webhooks, invitations }: Made, nextRole: Role | null): Made {
   if (nextRole === 'owner') return { keys: [], webhooks: [], invitations: [] }
   if (nextRole === 'member') return { keys: [], webhooks: [], invitations }

@@ -1,4 +1,4 @@
-// The members, and what an owner can do with each; everyone can leave.
+// The members, with an owner's actions on each, and with leaving for everyone.
 import { Ellipsis, LogOut, UserCog, UserMinus } from 'lucide-react'
 import { useState } from 'react'
 import { StateBadge } from '../../parts/badge.tsx'

@@ -1,4 +1,4 @@
-// Who is a member and who is invited; owners invite, change roles and remove.
+// The members and the invited people, and an owner's actions: invite, change roles, remove.
 import { useQuery } from '@tanstack/react-query'
 import { UserPlus } from 'lucide-react'
 import { useState } from 'react'
@@ -37,7 +37,7 @@ export function Members() {
   )
 }
 
-/** To an owner alone: what there being no other one means. */
+/** Explains to a sole owner why another owner is needed. */
 function Advice({ members }: { members: readonly Member[] }) {
   const { person } = useSession()
   const owners = members.filter(({ role }) => role === 'owner')

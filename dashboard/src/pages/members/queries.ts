@@ -1,4 +1,4 @@
-// What the page of members asks the API.
+// The API queries of the members page.
 import { queryOptions } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
 
@@ -14,7 +14,7 @@ export const membersQuery = queryOptions({
   queryFn: () => read(api.GET('/v1/members')),
 })
 
-/** The valid keys, active webhooks and open invitations that the member made: read anew by each dialog that asks. */
+/** The valid keys, active webhooks and open invitations that the member made. Each dialog reads them again. */
 export const madeQuery = (personId: string) =>
   queryOptions({
     queryKey: ['made', personId],

@@ -1,4 +1,4 @@
-// A member removed by an owner, or leaving by themselves, after the address was typed.
+// Removes a member, or lets a member leave, after the address was typed.
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -46,7 +46,7 @@ function useLeave({ personId }: Member, ownId: string, onDone: () => void) {
     toast(words.removed)
     onDone()
     if (personId !== ownId) return await refreshMade(queries)
-    // Whoever left is in another organization now, or in none.
+    // A person who left is now in another organization, or in none.
     const session = await queries.fetchQuery({ ...sessionQuery, staleTime: 0 })
     if (session) takeSession(session)
     await navigate({ to: '/' })

@@ -1,4 +1,4 @@
-// Where mail goes: the domains that most recipients are at, and how it went there.
+// The domains with the most recipients, and the outcomes of mail to them.
 import { Card } from '../../parts/card.tsx'
 import { type Column, Table } from '../../parts/list/table.tsx'
 import { count } from '../../parts/numbers.ts'

@@ -1,4 +1,4 @@
-// What each domain of the organization sends and receives today; each leads to its own page.
+// The traffic of each of the organization's domains today, with a link to the domain's page.
 import { useQuery } from '@tanstack/react-query'
 import { StateBadge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
@@ -16,7 +16,7 @@ interface Domain {
 
 const shownDomains = 8
 
-/** Nothing where there are no domains: they have a page of their own. */
+/** Renders nothing without domains, which have their own page. */
 export function DomainTraffic() {
   const { data } = useQuery(domainsQuery(shownDomains))
   if (!data?.domains.length) return null

@@ -1,4 +1,4 @@
-// How much there was of each fact, beside the time before; pressing one draws it.
+// The count of each fact, compared with the previous period, as buttons that draw the fact.
 import { ArrowDown, ArrowUp } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import type { Tone } from '../../parts/badge.tsx'
@@ -70,7 +70,7 @@ function spanBefore(hours: number): string {
   return (numbers.before as Record<string, string>)[String(hours)] ?? ''
 }
 
-/** At least one stays. */
+/** Keeps at least one fact shown. */
 function flipped(shown: readonly Fact[], fact: Fact): readonly Fact[] {
   if (!shown.includes(fact)) return [...shown, fact]
   return shown.length > 1 ? shown.filter((one) => one !== fact) : shown

@@ -1,4 +1,4 @@
-// How long mail takes, by the share of it that is faster.
+// The time that mail takes, by percentile.
 import { Card } from '../../parts/card.tsx'
 import { duration } from '../../parts/duration.ts'
 import { numbers } from '../../texts/numbers.ts'

@@ -1,4 +1,4 @@
-// What the organization may use, and how much of it is used.
+// The limits of the organization and their usage.
 import { useQuery } from '@tanstack/react-query'
 import { writtenBytes } from '../../parts/bytes.ts'
 import { Card } from '../../parts/card.tsx'

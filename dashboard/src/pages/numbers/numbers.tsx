@@ -1,4 +1,4 @@
-// One page of numbers: what became of mail over 24 hours to 30 days, how healthy that is, and what is used of the limits.
+// The page of numbers: outcomes of mail over 24 hours to 30 days, sending health, and the usage of limits.
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Segments } from '../../parts/form/segments.tsx'
@@ -51,7 +51,7 @@ function Window({ told }: { told: Told }) {
   )
 }
 
-/** As high as what comes. */
+/** As high as the content that follows. */
 function Waiting() {
   return (
     <>

@@ -1,4 +1,4 @@
-// What the page of numbers asks the API, and what it makes of the answers.
+// The API queries of the numbers page, and the figures computed from the answers.
 import { queryOptions } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
 
@@ -10,7 +10,7 @@ export const facts: readonly Fact[] = [
   ...(['accepted', 'delivered', 'bounced', 'deferred', 'complained', 'received'] as const),
 ]
 const refreshMs = 60_000
-/** The longest window that the API tells of. */
+/** The longest window of the API. */
 const mostHours = 720
 
 export const metricsQuery = (span: Span) =>
@@ -22,11 +22,11 @@ export const metricsQuery = (span: Span) =>
 
 export interface Told {
   now: Metrics
-  /** How much there was of each fact in as many hours before; null where the API does not tell of them. */
+  /** The count of each fact in the previous window of the same length. Null if the API does not have it. */
   before: Record<Fact, number> | null
 }
 
-/** A window of twice the length, less the window itself, is the one before. Both must end with the same hour. */
+/** A window of twice the length minus the window gives the previous one. Both must end with the same hour. */
 async function readPair(hours: number): Promise<Told> {
   const ask = (count: number) =>
     read(api.GET('/v1/metrics/delivery', { params: { query: { hours: count } } }))
@@ -37,7 +37,7 @@ async function readPair(hours: number): Promise<Told> {
 
 const hourMs = 3_600_000
 
-/** When the last hour of a window began. */
+/** Returns the start of a window's last hour. */
 function currentHour({ from, windowHours }: Metrics): number {
   return Date.parse(from) + (windowHours - 1) * hourMs
 }

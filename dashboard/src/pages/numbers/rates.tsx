@@ -1,4 +1,4 @@
-// How healthy sending is: three rates, each in the band that it falls into, and what to do about it.
+// The health of sending: three rates, each with its band and advice.
 import { Badge } from '../../parts/badge.tsx'
 import { Card } from '../../parts/card.tsx'
 import { classes } from '../../parts/classes.ts'
@@ -11,9 +11,9 @@ type Rate = 'delivery' | 'bounce' | 'complaint'
 type Health = 'good' | 'wait' | 'bad' | 'idle'
 
 interface Bands {
-  /** The edges of the three bands and the ends of the scale, rising. */
+  /** The edges of the three bands and the ends of the scale, ascending. */
   edges: readonly [number, number, number, number]
-  /** From low to high. */
+  /** The meaning of the bands, from low to high. */
   order: readonly ['good' | 'bad', 'wait', 'good' | 'bad']
 }
 
@@ -35,7 +35,7 @@ export function Rates({ rates }: { rates: Metrics['rates'] }) {
   )
 }
 
-/** An edge belongs to the worse band where more is worse, and to the better one where more is better. */
+/** An edge value belongs to the worse band if more is worse, and to the better band if more is better. */
 export function healthOf(rate: Rate, value: number | null): Health {
   if (value === null) return 'idle'
   const { edges, order } = bands[rate]
@@ -62,7 +62,7 @@ function RateBand({ rate, value }: { rate: Rate; value: number | null }) {
 
 const colors = { good: 'bg-good', wait: 'bg-wait', bad: 'bg-bad' }
 
-/** Three bands of one width each: what matters is in which one the mark stands, and how near to an edge. */
+/** Draws three bands of equal width. The mark shows its band, and its distance to an edge. */
 function Scale({ rate, value }: { rate: Rate; value: number | null }) {
   const { edges, order } = bands[rate]
   return (

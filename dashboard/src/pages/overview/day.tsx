@@ -1,4 +1,4 @@
-// The day of an organization: numbers of the last 24 hours, the latest sends, and what went wrong.
+// The day of an organization: numbers of the last 24 hours, the latest sends, and recent problems.
 import { useQuery } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
 import { Card } from '../../parts/card.tsx'

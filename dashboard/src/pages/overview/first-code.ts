@@ -1,4 +1,4 @@
-// The first steps as programs do them: with the address of this service and the ids of this organization.
+// The first steps as code, with this service's address and this organization's ids.
 import { overview } from '../../texts/overview.ts'
 
 type Codes = Record<string, string>

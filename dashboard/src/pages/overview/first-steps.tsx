@@ -1,4 +1,4 @@
-// The first steps, done right here: an inbox, a mail out of it and back into it, and reading that.
+// The first steps within the page: an inbox, a mail from it to itself, and reading that mail.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Check } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
@@ -213,7 +213,7 @@ function ReadStep({ inbox, sent }: { inbox: Inbox | null; sent: Sent | null }) {
   )
 }
 
-/** Looks into the inbox until the mail has come back. */
+/** Polls the inbox until the mail has arrived. */
 function useArrival(
   inboxId: string | undefined,
   sent: Sent | null,

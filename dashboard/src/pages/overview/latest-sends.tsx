@@ -1,4 +1,4 @@
-// The latest sends, each a link to its life.
+// The latest sends, each with a link to its timeline.
 import type { Schemas } from '../../api/client.ts'
 import { StateBadge } from '../../parts/badge.tsx'
 import { type Column, Table } from '../../parts/list/table.tsx'

@@ -1,4 +1,4 @@
-// The overview: the first steps of an organization that has sent nothing yet, and the day of one that has.
+// The overview: the first steps if the organization has sent nothing yet, otherwise its day.
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'
@@ -16,12 +16,12 @@ export function Overview() {
     queryFn: () => read(api.GET('/v1/submissions', { params: { query: { limit: latestCount } } })),
     refetchOnMount: 'always',
   })
-  // An earlier visit may have been before the first mail.
+  // The cached answer of an earlier visit may be older than the first mail.
   if (latest.data?.submissions.length === 0 && !latest.isFetchedAfterMount) return <SkeletonRows />
   return <Loaded query={latest}>{({ submissions }) => <Content submissions={submissions} />}</Loaded>
 }
 
-/** Who is at the first steps stays there until they leave the page. */
+/** People at the first steps stay there until they leave the page. */
 function Content({ submissions }: Parameters<typeof Day>[0]) {
   const [isNew] = useState(submissions.length === 0)
   const mayChange = useMay('change')

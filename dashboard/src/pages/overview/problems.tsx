@@ -1,4 +1,4 @@
-// What went wrong lately: sends that failed, domains that are not proved, endpoints that are switched off.
+// Recent problems: failed sends, unverified domains, and disabled endpoints.
 import { useQueries } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { api, read } from '../../api/client.ts'

@@ -1,4 +1,4 @@
-// One number of the day with its hours as small columns.
+// One number of the day, with its hours as small columns.
 import type { Tone } from '../../parts/badge.tsx'
 import { overview } from '../../texts/overview.ts'
 

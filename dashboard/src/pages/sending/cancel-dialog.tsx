@@ -1,4 +1,4 @@
-// Asks before what still waits of a submission is cancelled.
+// Asks before the waiting recipients of a submission are cancelled.
 import { useQueryClient } from '@tanstack/react-query'
 import { api, read } from '../../api/client.ts'
 import { Confirm } from '../../parts/form/confirm.tsx'

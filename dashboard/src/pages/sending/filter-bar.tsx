@@ -1,4 +1,4 @@
-// What narrows the list of what was sent. Every filter stands in the page's address, so that a view can be kept and passed on.
+// The filters of the list of sends, all kept in the page's address so that a view can be saved and shared.
 import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
 import { X } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
@@ -79,7 +79,7 @@ function Between({ filters, onChange }: FilterBarProps) {
   )
 }
 
-/** Whole addresses alone can be looked for, so it is taken when it has been written. */
+/** Only whole addresses can be searched, so the filter applies when the input is complete. */
 function RecipientField({ filters, onChange }: FilterBarProps) {
   const [text, setText] = useState(filters.recipient ?? '')
   const [isWrong, setIsWrong] = useState(false)
@@ -123,7 +123,7 @@ function InboxField({ filters, onChange }: FilterBarProps) {
     if (inbox) onChange({ ...filters, inbox: inbox.id })
     else if (value.trim() === '' && filters.inbox) onChange({ ...filters, inbox: undefined })
   }
-  /** Enter may be quicker than the answer to what was typed. */
+  /** Enter may come before the answer to the typed text, so this waits for it. */
   const submit = async (event: FormEvent) => {
     event.preventDefault()
     const inboxes = text.trim() === '' ? [] : await queries.ensureQueryData(named)

@@ -1,11 +1,11 @@
-// The filters of the list of what was sent: as the address of the page has them, and as the API takes them.
+// The filters of the list of sends, as in the page's address and as the API takes them.
 import type { Schemas } from '../../api/client.ts'
 import type { sending } from '../../texts/sending.ts'
 
 export type Period = keyof typeof sending.periods
 type Status = Schemas['Submission']['status']
 
-/** Texts, as they stand behind the `?` of the page. */
+/** The texts in the page's query string. */
 export interface Filters {
   status?: string | undefined
   recipient?: string | undefined
@@ -28,7 +28,7 @@ export function hasFilters(filters: Filters): boolean {
   return Object.values(filters).some((value) => value !== undefined && value !== '')
 }
 
-/** A period ends now, whenever it is asked for; times that are not whole are left out. */
+/** A period always ends now. Incomplete times are left out. */
 export function queryOf({ status, recipient, inbox, period, since, until }: Filters, nowMs: number) {
   const lengthMs = periodMs[period as Period]
   const from = lengthMs === undefined ? timeOf(since) : new Date(nowMs - lengthMs).toISOString()
@@ -42,7 +42,7 @@ export function queryOf({ status, recipient, inbox, period, since, until }: Filt
   }
 }
 
-/** Of what a `datetime-local` field holds: a time of this machine's zone. */
+/** Reads the value of a `datetime-local` field, a time in this machine's zone. */
 function timeOf(text: string | undefined): string | null {
   const ms = Date.parse(text ?? '')
   return Number.isFinite(ms) ? new Date(ms).toISOString() : null

@@ -1,4 +1,4 @@
-// What became of each recipient, made of the events: its attempts as one step each, and what it waits for.
+// The history of each recipient, built from the events: one step per attempt, and what it waits for.
 import type { Schemas } from '../../api/client.ts'
 import {
   classifications,
@@ -30,11 +30,11 @@ export type StepKind =
 export interface Step {
   id: string
   kind: StepKind
-  /** When it happened; of an attempt, when it began. */
+  /** When it happened. For an attempt: when it began. */
   atMs: number
-  /** When an attempt had its answer; the same as `atMs` for what takes no time, null while it runs. */
+  /** When an attempt had its answer. Equals `atMs` for an instant step. Null while an attempt runs. */
   endMs: number | null
-  /** How an attempt ended. */
+  /** The outcome of an attempt. */
   outcome: 'delivered' | 'deferred' | 'bounced' | 'failed' | 'underway' | null
   number: number | null
   remote: LifeEvent['remote']
@@ -64,7 +64,7 @@ export function isSettled({ status }: Pick<Submission, 'status'>): boolean {
   return status !== 'pending'
 }
 
-/** More than the API's one word: whether what is pending was put off, and how what failed has failed. */
+/** Refines the API's status: whether pending mail was deferred, and how failed mail failed. */
 export function stateOf({ status, recipients, failureCode }: Submission): string {
   const [only, ...others] = new Set(recipients.map((recipient) => recipient.status))
   if (status === 'pending')
@@ -74,7 +74,7 @@ export function stateOf({ status, recipients, failureCode }: Submission): string
   return only !== undefined && others.length === 0 ? only : status
 }
 
-/** Where a recipient stands; what was cancelled is told from what has failed, and who complained from who only got it. */
+/** Refines a recipient's status: separates cancelled from failed, and complained from delivered. */
 export function recipientState({ status, outlook, steps }: Journey): string {
   if (steps.some(({ kind }) => kind === 'complained')) return 'complained'
   return status === 'failed' && outlook?.failureCode === 'cancelled' ? 'cancelled' : status
@@ -84,7 +84,7 @@ export function isEnded(status: string): boolean {
   return recipientEnds.has(status)
 }
 
-/** The recipients in their order; events that name nobody are of all of them. */
+/** Returns the recipients in their order. Events without a recipient belong to all of them. */
 export function tellStory(
   submission: Submission,
   events: readonly LifeEvent[],
@@ -137,7 +137,7 @@ function stepOf(event: LifeEvent, exchanges: ReadonlyMap<string, Exchange>, befo
   return { ...answer, ...common, kind: kindOf(event, before), outcome: null }
 }
 
-/** What happened outside an attempt. A report that came later speaks of what had been delivered. */
+/** Returns the kind of a step outside attempts. A report after a delivery concerns the delivered mail. */
 function kindOf({ type, classification }: LifeEvent, before: readonly Step[]): StepKind {
   if (type === 'bounced') return 'returned'
   if (type !== 'deferred') return type === 'attempted' || type === 'delivered' ? 'queued' : (type as StepKind)
@@ -145,7 +145,7 @@ function kindOf({ type, classification }: LifeEvent, before: readonly Step[]): S
   return classification === 'policy' ? 'withheld' : 'blocked'
 }
 
-/** What a step means and what to do; null where its name says it all. */
+/** Returns a step's meaning and advice, or null if its name is enough. */
 export function meaningOf(step: Step, outlook: Outlook | null): Meaning | null {
   if (step.outcome === 'delivered' || step.outcome === 'underway') return null
   if (['suppressed', 'cancelled', 'failed'].includes(step.kind))
@@ -160,10 +160,10 @@ export function meaningOf(step: Step, outlook: Outlook | null): Meaning | null {
   return { means, todo: step.outcome === 'deferred' ? triedAgain(todo) : todo }
 }
 
-/** Kinds that were read from the server's words and say more than its status. */
+/** Kinds that come from the server's text and are more precise than its status. */
 const isCertain = new Set(['greylisted', 'rate_limited', 'spam', 'tls', 'expired'])
 
-/** RFC 3463: class, subject and detail; the class says only whether it is for good. */
+/** RFC 3463: class, subject and detail. The class only distinguishes permanent from temporary. */
 function meaningOfCode(code: string | null): Meaning | null {
   const [, subject, detail] = code?.split('.') ?? []
   if (subject === undefined || detail === undefined) return null

@@ -1,11 +1,11 @@
-// What the page of a submission reads, again and again until everyone has an end.
+// The queries of the submission page, repeated until every recipient is final.
 import { useQuery } from '@tanstack/react-query'
 import { api, read } from '../../api/client.ts'
 import { isSettled, type Life, type LifeEvent, type Submission } from './journey.ts'
 
 const quickMs = 1_000
 const slowestMs = 30_000
-/** A report can come weeks later; looking for it needs no hurry. */
+/** A report can arrive weeks later, so a slow interval is enough. */
 const settledMs = 60_000
 const pageSize = 100
 const mostEvents = 3_000
@@ -51,7 +51,7 @@ async function readEvents(submissionId: string): Promise<LifeEvent[]> {
   return events
 }
 
-/** Soon after something happened, ever later while nothing does, and at once when the next try is due. */
+/** Short after an event, longer the longer nothing happens, and right at the next attempt. */
 function waitMs({ submission, life }: Telling): number {
   if (isSettled(submission)) return settledMs
   const quietMs = Date.now() - Date.parse(submission.updatedAt)

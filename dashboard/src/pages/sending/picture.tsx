@@ -1,4 +1,4 @@
-// The way of a message as one picture: a lane a recipient, all on one axis of time. The list below says the same in words.
+// The delivery of a send as one picture: one row per recipient on a time axis, in addition to the list in words below it.
 import { Send } from 'lucide-react'
 import { useEffect, useState, useSyncExternalStore } from 'react'
 import { classes } from '../../parts/classes.ts'
@@ -75,9 +75,9 @@ const columns = (isNamed: boolean) =>
 
 interface AxisProps {
   axis: TimeAxis
-  /** Null where all is over. */
+  /** Null if every delivery is final. */
   nowPlace: number | null
-  /** How far apart names stand, as a share of the whole. */
+  /** The minimum distance of names, as a share of the width. */
   apart: number
   isNamed: boolean
 }
@@ -105,7 +105,7 @@ function Axis({ axis, nowPlace, apart, isNamed }: AxisProps) {
   )
 }
 
-/** What stands at the ends stays within. */
+/** Keeps labels at the ends within the picture. */
 function shiftOf(place: number): string {
   return place < 0.12 ? '-14px' : place > 0.88 ? 'calc(-100% + 14px)' : '-50%'
 }
@@ -148,7 +148,7 @@ function Lane({ journey, axis, startMs, isNamed }: LaneProps) {
   )
 }
 
-/** What the steps of a single lane are, below it, where there is room: the last one first. */
+/** Names the steps of a single row below it. If space is short, later steps take precedence. */
 function Captions({ journey: { steps }, axis }: Pick<LaneProps, 'journey' | 'axis'>) {
   const isNarrow = useIsNarrow()
   const told: { step: Step; place: number }[] = []
@@ -173,7 +173,7 @@ function Captions({ journey: { steps }, axis }: Pick<LaneProps, 'journey' | 'axi
   )
 }
 
-/** The line through a lane: drawn where something happened, dashed where it waits. */
+/** The line through a row: solid for activity, dashed for waiting. */
 function Threads({ journey, axis, startMs }: Omit<LaneProps, 'isNamed'>) {
   const { steps, outlook, status } = journey
   const ends = [startMs, ...steps.map(({ atMs, endMs }) => Math.max(atMs, endMs ?? atMs))]
@@ -184,7 +184,7 @@ function Threads({ journey, axis, startMs }: Omit<LaneProps, 'isNamed'>) {
     const waits = index > 0 && isWait(steps[index - 1]!)
     return (
       <span
-        // biome-ignore lint/suspicious/noArrayIndexKey: the way from one step to the next has no other name
+        // biome-ignore lint/suspicious/noArrayIndexKey: a line between two steps has no other name
         key={index}
         className={classes(
           'absolute top-1/2 -mt-px border-t-2',

@@ -1,4 +1,4 @@
-// Which recipients of many are shown: by where they stand, with how many there are.
+// A filter of many recipients by state, with the count of each state.
 import { Segments } from '../../parts/form/segments.tsx'
 import { life } from '../../texts/life.ts'
 import { states } from '../../texts/states.ts'
@@ -6,7 +6,7 @@ import { type Journey, recipientState } from './journey.ts'
 
 interface RecipientFilterProps {
   journeys: readonly Journey[]
-  /** '': all. */
+  /** Empty: all states. */
   state: string
   onChange: (state: string) => void
 }

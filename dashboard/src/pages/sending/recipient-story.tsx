@@ -1,4 +1,4 @@
-// What became of one recipient, step by step in words, with what each answer means and what to do.
+// The history of one recipient in words, step by step, with the meaning of each answer and advice.
 import { ChevronRight, Clock } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { StateBadge } from '../../parts/badge.tsx'
@@ -19,7 +19,7 @@ interface RecipientProps {
   isOpen: boolean
 }
 
-/** One of several: its name and state, the rest when it is opened. */
+/** One of several recipients: its name and state, with the rest folded. */
 export function RecipientFold({ journey, startMs, isOpen }: RecipientProps) {
   const { email, steps } = journey
   return (
@@ -151,7 +151,7 @@ function Heading({ title, atMs, tookMs }: { title: string; atMs: number; tookMs?
   )
 }
 
-/** What is still to come. */
+/** The next step, if there is one. */
 function Waiting({ outlook }: { outlook: Outlook | null }) {
   if (!outlook || outlook.onWire) return null
   const { nextAttemptAt, givenUpAt, isPaused } = { ...outlook, isPaused: outlook.paused }

@@ -1,4 +1,4 @@
-// The content of a send without an inbox while it is kept: addresses, HTML, text, and how long it stays.
+// The stored content of a send without an inbox: addresses, HTML, text, and its expiry.
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { api, read, type Schemas } from '../../api/client.ts'
@@ -18,7 +18,7 @@ const dayText = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long' })
 export function SentContent({ submission }: { submission: Submission }) {
   const params = { path: { submissionId: submission.id } }
   const query = useQuery({
-    // Not below the submission's key: each event of it would have the HTML made safe again.
+    // Not under the submission's key, because each event would sanitize the HTML again.
     queryKey: ['sent-content', submission.id],
     queryFn: () => read(api.GET('/v1/submissions/{submissionId}/content', { params })),
   })
@@ -65,7 +65,7 @@ function written({ email, name }: Mailbox): string {
   return name ? `${name} <${email}>` : email
 }
 
-/** Past its time it stays for the recipients that still wait, or until it is deleted with others. */
+/** Expired content stays while recipients wait, or until the next batch deletion. */
 function Kept({ until, isSettled }: { until: string; isSettled: boolean }) {
   const at = new Date(until)
   if (at.getTime() <= Date.now()) return isSettled ? life.contentGoes : life.contentWaits

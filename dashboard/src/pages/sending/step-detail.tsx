@@ -1,4 +1,4 @@
-// One step in full: with whom it was spoken and how, what was answered, what that means and what to do.
+// One step in full: the server, the connection, its answer, the meaning, and advice.
 import { Link } from '@tanstack/react-router'
 import { LockKeyhole, LockKeyholeOpen } from 'lucide-react'
 import type { ReactNode } from 'react'
@@ -100,7 +100,7 @@ function Explanation({ meaning: { means, todo }, link }: { meaning: Meaning; lin
 
 const link = 'font-medium text-accent underline underline-offset-3'
 
-/** To the page where it can be mended. */
+/** A link to the page where the problem can be fixed. */
 function StepLink({ step, outlook, email }: StepDetailProps) {
   const code = step.enhancedStatus ?? ''
   const suppresses = step.kind === 'suppressed' || /^5\.1\.(1|2|3|6|10)$/.test(code)

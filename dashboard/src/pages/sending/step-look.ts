@@ -1,4 +1,4 @@
-// How each step and each end is drawn: its icon and its colour, the same in the picture and in the list.
+// The icon and colour of each step and each end, the same in the picture and in the list.
 import {
   Ban,
   Check,
@@ -52,7 +52,7 @@ export function lookOf({ kind, outcome, number, response }: Step): Look {
   return { icon, tone, title: `${life.step.attempt(number)}: ${end.toLowerCase()}` }
 }
 
-/** Background, and what stands on it. */
+/** The background and the text colour on it. */
 export const fills: Record<Tone, string> = {
   good: 'bg-good text-surface',
   wait: 'bg-wait text-surface',

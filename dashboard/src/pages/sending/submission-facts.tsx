@@ -1,4 +1,4 @@
-// The names of a submission, to copy and to follow, and its events as they came.
+// The ids of a submission, with copy buttons and links, and its raw events.
 import { Link } from '@tanstack/react-router'
 import { ChevronRight } from 'lucide-react'
 import type { ReactNode } from 'react'

@@ -1,4 +1,4 @@
-// The life of a message: what became of one send, from its acceptance to each recipient's end, as one picture and in words.
+// The page of one send: each recipient's history from acceptance to its end, as one picture and in words.
 import { getRouteApi } from '@tanstack/react-router'
 import { Ban, Mail, SearchX } from 'lucide-react'
 import { useState } from 'react'

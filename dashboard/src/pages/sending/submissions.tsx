@@ -1,4 +1,4 @@
-// What was sent, newest first, narrowed by filters; each row opens the life of its message.
+// The list of sends, newest first, with filters and with a link from each row to its send.
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { SearchX, Send } from 'lucide-react'
@@ -22,9 +22,9 @@ import { type Submission, stateOf } from './journey.ts'
 
 const pageSize = 50
 const rowPx = 60
-/** What the live stream tells is asked for at once; this is for what it does not tell. */
+/** The polling intervals for changes that the live stream does not announce. */
 const [livelyMs, calmMs] = [8_000, 30_000]
-/** Longer lists are not read anew as a whole. */
+/** Longer lists are not polled as a whole. */
 const mostLivePages = 2
 
 export function Submissions() {

@@ -1,26 +1,23 @@
-// Where moments stand on a line on which both a tenth of a second and three days can be seen.
+// A time axis on which both a tenth of a second and three days are visible.
 
 export interface Mark {
-  /** From 0 to 1. */
+  /** Position from 0 to 1. */
   place: number
   elapsedMs: number
 }
 
 export interface TimeAxis {
-  /** From 0 to 1, for any moment. */
+  /** Returns the position of any moment, from 0 to 1. */
   placeOf(atMs: number): number
-  /** Moments to name, far enough apart to be read. */
+  /** Labelled moments, far enough apart to be readable. */
   marks: Mark[]
 }
 
-/** What any gap takes up, so that what comes at once can be told apart. */
+/** The minimum width of a gap, so that simultaneous moments can be distinguished. */
 const least = 0.35
 const unitMs = 40
 
-/**
- * Each gap between two moments is as wide as its logarithm: order and rough lengths stay, and a wait of hours leaves room
- * for what took milliseconds.
- */
+/** Makes each gap as wide as its logarithm. Order and rough lengths stay, and long waits leave room for milliseconds. */
 export function makeTimeAxis(momentsMs: readonly number[], apart = 0.15): TimeAxis {
   const moments = [...new Set(momentsMs)].sort((a, b) => a - b)
   const start = moments[0] ?? 0
@@ -43,7 +40,7 @@ function interpolate(moments: readonly number[], places: readonly number[], atMs
   return places[after - 1]! + share * (places[after]! - places[after - 1]!)
 }
 
-/** The first and the last, and those between that leave room for each other. */
+/** Returns the first and last mark, and those between them that leave enough room. */
 function spread(marks: readonly Mark[], apart: number): Mark[] {
   const last = marks.at(-1)
   const kept: Mark[] = []

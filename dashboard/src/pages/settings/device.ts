@@ -1,7 +1,7 @@
-// A browser and its system by the names that people know, out of what it calls itself.
+// Names a browser and its system in familiar words, from its user agent.
 import { settings } from '../../texts/settings.ts'
 
-/** In this order: each later one also names those before it. */
+/** The order matters: the user agent of a browser may also contain the marks of later entries, as Edge's has Chrome's. */
 const browsers: [name: string, mark: RegExp][] = [
   ['Edge', /\bEdg(?:e|A|iOS)?\//],
   ['Opera', /\bOPR\//],

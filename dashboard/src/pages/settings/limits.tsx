@@ -1,4 +1,4 @@
-// What of the organization's limits is used.
+// The usage of the organization's limits.
 import { useQuery } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
 import { binaryBytes } from '../../parts/bytes.ts'

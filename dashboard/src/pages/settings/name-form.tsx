@@ -13,11 +13,11 @@ interface NameFormProps {
   lead?: string
   label: string
   hint?: string
-  /** What stands below and is not changed here. */
+  /** Facts below the form, which it does not change. */
   facts: readonly (readonly [string, ReactNode])[]
   name: string
   setName: (name: string) => void
-  /** The name as it is kept. */
+  /** The stored name. */
   saved: string
   change: {
     mutate: (given: undefined, then: { onSuccess: () => void }) => void

@@ -1,4 +1,4 @@
-// The organization: its name, which owners change, and its id.
+// The organization's name, which owners can change, and its id.
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'

@@ -1,4 +1,4 @@
-// The passkeys of a person: added by this device, named, removed.
+// The passkeys of a person: add one from this device, rename, remove.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Fingerprint, Trash2 } from 'lucide-react'
 import { useState } from 'react'
@@ -18,7 +18,7 @@ import { makePasskey } from '../access/passkey.ts'
 
 const texts = settings.passkeys
 const queryKey = ['passkeys']
-/** A younger session needs no password to add a passkey; the server asks for it a little later. */
+/** A younger session needs no password to add a passkey. The server's own limit is slightly longer. */
 const recentMs = 4 * 60_000
 type Passkey = Schemas['Passkey']
 

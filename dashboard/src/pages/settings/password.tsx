@@ -1,4 +1,4 @@
-// The password: a first one, or another.
+// The form that sets a first password or changes it.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { api, read } from '../../api/client.ts'

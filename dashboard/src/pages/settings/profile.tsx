@@ -1,4 +1,4 @@
-// What others see of a person.
+// The details of a person that others see.
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'

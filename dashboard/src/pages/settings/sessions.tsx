@@ -1,4 +1,4 @@
-// Where a person is signed in, and the end of it.
+// The sessions of a person, and how to end them.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { MonitorSmartphone } from 'lucide-react'
 import { useState } from 'react'

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it.
+// The theme setting: light, dark, or the system's.
 import { Monitor, Moon, Sun } from 'lucide-react'
 import { Card } from '../../parts/card.tsx'
 import { type ThemeChoice as Choice, chooseTheme, useThemeChoice } from '../../parts/theme.ts'

@@ -1,4 +1,4 @@
-// Who complained, about which message, and what the provider reported.
+// The complaints: the complaining recipient, the message, and the provider's report.
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { Flag } from 'lucide-react'
@@ -81,7 +81,7 @@ function ComplaintRow({ complaint }: { complaint: Complaint }) {
   )
   if (submissionId === null)
     return (
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: rows are reached with j and k
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: the keys j and k focus rows
       <div data-row tabIndex={0} className={look}>
         {cells}
       </div>

@@ -1,4 +1,4 @@
-// Reads a list to its end and gives it as a CSV file, waiting where the service asks for it.
+// Reads a whole list and downloads it as a CSV file, with pauses if the service asks for them.
 import { useMutation } from '@tanstack/react-query'
 import { Download } from 'lucide-react'
 import { useState } from 'react'
@@ -21,7 +21,7 @@ interface ExportButtonProps<Row> {
   filename: string
   columns: readonly string[]
   fieldsOf: (row: Row) => Field[]
-  /** The page behind the cursor; '' is the first one. */
+  /** Reads the page after the cursor. The empty cursor reads the first page. */
   readPage: (cursor: string) => Promise<ListPage<Row>>
 }
 

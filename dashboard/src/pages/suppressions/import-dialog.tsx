@@ -1,4 +1,4 @@
-// Imports a list of addresses to suppress: what was found of it, how far it is, and what was refused.
+// Imports a list of addresses to suppress: the parsed entries, the progress, and the refused entries.
 import { useQueryClient } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import { Batch, useBatch } from '../../api/batch.ts'
@@ -95,7 +95,7 @@ function Preview({ listing }: { listing: SuppressionListing }) {
   )
 }
 
-/** How many have each reason, a date and a note. */
+/** Counts the entries per reason, those with a date, and those with a note. */
 function countsOf(found: readonly ListedSuppression[]): string[] {
   const reasons = [...new Set(found.map(({ reason }) => reason))]
   const countOf = (reason: ListedSuppression['reason']) => found.filter((one) => one.reason === reason).length

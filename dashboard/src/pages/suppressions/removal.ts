@@ -1,4 +1,4 @@
-// Removes a suppression in ten seconds, unless somebody takes that back.
+// Removes a suppression after ten seconds, unless the user undoes it.
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read } from '../../api/client.ts'
@@ -6,7 +6,7 @@ import { toast, toastUndoable } from '../../parts/toasts.ts'
 import { suppressions } from '../../texts/suppressions.ts'
 
 export interface Removal {
-  /** Addresses that are not shown any more. */
+  /** Addresses that are already hidden. */
   gone: ReadonlySet<string>
   remove: (email: string) => void
 }

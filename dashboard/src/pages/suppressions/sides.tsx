@@ -1,4 +1,4 @@
-// The two sides of what must not be written to: what is suppressed, and who complained.
+// The two views of blocked addresses: suppressions and complaints.
 import { Link } from '@tanstack/react-router'
 import { suppressions } from '../../texts/suppressions.ts'
 

@@ -1,4 +1,4 @@
-// Reads suppressions out of the export of a former service: each address with its reason, a note and the time.
+// Reads suppressions from another service's export: each address with its reason, note and time.
 import {
   type AddressListing,
   type ListedAddress,
@@ -10,7 +10,7 @@ import { readDate, readTime } from '../../parts/list/list-times.ts'
 import type { Suppression } from './suppression-queries.ts'
 
 export interface ListedSuppression extends ListedAddress, Pick<Suppression, 'reason' | 'note'> {
-  /** ISO 8601; null if the list has no time in the past for it. */
+  /** ISO 8601. Null if the list has no past time for the address. */
   createdAt: string | null
 }
 
@@ -23,7 +23,7 @@ const maxFieldRead = 1_000
 const sampledRows = 20
 const sampledColumns = 50
 
-/** The best first; compared by their letters alone. Postmark has `SuppressionReason` and an `Origin` that is none. */
+/** The best heading first, compared by letters only. Postmark has `SuppressionReason`, and an `Origin` that is no reason. */
 const headings = {
   reason: ['reason', 'suppressionreason', 'suppressiontype', 'bouncetype', 'type', 'error', 'origin'],
   note: ['note'],
@@ -70,10 +70,10 @@ const words = new Map<string, Reason>(
     names.map((name) => [name, reason as Reason] as const),
   ),
 )
-/** RFC 3463 3.2: the address does not exist; not the end of an IP address. */
+/** RFC 3463 3.2: the address does not exist. Must not match the end of an IP address. */
 const noSuchAddress = /(?<![\d.])5\.1\.(?:1|2|3|6|10)(?!\.?\d)/
 
-/** A time after `nowMs` is left out. */
+/** Leaves out times after `nowMs`. */
 export function readSuppressionList(text: string, nowMs: number): SuppressionListing {
   const { addresses, head, column, duplicates, others } = readAddresses(text)
   const headed = head.map(lettersOf)
@@ -95,7 +95,7 @@ export function readSuppressionList(text: string, nowMs: number): SuppressionLis
   return { suppressions, duplicates, others }
 }
 
-/** The first other column in which at least half of the fields are ones; -1 if there is none. */
+/** Returns the first column other than `other` in which at least half of the fields match, or -1. */
 function columnOf(rows: readonly ListedRow[], other: number, isOne: (field: string) => boolean): number {
   const sample = rows.slice(0, sampledRows)
   const width = Math.min(sampledColumns, Math.max(0, ...sample.map(({ fields }) => fields.length)))
@@ -112,7 +112,7 @@ function meaningOf(field: string): { reason: Reason; note: string | null } {
   return { reason: noSuchAddress.test(field) ? 'hard_bounce' : 'manual', note: noteOf(field) }
 }
 
-/** One line, without what cannot be seen or turns the direction of text. */
+/** Returns one line without invisible characters and direction marks. */
 function noteOf(field: string): string | null {
   const line = field.replace(/[\p{C}\p{Z}]+/gu, ' ').trim()
   return line === '' ? null : [...line].slice(0, maxNote).join('').trim()

@@ -1,4 +1,4 @@
-// What is suppressed and who complained, by pages; a whole address is looked for among all.
+// The queries of suppressions and complaints, by page, or by one whole address.
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
 import { paged } from '../../api/paged.ts'
@@ -8,7 +8,7 @@ export type Complaint = Schemas['Complaint']
 
 const pageSize = 100
 
-/** Without a cursor, or with an empty one, the first page. */
+/** Without a cursor, or with an empty one, it reads the first page. */
 export function readSuppressions(cursor?: string) {
   const query = { limit: pageSize, cursor: cursor || undefined }
   return read(api.GET('/v1/suppressions/noted', { params: { query } }))
@@ -35,7 +35,7 @@ export function isWholeAddress(text: string): boolean {
   return /^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(text)
 }
 
-/** The suppression of a whole address, or null. */
+/** Finds the suppression of a whole address, or null. */
 export const foundQuery = (email: string) =>
   queryOptions({
     queryKey: ['suppression', email],

@@ -1,4 +1,4 @@
-// Addresses that nothing is sent to: found, added, let go of, imported and exported.
+// The suppressed addresses: search, add, remove, import and export.
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { Ban, FileUp, Plus, Trash2 } from 'lucide-react'
@@ -125,7 +125,7 @@ function SuppressionRow({ suppression, onRemove }: RowProps) {
   return (
     <div
       data-row
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: rows are reached with j and k
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: the keys j and k focus rows
       tabIndex={0}
       className="grid h-full grid-cols-[minmax(0,1fr)_auto] items-center gap-x-4 border-b px-4 -outline-offset-2 sm:grid-cols-[minmax(0,1.4fr)_minmax(0,1fr)_120px_92px_36px] sm:px-5"
     >

@@ -1,4 +1,4 @@
-// A list of addresses: brought, judged a hundred at a time, looked through, and taken away as a file.
+// The validation of a list of addresses: upload, checks in batches of a hundred, results, and download.
 import { Download, RotateCcw } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { Batch, useBatch } from '../../api/batch.ts'
@@ -18,7 +18,7 @@ type ListBatch = Batch<ListedAddress[], Result[]>
 
 const chunkSize = 100
 const mostLines = 10_000
-/** What the API takes of one text. */
+/** The API's limit for one text. */
 const mostLetters = 320
 const numbers = new Intl.NumberFormat('en')
 
@@ -100,7 +100,7 @@ interface JudgedProps {
 
 function Judged({ batch, lineCount, onAgain }: JudgedProps) {
   const view = useBatch(batch)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the results grow in their place, one part at a time
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the same results array grows, one batch at a time
   const results = useMemo(
     () => view.results.flat().sort((a, b) => a.line - b.line),
     [view.results, view.done],

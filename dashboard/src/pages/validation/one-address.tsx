@@ -1,4 +1,4 @@
-// One address: its verdict, why, and every check that was made.
+// The validation of one address: its verdict, the reason, and every check.
 import { useMutation } from '@tanstack/react-query'
 import {
   Check,
@@ -117,7 +117,7 @@ function Verdict({ result, onUse }: { result: Result; onUse: (email: string) => 
   )
 }
 
-/** What speaks for the address; of a free mailbox nothing follows either way. */
+/** The check results that speak for the address. A free mailbox speaks neither for nor against it. */
 const good: Record<keyof Checks, boolean | null> = {
   syntax: true,
   domain: true,

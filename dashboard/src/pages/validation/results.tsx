@@ -1,4 +1,4 @@
-// The results of a list: by verdict, by what is looked for, only those in sight drawn.
+// The results of a list, filtered by verdict and by text, of which only visible rows are rendered.
 import { type ReactNode, useState } from 'react'
 import type { Schemas } from '../../api/client.ts'
 import { Badge, toneOf } from '../../parts/badge.tsx'
@@ -13,7 +13,7 @@ type Verdict = Result['verdict']
 
 const verdicts: Verdict[] = ['deliverable', 'risky', 'undeliverable', 'unknown']
 const rowPx = 52
-/** All of them are here. */
+/** All results are already in the page. */
 const nothingToFetch = {
   hasNextPage: false,
   isFetchingNextPage: false,
@@ -75,7 +75,7 @@ function ResultRow({ result: { line, email, verdict, reason, suggestion } }: { r
   return (
     <div
       data-row
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: rows are reached with j and k
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: the keys j and k focus rows
       tabIndex={0}
       className="grid h-full grid-cols-[minmax(0,1fr)_auto] items-center gap-x-4 border-b px-4 -outline-offset-2 sm:grid-cols-[44px_minmax(0,1fr)_130px_minmax(0,1.3fr)] sm:px-5"
     >

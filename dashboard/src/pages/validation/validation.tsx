@@ -1,4 +1,4 @@
-// Whether mail would arrive: one address explained check by check, or a list with progress and a file at the end.
+// The validation page: one address with each check explained, or a list with progress and a result file.
 import { Page } from '../../parts/page.tsx'
 import { Tabs } from '../../parts/tabs.tsx'
 import { useMay } from '../../shell/session.ts'

@@ -1,4 +1,4 @@
-// An endpoint changed: its address, its description, and what it is told of.
+// The dialog that changes an endpoint: its address, its description, and its events.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, read, type Schemas } from '../../api/client.ts'

@@ -1,4 +1,4 @@
-// A new endpoint: filled in, then its secret for the only time, with programs that verify by it.
+// A new endpoint: its form, then its secret (shown once), with programs that verify calls with it.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'

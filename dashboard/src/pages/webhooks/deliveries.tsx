@@ -1,4 +1,4 @@
-// The calls of an endpoint, as many as there are, each opened beside the list.
+// The calls of an endpoint as a list of any length, each opened in a dialog.
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { RefreshCw, Send } from 'lucide-react'
 import { useState } from 'react'

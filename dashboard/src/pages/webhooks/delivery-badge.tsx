@@ -1,4 +1,4 @@
-// The state of a delivery in one word: what waits for its first call is no worry, what waits for another one is.
+// The state of a delivery in one word, calm before the first call and a warning before a retry.
 import { Badge, StateBadge, type Tone, toneOf } from '../../parts/badge.tsx'
 import { webhooks } from '../../texts/webhooks.ts'
 import type { Delivery } from './queries.ts'

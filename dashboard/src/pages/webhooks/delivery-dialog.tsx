@@ -1,4 +1,4 @@
-// One delivery: what it tells, what was sent, what was answered, what that means, and once more.
+// One delivery: its event, the request, the answer and its meaning, and a button to call again.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { ChevronDown, ChevronUp, RotateCcw } from 'lucide-react'
 import { api, read } from '../../api/client.ts'
@@ -20,7 +20,7 @@ import type { Delivery } from './queries.ts'
 
 interface DeliveryDialogProps {
   delivery: Delivery
-  /** The list that it stands in. */
+  /** The list that contains this delivery. */
   rows: readonly Delivery[]
   onMove: (id: string) => void
   onClose: () => void
@@ -76,7 +76,7 @@ function useReplay({ id, webhookId }: Delivery) {
   })
 }
 
-/** The document says nothing of which of these are there; all of them are. */
+/** The API document marks these as optional, but all of them are always present. */
 type CallRequest = Required<NonNullable<Delivery['request']>>
 
 interface NeighboursProps {

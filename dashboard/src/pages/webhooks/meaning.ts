@@ -1,8 +1,8 @@
-// What a delivery's last answer means, in words, and what to do about it.
+// The meaning of a delivery's last answer in words, with advice.
 import { callMeanings } from '../../texts/webhooks.ts'
 import type { Delivery } from './queries.ts'
 
-/** The service's own words for what went wrong on the way, and what they mean. */
+/** The service's error texts for failed calls, and their meanings. */
 const faults: [pattern: RegExp, meaning: string][] = [
   [/deleted/, callMeanings.deleted],
   [/endpoint is disabled/, callMeanings.disabled],
@@ -13,7 +13,7 @@ const faults: [pattern: RegExp, meaning: string][] = [
   [/no address|DNS/, callMeanings.dns],
 ]
 
-/** Sentences: what happened, then what comes. */
+/** Returns sentences: what happened, then what comes next. */
 export function meaningOf({ status, attempts, responseStatus, error }: Delivery): string[] {
   if (status === 'succeeded') return [callMeanings.succeeded]
   if (attempts === 0 && status === 'pending') return [callMeanings.waiting]

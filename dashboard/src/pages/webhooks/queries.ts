@@ -1,4 +1,4 @@
-// What the webhook pages ask the API.
+// The API queries of the webhook pages.
 
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
@@ -10,7 +10,7 @@ export type Delivery = Schemas['WebhookDelivery']
 const pageSize = 50
 const watchMs = 1_500
 const restMs = 4_000
-/** Further pages are not watched: all of them would be asked again each time. */
+/** Longer lists are not polled, because every poll refetches all pages. */
 const watchedPages = 2
 
 export const webhooksQuery = infiniteQueryOptions({
@@ -30,7 +30,7 @@ export const webhookQuery = (webhookId: string) =>
     queryFn: () => read(api.GET('/v1/webhooks/{webhookId}', { params: { path: { webhookId } } })),
   })
 
-/** The last call of an endpoint, for the list of them. */
+/** The last call of an endpoint, for the list of endpoints. */
 export const lastDeliveryQuery = (webhookId: string) =>
   queryOptions({
     queryKey: ['webhooks', 'last', webhookId],
@@ -41,7 +41,7 @@ export const lastDeliveryQuery = (webhookId: string) =>
     },
   })
 
-/** Asked again by itself, sooner while something waits to be called. */
+/** Polls, faster while a call is waiting. */
 export const deliveriesQuery = (webhookId: string) =>
   infiniteQueryOptions({
     queryKey: ['webhooks', 'deliveries', webhookId],

@@ -1,4 +1,4 @@
-// A new signing secret, in steps: what will happen, then the secret, with a day in which the old one still verifies.
+// Replaces the signing secret: shows the consequences, then the new secret, while the old one still verifies for a day.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { api, read } from '../../api/client.ts'
 import { FormDialog } from '../../parts/form/form-dialog.tsx'

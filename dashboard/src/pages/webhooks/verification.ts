@@ -1,4 +1,4 @@
-// Programs that verify a call, in three languages; each runs as it stands.
+// Programs that verify a call, in three languages, each ready to run.
 export const verification: Record<string, string> = {
   TypeScript: `// npm install standardwebhooks
 import { createServer } from 'node:http'

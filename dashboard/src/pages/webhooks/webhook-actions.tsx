@@ -1,4 +1,4 @@
-// What can be done with an endpoint: test, change, disable, a new secret, delete.
+// The actions on an endpoint: test, change, disable, replace the secret, delete.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { CirclePause, CirclePlay, Ellipsis, KeyRound, Pencil, Send, Trash2 } from 'lucide-react'
@@ -71,7 +71,7 @@ function MoreActions({ webhook, onOpen }: { webhook: Webhook; onOpen: (open: Ope
   )
 }
 
-/** Switches an endpoint on or off. */
+/** Returns a function that enables or disables an endpoint. */
 function useSwitch({ id }: Webhook): (status: Webhook['status']) => void {
   const queries = useQueryClient()
   const { mutate } = useMutation({
@@ -100,7 +100,7 @@ function DeleteWebhook({ webhook: { id, url }, onClose }: { webhook: Webhook; on
       change={() => read(api.DELETE('/v1/webhooks/{webhookId}', { params: { path: { webhookId: id } } }))}
       onDone={async () => {
         toast(webhooks.deleted)
-        // The list as it was would ask for the last call of what is gone.
+        // The cached list would ask for the last call of the deleted endpoint.
         queries.removeQueries({ queryKey: ['webhooks', 'list'] })
         await navigate({ to: '/webhooks' })
       }}

@@ -1,4 +1,4 @@
-// What an endpoint is made of, filled in: its address, what it is told of, and its description.
+// The form of an endpoint: its address, its events, and its description.
 import { useState } from 'react'
 import { ApiError } from '../../api/client.ts'
 import { Checkbox, TextField } from '../../parts/form/field.tsx'
@@ -9,7 +9,7 @@ import type { Webhook } from './queries.ts'
 export interface WebhookDraft {
   url: string
   description: string
-  /** Null: everything. */
+  /** Null: all events. */
   eventTypes: string[] | null
 }
 
@@ -22,12 +22,12 @@ export function draftOf({ url, description, eventTypes }: Webhook): WebhookDraft
   return { url, description: description ?? '', eventTypes }
 }
 
-/** As the API takes it. */
+/** Returns the body that the API takes. */
 export function bodyOf({ url, description, eventTypes }: WebhookDraft) {
   return { url: url.trim(), description: description.trim() || null, eventTypes: eventTypes as EventTypes }
 }
 
-/** What is missing, before anything is sent. */
+/** Returns what is missing, before anything is sent. */
 export function faultOf({ url, eventTypes }: WebhookDraft): { url?: string; events?: string } {
   return {
     ...(url.trim() ? {} : { url: webhooks.urlMissing }),
@@ -35,7 +35,7 @@ export function faultOf({ url, eventTypes }: WebhookDraft): { url?: string; even
   }
 }
 
-/** The API's word on the address stands below it; everything else it says is for the whole form. */
+/** Returns the API's error about the address, for its field. All other errors concern the whole form. */
 export function refusalOfUrl(error: unknown): string | null {
   const isAboutUrl = error instanceof ApiError && error.message.startsWith('/url ')
   return isAboutUrl ? `${webhooks.url}: ${error.message.slice('/url '.length)}` : null

@@ -1,4 +1,4 @@
-// One endpoint: what it is, what can be done with it, and every call of the last 30 days.
+// One endpoint: its settings, the actions on it, and every call of the last 30 days.
 import { useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { TriangleAlert } from 'lucide-react'

@@ -1,4 +1,4 @@
-// The endpoints: where they are, what they are told of, and how the last call went.
+// The endpoints: their addresses, their events, and the result of the last call.
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { Plus, Webhook as WebhookIcon } from 'lucide-react'
 import { useState } from 'react'

@@ -1,4 +1,4 @@
-// What is pressed: buttons, links that look like them, and buttons that are only an icon.
+// Buttons, links that look like buttons, and icon buttons.
 import { Link } from '@tanstack/react-router'
 import { LoaderCircle, type LucideIcon } from 'lucide-react'
 import type { ButtonHTMLAttributes, MouseEvent, ReactNode, Ref } from 'react'
@@ -28,14 +28,14 @@ interface Look {
 }
 
 export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement>, Look {
-  /** Something is under way: the button waits, keeps its width, and says so. */
+  /** An action is running. The button refuses presses, keeps its width, and announces it. */
   busy?: boolean | undefined
-  /** Why this person cannot press it: it is reached all the same, and says so. */
+  /** The reason why this person cannot press the button. It stays focusable and announces the reason. */
   refusal?: string | undefined
   ref?: Ref<HTMLButtonElement>
 }
 
-/** A button; `type` is `button` unless it says `submit`. One that cannot be pressed keeps the focus that it has. */
+/** A button. `type` defaults to `button`. A disabled button keeps its focus. */
 export function Button({
   variant = 'plain',
   size = 'medium',
@@ -64,7 +64,7 @@ export function Button({
   )
 }
 
-/** Not `disabled`, which would take the focus away from whoever has just pressed it. */
+/** Not `disabled`, because that would take the focus away from the person who just pressed it. */
 function unpressed(reason: string | null): ButtonHTMLAttributes<HTMLButtonElement> {
   const refuse = (event: MouseEvent) => {
     event.preventDefault()
@@ -73,7 +73,7 @@ function unpressed(reason: string | null): ButtonHTMLAttributes<HTMLButtonElemen
   return { 'aria-disabled': true, onClick: refuse, ...(reason && { title: reason }) }
 }
 
-/** A link to another page that styles like a button. */
+/** A link to another page that looks like a button. */
 export function ButtonLink({
   variant = 'plain',
   size = 'medium',
@@ -89,7 +89,7 @@ export function ButtonLink({
   )
 }
 
-/** A button that is only an icon; `label` is its name for everyone, and its tooltip. */
+/** A button with an icon alone. `label` is its accessible name and its tooltip. */
 export function IconButton({
   label,
   icon: Icon,

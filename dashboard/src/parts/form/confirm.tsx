@@ -1,4 +1,4 @@
-// Asks once more before something that cannot be undone; where that is much, the name must be typed.
+// Asks for confirmation before an irreversible action, with a typed name if much would be lost.
 import { useMutation } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { parts } from '../../texts/parts.ts'
@@ -24,7 +24,7 @@ interface ConfirmProps<Answer> {
   error?: unknown
   /** The label of the other button, if `Cancel` could be taken for the change. */
   stay?: string
-  /** The text that must be typed before. */
+  /** The text that must be typed to confirm. */
   word?: string
 }
 

@@ -1,4 +1,4 @@
-// Copies a text, and says that it did.
+// Copies a text and confirms it.
 import { Check, Copy } from 'lucide-react'
 import { useEffect, useState } from 'react'
 import { parts } from '../../texts/parts.ts'
@@ -6,7 +6,7 @@ import { Button, IconButton } from './button.tsx'
 
 const visibleMs = 1_600
 
-/** Whether what was copied is still to be said, and what copies. */
+/** Returns whether the copy must still be confirmed, and the function that copies. */
 export function useCopy(): { copied: boolean; copy: (text: string) => Promise<void> } {
   const [copiedAtMs, setCopiedAtMs] = useState<number | null>(null)
   useEffect(() => {
@@ -21,7 +21,7 @@ export function useCopy(): { copied: boolean; copy: (text: string) => Promise<vo
   return { copied: copiedAtMs !== null, copy }
 }
 
-/** Without HTTPS, beyond this machine, a page has no clipboard but the one of a selected text. */
+/** Pages without HTTPS, except on this machine, can only copy a selected text. */
 async function writeClipboard(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text)
   const area = document.createElement('textarea')
@@ -34,9 +34,9 @@ async function writeClipboard(text: string): Promise<void> {
 
 interface CopyButtonProps {
   text: string
-  /** What is copied, for who hears the page: `the API key`. */
+  /** The name of the copied text, for screen readers: `the API key`. */
   what: string
-  /** With its word beside the icon. */
+  /** Shows the word next to the icon. */
   worded?: boolean
 }
 

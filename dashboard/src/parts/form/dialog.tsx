@@ -1,4 +1,4 @@
-// A question or a form above the page: it takes the focus, gives it back, and closes with Escape.
+// A question or a form above the page, which takes the focus, gives it back, and closes with Escape.
 import { X } from 'lucide-react'
 import { Dialog as Primitive } from 'radix-ui'
 import { type ReactNode, useRef } from 'react'
@@ -6,7 +6,7 @@ import { parts } from '../../texts/parts.ts'
 import { classes } from '../classes.ts'
 import { IconButton } from './button.tsx'
 
-/** What is to be filled in comes before the button that closes. */
+/** Focuses the first field. The default would be the close button, which comes first. */
 function focusFirstField(event: Event): void {
   const first = (event.currentTarget as HTMLElement).querySelector<HTMLElement>(
     'input:not([type=radio], [type=checkbox], [type=file], :disabled), textarea:not(:disabled)',
@@ -16,21 +16,21 @@ function focusFirstField(event: Event): void {
   first.focus()
 }
 
-/** What opened the dialog. Of one that follows another it is what opened the first: the button in that is gone by then. */
+/** The element that opened the dialog. A dialog that follows another keeps the first one's opener: its own is gone. */
 let opener: HTMLElement | null = null
 
 function findOpener(): void {
   const { activeElement } = document
   if (document.querySelector('[role=dialog]')) return
-  // Of a menu its button: the item goes with the menu.
+  // For a menu item it is the menu's button, because the item disappears with the menu.
   const menu = activeElement?.closest('[role=menu]')
   const found = menu ? document.getElementById(menu.getAttribute('aria-labelledby') ?? '') : activeElement
   opener = found instanceof HTMLElement && found !== document.body ? found : null
 }
 
-/** Where that has gone, as the row of what was deleted, the page has the focus as if it had just been opened. */
+/** Returns the focus to the opener. If the opener is gone, as a deleted row is, focuses the heading as on a new page. */
 function focusOpener(event: Event): void {
-  // Who has gone on by now stays there: a dialog that opened in its place would have its text selected, and typed over.
+  // Do not move a focus that is already elsewhere. A newly opened dialog would have its text selected and overwritten.
   const hasGoneOn = document.activeElement !== document.body
   const place = opener?.isConnected ? opener : document.querySelector<HTMLElement>('main h1')
   if (!hasGoneOn && !place) return
@@ -45,13 +45,13 @@ interface DialogProps {
   lead?: ReactNode
   width?: 'medium' | 'large'
   children: ReactNode
-  /** Buttons below, the main one last. */
+  /** Buttons at the bottom, the main one last. */
   footer?: ReactNode
 }
 
 export function Dialog({ open, onClose, title, lead, width = 'medium', children, footer }: DialogProps) {
   const wasOpen = useRef(false)
-  // Before what it holds takes the focus.
+  // Runs before the dialog's content takes the focus.
   if (open && !wasOpen.current) findOpener()
   wasOpen.current = open
   return (

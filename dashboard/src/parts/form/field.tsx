@@ -1,4 +1,4 @@
-// What is filled in: a label, a control, what it is for, and what is wrong with what it holds.
+// A form field: a label, a control, a hint, and an error.
 import {
   type InputHTMLAttributes,
   type ReactNode,
@@ -13,7 +13,7 @@ interface Labelled {
   label: string
   hint?: ReactNode
   error?: string | null | undefined
-  /** The label is only for who hears the page. */
+  /** Only screen readers get the label. */
   labelHidden?: boolean
 }
 
@@ -91,7 +91,7 @@ interface Option {
 }
 type SelectProps = Labelled & SelectHTMLAttributes<HTMLSelectElement> & { options: readonly Option[] }
 
-/** One of a few: the browser's own list, which is also the best one on a phone. */
+/** A choice from a short list. The browser's own list is also the best on a phone. */
 export function Select({ label, hint, error, labelHidden, options, className, ...rest }: SelectProps) {
   return (
     <Field label={label} hint={hint} error={error} labelHidden={labelHidden ?? false}>

@@ -1,6 +1,6 @@
-// After a form was refused, the focus is where something must be mended.
+// Focuses the first faulty field after a form was refused.
 
-/** Call it when the faults are about to be shown. */
+/** Call it right before the faults are rendered. */
 export function focusFault(form: HTMLFormElement): void {
   requestAnimationFrame(() => form.querySelector<HTMLElement>('[aria-invalid=true]')?.focus())
 }

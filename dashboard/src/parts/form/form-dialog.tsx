@@ -1,4 +1,4 @@
-// A dialog with a form: its fields, its error, and the button that sends it.
+// A dialog with a form: its fields, its error, and its submit button.
 import { type ReactNode, useId } from 'react'
 import { parts } from '../../texts/parts.ts'
 import { ErrorNote } from '../error-note.tsx'

@@ -1,4 +1,4 @@
-// Things to do, behind one button. What opens is fetched when somebody first reaches for one, for it is a third of a page.
+// A menu behind a button, whose code (a third of a page's) is fetched when the user first reaches for a menu.
 import { cloneElement, type KeyboardEvent, lazy, Suspense, useState } from 'react'
 import type { MenuProps } from './open-menu.tsx'
 

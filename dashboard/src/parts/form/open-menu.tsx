@@ -1,4 +1,4 @@
-// A menu that is open or can be: fetched when somebody first reaches for one.
+// The code of menus, which is fetched when the user first reaches for one.
 import type { LucideIcon } from 'lucide-react'
 import { DropdownMenu } from 'radix-ui'
 import type { ReactElement, ReactNode } from 'react'
@@ -9,10 +9,10 @@ export interface MenuItem {
   label: string
   icon?: LucideIcon
   onSelect: () => void
-  /** It cannot be undone. */
+  /** The action cannot be undone. */
   danger?: boolean
   disabled?: boolean
-  /** What stands at its end, as keys or a mark. */
+  /** The end of the item, such as its keys or a mark. */
   end?: ReactNode
 }
 
@@ -25,13 +25,13 @@ export interface MenuProps {
   align?: 'start' | 'end'
 }
 
-/** Opens at once: it takes the place of the button that was pressed. */
+/** Opens at once, because it replaces the button that was pressed. */
 export function OpenMenu({ trigger, groups, header, align = 'end' }: MenuProps) {
   return (
     <DropdownMenu.Root modal={false} defaultOpen>
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
       <DropdownMenu.Portal>
-        {/* It stands outside of the page's landmarks, so it is one itself. */}
+        {/* It is outside the page's landmarks, so it is a landmark itself. */}
         <section aria-label={parts.choices}>
           <DropdownMenu.Content
             align={align}

@@ -1,4 +1,4 @@
-// One of a few, all of them to be seen at once, each with what it means.
+// A choice of a few visible options, each with its explanation.
 import { type ReactNode, useId } from 'react'
 
 interface RadioOption<Value extends string> {
@@ -13,7 +13,7 @@ interface RadioGroupProps<Value extends string> {
   value: Value
   onChange: (value: Value) => void
   error?: string | null | undefined
-  /** What belongs to the choice, below it. */
+  /** Content below the option that belongs to it. */
   children?: ReactNode
 }
 

@@ -1,11 +1,11 @@
-// A field that narrows a list. The key `/` focuses it.
+// A field that narrows a list and gets the focus with the key `/`.
 import { useRef } from 'react'
 import { useShortcut } from '../shortcut.ts'
 import { TextField } from './field.tsx'
 
 interface SearchFieldProps {
   label: string
-  /** The group of its key in the list of keys. */
+  /** The group of its key in the list of shortcuts. */
   group: string
   value: string
   onChange: (text: string) => void

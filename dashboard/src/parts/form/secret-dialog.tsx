@@ -1,4 +1,4 @@
-// A dialog that shows a secret for the only time: it closes when somebody says that they have it, not by a slip.
+// A dialog that shows a secret once, and closes only after the user confirms that they have the secret.
 import { type ReactNode, useState } from 'react'
 import { parts } from '../../texts/parts.ts'
 import { Button } from './button.tsx'
@@ -8,12 +8,12 @@ import { SecretOnce } from './secret-once.tsx'
 interface SecretDialogProps {
   title: string
   secret: string
-  /** What it is: `the API key`. */
+  /** The name of the secret: `the API key`. */
   what: string
   firstCall?: string | undefined
-  /** What stands below the secret. */
+  /** Content below the secret. */
   children?: ReactNode
-  /** What the button says that goes on. */
+  /** The label of the button that continues. */
   done: string
   onDone: () => void
 }

@@ -1,4 +1,4 @@
-// A secret at the only moment when it is known: copied at once, with the first call that it makes.
+// A secret at its only display: with a copy button and the first call that uses it.
 import { KeyRound } from 'lucide-react'
 import { parts } from '../../texts/parts.ts'
 import { CodeBlock } from '../code-block.tsx'
@@ -6,9 +6,9 @@ import { CopyButton } from './copy-button.tsx'
 
 interface SecretOnceProps {
   secret: string
-  /** What it is: `the API key`. */
+  /** The name of the secret: `the API key`. */
   what: string
-  /** A command that works as it stands. */
+  /** A command that works unchanged. */
   firstCall?: string
 }
 

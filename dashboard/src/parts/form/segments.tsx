@@ -1,4 +1,4 @@
-// One of a few short words, all of them seen: what a page, a chart or a list is about.
+// A choice of a few short words, all visible, for the subject of a page, chart or list.
 import type { ReactNode } from 'react'
 import { classes } from '../classes.ts'
 

@@ -1,32 +1,32 @@
-// The addresses in a text or a table that somebody brings: each once, with the line where it stands.
+// Reads the addresses from a text or table that a user provides: each once, with its line.
 import { type CsvRow, readCsv, withoutGuard } from './csv.ts'
 
 export interface ListedAddress {
   email: string
-  /** From 1. */
+  /** Starts at 1. */
   line: number
 }
 
-/** An address with the whole row that it stands in. */
+/** An address with its whole row. */
 export interface ListedRow extends ListedAddress {
   fields: string[]
 }
 
 export interface AddressListing {
   addresses: ListedRow[]
-  /** Headings of the columns; empty if the table has none. */
+  /** The column headings. Empty if the table has none. */
   head: string[]
-  /** The column that the addresses are read from. */
+  /** The index of the address column. */
   column: number
   duplicates: number
-  /** Lines that hold no address. */
+  /** Lines without an address. */
   others: ListedAddress[]
 }
 
 const heading = /^(?:e-?mail|address|e-?mail[ _-]?address|recipient)$/i
 const looksLikeOne = /^[^\s@<>]+@[^\s@<>]+$/
 
-/** Of a table the column that is headed so, else the first that has an address; in a line `Ada <ada@example.com>` counts too. */
+/** Uses the column with an address heading, else the first column with an address. `Ada <ada@example.com>` counts too. */
 export function readAddresses(text: string): AddressListing {
   const rows = readCsv(text)
   const first = rows[0]?.fields ?? []

@@ -1,4 +1,4 @@
-// How far many calls are, and what holds them: to be held, gone on with, and ended.
+// The progress of many calls, a pause if there is one, and buttons to hold, resume and cancel.
 import { CirclePause, Play, X } from 'lucide-react'
 import { useEffect, useState } from 'react'
 import type { Batch, BatchView } from '../../api/batch.ts'
@@ -11,7 +11,7 @@ interface BatchProgressProps {
   label: string
   batch: Pick<Batch<never, never>, 'start' | 'hold' | 'cancel'>
   view: Pick<BatchView<unknown, unknown>, 'state' | 'done' | 'total' | 'waitUntilMs'>
-  /** How many things one call is about, where it is more than one. */
+  /** The number of items, if one call covers several. */
   size?: { done: number; total: number }
 }
 

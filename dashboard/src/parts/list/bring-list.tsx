@@ -1,4 +1,4 @@
-// Where somebody brings a list: a file that is chosen or dropped, or lines that are pasted.
+// The input for a list: a file to choose or drop, or lines to paste.
 import { FileUp } from 'lucide-react'
 import { type DragEvent, useId, useState } from 'react'
 import { batches } from '../../texts/batches.ts'

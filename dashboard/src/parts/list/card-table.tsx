@@ -10,7 +10,7 @@ interface CardTableProps<Row> extends TableProps<Row> {
   children?: ReactNode
 }
 
-/** `label` is the title of the card as well. */
+/** `label` is also the title of the card. */
 export function CardTable<Row>({ none, children, ...table }: CardTableProps<Row>) {
   if (table.rows.length === 0)
     return (

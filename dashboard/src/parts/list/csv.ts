@@ -1,12 +1,12 @@
-// Tables as text: read as RFC 4180 says and as spreadsheets write them, written so that a spreadsheet runs nothing.
+// Tables as text: reads RFC 4180 and spreadsheet exports, and writes files from which a spreadsheet runs nothing.
 
 export interface CsvRow {
   fields: string[]
-  /** On which line of the text it begins, from 1. */
+  /** The line of the text where the row begins, from 1. */
   line: number
 }
 
-/** The separator is what the first line has most of. Empty lines are left out. */
+/** The separator is the most frequent candidate in the first line. Empty lines are left out. */
 export function readCsv(text: string): CsvRow[] {
   const source = text.replace(/^\uFEFF/, '')
   const separator = separatorOf(source)
@@ -44,10 +44,10 @@ function separatorOf(text: string): string {
   return counts.reduce((most, one) => (one[1] > most[1] ? one : most))[0]
 }
 
-/** A field that begins so is a formula to spreadsheets, which may send what stands beside it to anyone. */
+/** Spreadsheets treat a field with such a start as a formula, which can send neighbouring cells to anyone. */
 const formula = /^[=+\-@\t\r]/
 
-/** Takes the apostrophe off that keeps a field from being a formula. */
+/** Removes the apostrophe that stops a field from being a formula. */
 export function withoutGuard(field: string): string {
   return field.replace(/^'(?=[=+\-@\t\r])/, '')
 }

@@ -1,4 +1,4 @@
-// `j` and `k` move the focus along the rows of a list; Enter opens the row, because it is a link.
+// The keys of a list: `j` and `k` move the focus along the rows, and Enter opens the row, because it is a link.
 import type { RefObject } from 'react'
 import { lists } from '../../texts/lists.ts'
 import { useShortcut } from '../shortcut.ts'

@@ -1,4 +1,4 @@
-// The end of a short list whose rest is fetched on a press.
+// The end of a short list, with a button that loads the rest.
 import type { UseInfiniteQueryResult } from '@tanstack/react-query'
 import { parts } from '../../texts/parts.ts'
 import { Button } from '../form/button.tsx'

@@ -1,4 +1,4 @@
-// A list that is fetched page by page: as a table, or as `children` renders its rows.
+// A list that is fetched page by page, as a table or as rendered by `children`.
 import type { UseInfiniteQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { Card } from '../card.tsx'
@@ -36,7 +36,7 @@ export function PagedRows<Page, Row>({ query, rowsOf, empty, children }: PagedRo
   )
 }
 
-/** What failed since the first page came: the next page, or another reading of all. */
+/** An error after the first page: in the next page or in a refetch. */
 function Failure({ query }: { query: UseInfiniteQueryResult }) {
   if (!query.error) return null
   const retry = () => void (query.isFetchNextPageError ? query.fetchNextPage() : query.refetch())

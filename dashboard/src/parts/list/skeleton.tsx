@@ -1,4 +1,4 @@
-// The place of what is being loaded. It shows itself only after 200 ms, so that what comes quickly never flickers.
+// The placeholder of loading content, shown only after 200 ms so that fast answers do not flicker.
 import { parts } from '../../texts/parts.ts'
 import { classes } from '../classes.ts'
 
@@ -10,7 +10,7 @@ export function Skeleton({ className }: { className?: string }) {
   )
 }
 
-/** Lines of a list or a table that is being loaded. */
+/** Lines of a loading list or table. */
 export function SkeletonRows({ count = 5 }: { count?: number }) {
   return (
     <div role="status" aria-label={parts.loading} className="grid gap-3 p-4">

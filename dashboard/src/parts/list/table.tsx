@@ -1,4 +1,4 @@
-// A table of rows that can be opened: by a click anywhere, by `j`, `k` and Enter. Columns that matter less are not on a phone.
+// A table whose rows open by click, `j`, `k` and Enter, with fewer columns on a phone.
 import { Link } from '@tanstack/react-router'
 import { type MouseEvent, type ReactNode, useRef } from 'react'
 import { classes } from '../classes.ts'
@@ -9,11 +9,11 @@ export interface Column<Row> {
   header: string
   cell: (row: Row) => ReactNode
   align?: 'right'
-  /** Not shown below 640 px. */
+  /** Hidden below 640 px. */
   wideOnly?: boolean
-  /** A class that bounds its width, as `w-32`. */
+  /** A class that sets its width, such as `w-32`. */
   className?: string
-  /** Its header is only for who hears the page. */
+  /** Only screen readers get the header. */
   headerHidden?: boolean
 }
 
@@ -22,9 +22,9 @@ export interface TableProps<Row> {
   columns: readonly Column<Row>[]
   rows: readonly Row[]
   keyOf: (row: Row) => string
-  /** Where a row leads, as `/domains/…`; the first column is its link. */
+  /** The target of a row, such as `/domains/…`. The first column is its link. */
   linkOf?: (row: Row) => string
-  /** What opens a row that has no address of its own; then the first column is its button. */
+  /** Opens a row that has no address. The first column is then its button. */
   onOpen?: (row: Row) => void
 }
 
@@ -55,7 +55,7 @@ export function Table<Row>({ label, columns, rows, keyOf, linkOf, onOpen }: Tabl
 
 function cellLook<Row>({ align, wideOnly, className }: Column<Row>, more: string): string {
   return classes(
-    // On a phone the last one that is shown need not be the last one.
+    // On a phone the last visible column may not be the last column.
     'px-2 first:pl-4 last:pr-4 sm:first:pl-5 sm:last:pr-5 max-sm:not-has-[~_:not(.wide-only)]:pr-4',
     align === 'right' && 'numbers text-right',
     wideOnly && 'wide-only hidden sm:table-cell',
@@ -64,7 +64,7 @@ function cellLook<Row>({ align, wideOnly, className }: Column<Row>, more: string
   )
 }
 
-/** Its buttons can be pressed though the row's link lies over all of it. */
+/** Its buttons stay clickable, although the row's link covers the whole row. */
 const aboveLink = 'relative z-[1] w-fit max-w-full empty:hidden has-[button,a]:z-[2]'
 
 interface TableRowProps<Row> {
@@ -77,7 +77,7 @@ interface TableRowProps<Row> {
 const opener =
   'after:absolute after:inset-0 focus-visible:outline-none focus-visible:after:outline-2 focus-visible:after:-outline-offset-2 focus-visible:after:outline-accent'
 
-/** What stands above the opener's area, as a text that can be marked, opens the row as well. */
+/** Clicks on content above the link, such as selectable text, open the row too. */
 function openByClick({ target, currentTarget }: MouseEvent<HTMLTableRowElement>): void {
   if (target instanceof Element && target.closest('a, button, input, label')) return
   if (getSelection()?.isCollapsed) currentTarget.querySelector<HTMLElement>('[data-row]')?.click()

@@ -1,4 +1,4 @@
-// A column of moments, at the end of a table.
+// A column of times, at the end of a table.
 import { Time } from '../time.tsx'
 import type { Column } from './table.tsx'
 

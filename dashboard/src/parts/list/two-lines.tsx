@@ -4,7 +4,7 @@ import type { ReactNode } from 'react'
 interface TwoLinesProps {
   first: ReactNode
   second: ReactNode
-  /** The whole second line, if it may be cut. */
+  /** The full second line, if it may be truncated. */
   title?: string
 }
 

@@ -1,4 +1,4 @@
-// A list of any length: only what is seen is in the page, and the next part is fetched before its end is reached.
+// A list of any length, which renders only visible rows and fetches the next page before the end is reached.
 import type { UseInfiniteQueryResult } from '@tanstack/react-query'
 import { type ReactNode, type RefObject, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { lists } from '../../texts/lists.ts'
@@ -8,26 +8,26 @@ import { useShortcut } from '../shortcut.ts'
 import { SkeletonRows } from './skeleton.tsx'
 
 const fetchAheadRows = 5
-/** Above and below what is seen; and what is in the page changes by so many at once. */
+/** Extra rows above and below the visible ones. The rendered range moves in steps of `stepRows`. */
 const overscanRows = 12
 const stepRows = 6
-/** For a row that is not in the page yet. */
+/** Frames to wait for a row that is not rendered yet. */
 const framesWaited = 5
 
 interface VirtualListProps<Row> {
   label: string
-  /** The query whose pages the rows are of. */
+  /** The query whose pages contain the rows. */
   query: Pick<
     UseInfiniteQueryResult,
     'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage' | 'isPending' | 'error' | 'refetch'
   >
   rows: readonly Row[]
   keyOf: (row: Row) => string
-  /** How high a row is, exactly: rows that all have one height never shift. */
+  /** The exact height of every row. Equal heights prevent shifts. */
   rowPx: number
-  /** A row: one element with `data-row` on what takes the focus (a link or a button). */
+  /** Renders a row as one element, with `data-row` on its focusable link or button. */
   children: (row: Row, index: number) => ReactNode
-  /** What stands there when there is none. */
+  /** Shown if there are no rows. */
   empty: ReactNode
   className?: string
 }
@@ -37,7 +37,7 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
   if (query.isPending) return <SkeletonRows count={8} />
   if (query.error && rows.length === 0)
     return <ErrorNote error={query.error} onRetry={() => void query.refetch()} />
-  // A page may be empty and lead on, as those of a long search.
+  // A page may be empty and still have a next page, as in a long search.
   if (rows.length === 0) return query.hasNextPage ? <NextPage query={query} /> : empty
   return <Rows {...props} />
 }
@@ -78,7 +78,7 @@ function Rows<Row>({ label, query, rows, keyOf, rowPx, children, className }: Vi
 
 type Frame = RefObject<HTMLDivElement | null>
 
-/** The rows that are in the page: from `first` up to, and without, `end`. */
+/** Returns the rendered rows, from `first` up to but not including `end`. */
 function useSeen(frame: Frame, rowPx: number): { first: number; end: number } {
   const [seen, setSeen] = useState({ first: 0, end: 2 * overscanRows })
   useLayoutEffect(() => {
@@ -102,7 +102,7 @@ function useSeen(frame: Frame, rowPx: number): { first: number; end: number } {
   return seen
 }
 
-/** A page that failed is fetched again when someone asks, not in a circle. */
+/** Fetches ahead. After an error it waits for the user, so that it does not retry in a loop. */
 function useFetchAhead(query: VirtualListProps<unknown>['query'], end: number, count: number): void {
   const { hasNextPage, isFetchingNextPage, fetchNextPage, error } = query
   const isNear = end >= count - fetchAheadRows
@@ -111,7 +111,7 @@ function useFetchAhead(query: VirtualListProps<unknown>['query'], end: number, c
   }, [isNear, hasNextPage, isFetchingNextPage, fetchNextPage, error])
 }
 
-/** Rows that come in above what is read do not move it; at the very top they are what one waits for. */
+/** Keeps the visible rows in place when rows arrive above them. At the very top the new rows appear. */
 function useAnchor<Row>(
   frame: Frame,
   rows: readonly Row[],
@@ -133,7 +133,7 @@ function useAnchor<Row>(
   }, [frame, rows, keyOf, rowPx])
 }
 
-/** `j` and `k` also reach rows that are not in the page yet. */
+/** `j` and `k` also reach rows that are not rendered yet. */
 function useRowKeys(frame: Frame, rowPx: number, count: number): void {
   const move = (step: 1 | -1) => {
     const element = frame.current
@@ -148,7 +148,7 @@ function useRowKeys(frame: Frame, rowPx: number, count: number): void {
   useShortcut({ keys: 'k', label: lists.previous, group: lists.group }, () => move(-1))
 }
 
-/** At once where the row is in the page; else it comes with one of the next frames. */
+/** Focuses the row at once if it is rendered, else in one of the next frames. */
 function focusRow(element: HTMLElement, index: number, frames: number): void {
   const row = element.querySelector<HTMLElement>(`[data-index="${index}"] [data-row]`)
   if (row) row.focus({ preventScroll: true })

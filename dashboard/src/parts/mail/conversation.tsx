@@ -1,4 +1,4 @@
-// What was said in an attempt, folded: each command, its reply, and when that came.
+// The SMTP dialogue of an attempt, folded: each command, its reply, and its time.
 import { conversation as words } from '../../texts/conversation.ts'
 
 interface ConversationProps {
@@ -23,7 +23,7 @@ export function Conversation({ conversation: { isReused, steps } }: Conversation
         </thead>
         <tbody>
           {steps.map(({ command, atMs, code, enhancedStatus, text }, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: a command may come twice, and none moves.
+            // biome-ignore lint/suspicious/noArrayIndexKey: a command may come twice, and the order is fixed
             <tr key={index} className="align-baseline">
               <td className="numbers pr-3 text-right whitespace-nowrap text-faint">{words.atMs(atMs)}</td>
               <td className="pr-3">

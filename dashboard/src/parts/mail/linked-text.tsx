@@ -1,10 +1,10 @@
-// Text of a stranger in which addresses of pages are links that open outside.
+// Untrusted text whose URLs become links that open outside.
 import { useMemo } from 'react'
 
 const link = /(https?:\/\/[^\s<>"')\]]+[^\s<>"')\].,;:!?])/
 
 export function LinkedText({ text }: { text: string }) {
-  // With the group in the expression every other piece is a link; where it stands is all that a piece is.
+  // The group in the expression makes every second piece a link. A piece's position is its only identity.
   const pieces = useMemo(() => text.split(link).map((piece, at) => ({ piece, at })), [text])
   return pieces.map(({ piece, at }) =>
     at % 2 === 0 ? (

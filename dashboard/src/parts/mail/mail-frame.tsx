@@ -1,4 +1,4 @@
-// The HTML of a mail in a frame in which nothing runs or loads by itself; its pictures from elsewhere come on a press.
+// The HTML of a mail in a frame that runs and loads nothing by itself; remote pictures load on a click.
 
 import { ImageOff } from 'lucide-react'
 import { useEffect, useEffectEvent, useRef, useState } from 'react'
@@ -7,13 +7,13 @@ import { Button } from '../form/button.tsx'
 import { fillSheet, followHeight } from './mail-sheet.ts'
 
 interface MailFrameProps {
-  /** What it shows, by a name that stays: its height is remembered under it. */
+  /** A stable name of the content, under which its height is remembered. */
   id: string
-  /** As the service made it safe. */
+  /** The HTML as sanitized by the service. */
   html: string
-  /** How many pictures would be loaded from elsewhere. */
+  /** The number of pictures that would load from other servers. */
   remoteImages: number
-  /** Puts a picture in that is within the mail itself. */
+  /** Fills in a picture that is part of the mail. */
   showInline?: (image: HTMLImageElement) => void
 }
 
@@ -43,11 +43,11 @@ function PicturesBar({ count, onLoad }: { count: number; onLoad: () => void }) {
   )
 }
 
-/** Heights of what was shown before, so that nothing moves when it is shown again. */
+/** Heights of earlier content, so that the page does not shift when it is shown again. */
 const heights = new Map<string, number>()
 const firstHeightPx = 120
 
-/** Mail is written for white paper: the sheet is light in both themes. */
+/** Mail is written for white paper, so the sheet is light in both themes. */
 function Sheet({
   id,
   html,

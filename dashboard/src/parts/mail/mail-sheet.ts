@@ -1,4 +1,4 @@
-// Puts the HTML of a mail into its frame: purified there once more, so that one fault of one sanitizer lets nothing through.
+// Puts a mail's HTML into its frame and sanitizes it again there, so that a fault in one sanitizer lets nothing through.
 import createPurifier, { type Config, type WindowLike } from 'dompurify'
 
 export interface Sheet {
@@ -7,7 +7,7 @@ export interface Sheet {
   inlineImages: HTMLImageElement[]
 }
 
-/** What the service lets through, and nothing else; no ids and names, which could stand for something in the document. */
+/** Exactly what the service lets through. Ids and names are removed, because they could shadow document properties. */
 const config: Config & { RETURN_DOM_FRAGMENT: true } = {
   RETURN_DOM_FRAGMENT: true,
   ALLOW_DATA_ATTR: false,
@@ -67,7 +67,7 @@ const look = `
 const inner = /^data:image\/(?:png|jpeg|gif|webp|bmp);base64,/i
 const outer = /^(?:https?:\/\/|mailto:|tel:)/i
 
-/** Null where the frame holds something else than our empty document: nothing is put into that. */
+/** Returns null, and writes nothing, if the frame does not hold our empty document. */
 export function fillSheet(
   frame: HTMLIFrameElement,
   html: string,
@@ -75,7 +75,7 @@ export function fillSheet(
 ): Sheet | null {
   const { contentDocument: page, contentWindow: view } = frame
   if (!page?.body || !view || new URL(page.URL).pathname !== '/app/frame') return null
-  // In the frame's own window, where scripts are off and styles are allowed, it is parsed as it will be shown.
+  // Parses in the frame's own window, with scripts off and styles on, exactly as it will be shown.
   const purifier = createPurifier(view as unknown as WindowLike)
   purifier.addHook('afterSanitizeAttributes', secure)
   const content = purifier.sanitize(html, config)
@@ -107,10 +107,10 @@ function loadRemote(image: HTMLImageElement): void {
 }
 
 const smallestScale = 0.5
-/** Below content that scrolls sideways there is a bar. */
+/** Room for the scroll bar below content that scrolls sideways. */
 const barRoomPx = 16
 
-/** Tells how high the content is, now and whenever it changes; what is wider than the frame is made smaller. */
+/** Reports the content's height, now and on every change. Shrinks content that is wider than the frame. */
 export function followHeight({ document: page }: Sheet, tell: (px: number) => void): () => void {
   const { body, documentElement: root } = page
   const { style } = body

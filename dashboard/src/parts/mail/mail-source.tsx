@@ -1,4 +1,4 @@
-// A mail as it came, byte for byte: its beginning as text, and all of it for downloading.
+// A mail's source, byte for byte: its beginning as text, and the whole as a download.
 
 import { useQuery } from '@tanstack/react-query'
 import { Download } from 'lucide-react'
@@ -7,14 +7,14 @@ import { writtenBytes } from '../bytes.ts'
 import { CodeBlock } from '../code-block.tsx'
 import { Loaded } from '../loaded.tsx'
 
-/** More than this is read in another program. */
+/** Longer sources must be opened in another program. */
 const mostBytes = 200_000
 
 interface MailSourceProps {
   id: string
-  /** Where the file is. */
+  /** The path of the file. */
   href: string
-  /** The body of that file, through the API's client. */
+  /** Reads the body of that file through the API's client. */
   open: (signal: AbortSignal) => Promise<unknown>
 }
 
@@ -46,7 +46,7 @@ export function MailSource({ id, href, open }: MailSourceProps) {
   )
 }
 
-/** The source is bytes: what is no UTF-8 is shown as signs that say so. */
+/** The source is bytes. Invalid UTF-8 is shown as replacement characters. */
 async function readBeginning(stream: ReadableStream<Uint8Array>): Promise<{ text: string; isCut: boolean }> {
   const reader = stream.getReader()
   const decoder = new TextDecoder()

@@ -9,7 +9,7 @@ const MailFrame = lazy(async () => ({ default: (await import('./mail-frame.tsx')
 
 interface Letter {
   id: string
-  /** As the service made it safe; null: it has none. */
+  /** The HTML as sanitized by the service, or null if there is none. */
   html: string | null
   remoteImages: number
   text: string

@@ -1,16 +1,16 @@
-// What is being written, kept in this window until it is sent or thrown away; its files only while the page is not reloaded.
+// A draft, kept in this window until it is sent or discarded; a page reload loses only its files.
 import { useEffect, useState } from 'react'
 import type { Mailbox } from '../mail-queries.ts'
 
 export interface Draft {
-  /** The idempotency key of its sending: made once, so that a second try sends nothing twice. */
+  /** The idempotency key of the send, made once, so that a retry sends nothing twice. */
   key: string
   to: Mailbox[]
   cc: Mailbox[]
   bcc: Mailbox[]
   subject: string
   text: string
-  /** Null: it has no HTML of its own. */
+  /** Null if the draft has no HTML. */
   html: string | null
   fileNames: string[]
 }
@@ -20,7 +20,7 @@ export interface DraftState {
   change: (change: Partial<Draft>) => void
   files: readonly File[]
   setFiles: (files: readonly File[]) => void
-  /** Files that a reload of the page has cost. */
+  /** Files that were lost in a page reload. */
   lostNames: readonly string[]
   forget: () => void
 }
@@ -28,7 +28,7 @@ export interface DraftState {
 const prefix = 'posthorn.draft.'
 const filesOf = new Map<string, readonly File[]>()
 
-/** The draft of this name; what was written in it before, or else `begin`. */
+/** Returns the draft of this name, restored if it was written to before, else made from `begin`. */
 export function useDraft(name: string, begin: Partial<Draft>): DraftState {
   const [draft, setDraft] = useState(() => read(name) ?? newDraft(begin))
   const [files, setAttached] = useState(filesOf.get(name) ?? [])
@@ -57,7 +57,7 @@ function newDraft(begin: Partial<Draft>): Draft {
   return { ...empty, ...begin, key: crypto.randomUUID() }
 }
 
-/** Whether something was written into it. */
+/** Returns whether the draft was changed. */
 export function isTouched(draft: Draft, begin: Partial<Draft>): boolean {
   const begun = { ...newDraft(begin), key: draft.key }
   return JSON.stringify(draft) !== JSON.stringify(begun)
@@ -68,7 +68,7 @@ function read(name: string): Draft | null {
     const text = sessionStorage.getItem(prefix + name)
     return text === null ? null : (JSON.parse(text) as Draft)
   } catch {
-    // Storage that is closed, or what another version of the pages wrote: one begins anew.
+    // Storage is blocked, or another version of the pages wrote the draft. A new draft starts.
     return null
   }
 }
@@ -77,6 +77,6 @@ function write(name: string, draft: Draft): void {
   try {
     sessionStorage.setItem(prefix + name, JSON.stringify(draft))
   } catch {
-    // Storage that is closed or full: the draft lives as long as its form.
+    // Storage is blocked or full. The draft lives as long as its form.
   }
 }

@@ -1,4 +1,4 @@
-// The files of a message that is being written: picked, dropped or pasted, with their sizes against the limit.
+// The files of a draft: picked, dropped or pasted, with their sizes against the limit.
 import { Paperclip, X } from 'lucide-react'
 import { useRef } from 'react'
 import { writtenBytes } from '../../../parts/bytes.ts'
@@ -9,7 +9,7 @@ import { writing } from '../../../texts/writing.ts'
 interface FilesFieldProps {
   files: readonly File[]
   onChange: (files: readonly File[]) => void
-  /** Of text, HTML and files together; null until it is known. */
+  /** The limit for text, HTML and files together. Null until it is known. */
   limit: { usedBytes: number; mostBytes: number } | null
   lostNames: readonly string[]
   error: string | null | undefined

@@ -1,4 +1,4 @@
-// The part of a form that new messages and replies share: what is written, its files, and the button that sends it.
+// The part of the form that new messages and replies share: the text, its files, and the send button.
 import { useQuery } from '@tanstack/react-query'
 import { Code, SendHorizontal } from 'lucide-react'
 import {
@@ -26,11 +26,11 @@ interface LetterProps {
   state: DraftState
   faults: Faults
   isSending: boolean
-  /** What stands above the text: to whom, and about what. */
+  /** The fields above the text: recipients and subject. */
   children: ReactNode
   onSend: () => void
   onDiscard: () => void
-  /** The text takes the focus when the form opens. */
+  /** Focuses the text when the form opens. */
   focus?: 'text'
 }
 
@@ -129,7 +129,7 @@ function HtmlField({ state: { draft, change }, error }: { state: DraftState; err
   )
 }
 
-/** How much of the limit on text, HTML and files is used; null until the limit is known. */
+/** Returns the used part of the limit on text, HTML and files. Null until the limit is known. */
 function useLimit({ draft, files }: DraftState): { usedBytes: number; mostBytes: number } | null {
   const { data: profile } = useQuery(limitsQuery)
   if (!profile) return null

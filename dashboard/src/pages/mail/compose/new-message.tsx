@@ -1,4 +1,4 @@
-// A dialog in which a message that begins a conversation is written.
+// The dialog for a message that starts a conversation.
 import { useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import { Button } from '../../../parts/form/button.tsx'

@@ -1,4 +1,4 @@
-// Whom a message goes to: each address a chip, taken over by Enter, a comma, or leaving the field.
+// The recipients of a message: each address becomes a chip on Enter, on a comma, or when the field loses focus.
 import { X } from 'lucide-react'
 import { type KeyboardEvent, useState } from 'react'
 import { Field } from '../../../parts/form/field.tsx'
@@ -26,7 +26,7 @@ export function RecipientsField({ label, value, onChange, error, autoFocus }: Re
   const press = (event: KeyboardEvent) => {
     if (event.key === 'Backspace' && text === '') onChange(value.slice(0, -1))
     if (event.metaKey || event.ctrlKey || !['Enter', ',', ';'].includes(event.key)) return
-    // With Enter the form would be sent before the address is in it.
+    // Enter would submit the form before the address is added.
     if (text.trim() === '' && event.key === 'Enter') return event.preventDefault()
     event.preventDefault()
     take(text)
@@ -49,7 +49,7 @@ export function RecipientsField({ label, value, onChange, error, autoFocus }: Re
             autoComplete="off"
             autoCapitalize="none"
             spellCheck={false}
-            // biome-ignore lint/a11y/noAutofocus: a dialog that was opened to be written in
+            // biome-ignore lint/a11y/noAutofocus: people open this dialog to write in it
             autoFocus={autoFocus}
             value={text}
             aria-label={writing.addRecipient(label)}

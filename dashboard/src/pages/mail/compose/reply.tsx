@@ -1,4 +1,4 @@
-// An answer, written below the conversation; the service says to whom it goes.
+// A reply, written below the conversation, whose recipients the service determines.
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
 import { Card } from '../../../parts/card.tsx'

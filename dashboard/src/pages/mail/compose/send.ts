@@ -1,4 +1,4 @@
-// Sending what was written: under the draft's own key, and told as sent only once the service has it on disk.
+// Sends a draft under its own idempotency key, and counts it as sent only when the service has it on disk.
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { ApiError, api, read, type Schemas } from '../../../api/client.ts'
 import { toast } from '../../../parts/toasts.ts'
@@ -82,13 +82,13 @@ export interface Faults {
   text?: string
   html?: string
   files?: string
-  /** What belongs to no field. */
+  /** An error that belongs to no field. */
   other?: unknown
 }
 
 const recipientCodes = ['too_many_recipients', 'all_recipients_suppressed', 'recipient_domain_not_allowed']
 
-/** At which field a refusal is shown: the API names it by its place in the body. */
+/** Maps a refusal to the field that shows it. The API names the field by its path in the body. */
 export function faultsOf(error: unknown): Faults {
   if (!(error instanceof ApiError)) return { other: error }
   if (error.code === 'idempotency_key_reused') return { other: new Error(writing.wasSent) }

@@ -1,4 +1,4 @@
-// A message as HTML: made safe by the service and once more in the frame that shows it.
+// A message as HTML, sanitized by the service and again in the frame that shows it.
 
 import { useQuery } from '@tanstack/react-query'
 import { Loaded } from '../../../parts/loaded.tsx'

@@ -1,7 +1,7 @@
-// A picture within a mail, out of its attachment: as a data: URL, and only where its bytes are those of a picture.
+// An inline picture of a mail, read from its attachment as a data: URL, only if its bytes are those of a picture.
 const mostBytes = 8 << 20
 
-/** What the bytes begin with, whatever the sender called them. */
+/** The first bytes of each type. The sender's own label does not count. */
 const kinds: [type: string, begins: RegExp][] = [
   ['image/png', /^\x89PNG\r\n/],
   ['image/jpeg', /^\xff\xd8\xff/],
@@ -10,7 +10,7 @@ const kinds: [type: string, begins: RegExp][] = [
   ['image/bmp', /^BM/],
 ]
 
-/** Null where it is no picture, is too large, or cannot be had. */
+/** Returns null if the file is no picture, is too large, or cannot be fetched. */
 export async function readInlineImage(path: string, sizeBytes: number): Promise<string | null> {
   if (sizeBytes > mostBytes) return null
   const answer = await fetch(path, { credentials: 'same-origin' }).catch(() => null)
