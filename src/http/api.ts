@@ -99,7 +99,7 @@ export interface AppDeps
 }
 
 /**
- * Who may call an operation of the dashboard:
+ * The callers that an operation of the dashboard admits:
  * - `none`: anyone, without signing in.
  * - `person`: any signed-in person.
  * - `member`: a member of an organization.

@@ -1,7 +1,7 @@
 // Meanings of remote servers' codes, with advice: RFC 3463 statuses, kinds of failure, and reasons why a send ended.
 
 export interface Meaning {
-  /** What happened, in one sentence. */
+  /** The event, in one sentence. */
   means: string
   /** The advice. */
   todo: string

@@ -16,7 +16,7 @@ import type { MemberRole } from '../../store/people/people.ts'
 import { type Actor, type Deed, recordDeeds } from '../audit.ts'
 import type { MemberActing } from './invitations.ts'
 
-/** What happens to keys, webhooks and invitations whose maker may no longer make them. */
+/** The fate of keys, webhooks and invitations whose maker may no longer make them. */
 export type MadeChoice = 'end' | 'keep'
 
 /** The valid keys, active webhooks and open invitations of a member. Owners see anyone's, others their own. */

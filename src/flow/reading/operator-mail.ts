@@ -103,7 +103,7 @@ export interface ReadOperatorMail {
     text: string
     html: 'beside' | 'none'
     attachments: ParsedAttachment[]
-    /** What is missing or changed in this view, and why. */
+    /** Missing or changed parts of this view, and why. */
     note: string | null
   }
 }

@@ -47,7 +47,7 @@ async function askFor(lookup: Lookup, name: string): Promise<Published> {
   if (!fitsDns(asked)) return { status: 'absent' }
   const answer = await lookup('TXT', asked)
   if (answer.status === 'temporary') return answer
-  // RFC 9989 4.10: a text that does not begin with the version is no record. Of several records, none counts.
+  // RFC 9989 4.10: a text that does not begin with the version is no record. If there are several records, none counts.
   const texts = answer.status === 'ok' ? answer.records.filter(isDmarcRecord) : []
   const record = texts.length === 1 ? parseDmarcRecord(texts[0]!) : null
   return record === null ? { status: 'absent' } : { status: 'found', record }

@@ -1,4 +1,4 @@
-// Who may connect to the embedded PostgreSQL: the user that runs the service, and root, by the socket's kernel credentials.
+// Admits the user that runs the service, and root, to the embedded PostgreSQL, by the socket's kernel credentials.
 import { chmod, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EmbeddedError } from './embedded-error.ts'

@@ -22,7 +22,7 @@ const nothing: Buffer = Buffer.alloc(0)
 const tooEarly = reply(554, '5.5.0', 'You spoke before it was your turn')
 const shuttingDown = reply(421, '4.3.2', 'Shutting down, try again later')
 
-/** What the connection's next bytes are. */
+/** The meaning of the connection's next bytes. */
 type Stage = 'greeting' | 'command' | 'dots' | 'chunk' | 'handshake' | 'closed'
 
 interface ConnectionOptions {

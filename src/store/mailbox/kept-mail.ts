@@ -88,9 +88,9 @@ export async function setAsideReports(
 }
 
 /**
- * Deletes up to `limit` of operators' mail: all from before `before`. Of read mail and reports that were set aside, it
- * keeps the newest `keep`. Among those from before `heavyBefore` it keeps the newest up to `keepBytes` together. Unread
- * mail younger than `before` always stays. Returns how many it deleted, and their blobs.
+ * Deletes up to `limit` of operators' mail: all from before `before`. It keeps the newest `keep` of read mail and of reports
+ * that were set aside. Among those from before `heavyBefore` it keeps the newest up to `keepBytes` together. Unread mail
+ * younger than `before` always stays. Returns how many it deleted, and their blobs.
  */
 export async function dropOldKept(
   tx: Tx,

@@ -19,7 +19,7 @@ export const NodeList = Type.Object({
       operator: Address,
     }),
   ),
-  /** Of all nodes together. No count exceeds a million. */
+  /** The sum over all nodes. No count exceeds a million. */
   backlog: Type.Object({
     due: Count,
     later: Count,

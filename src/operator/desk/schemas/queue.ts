@@ -55,7 +55,7 @@ export const Queue = Type.Object({
       subject: Type.String(),
       attempts: Count,
       response: orNull(Type.String()),
-      /** Of its last attempt. */
+      /** The conversation of its last attempt. */
       conversation: orNull(Conversation),
       acceptedAt: Time,
       dueAt: Time,
