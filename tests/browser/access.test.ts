@@ -1,4 +1,4 @@
-// A person's way in, in a browser: sign-up, confirmation, asking, waiting, a lost password, an invitation, a passkey.
+// Signing up and in, in a browser: confirmation, the request for access, a lost password, an invitation, a passkey.
 import assert from 'node:assert/strict'
 import { before, type TestContext, test } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -16,7 +16,7 @@ before(() =>
   assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
 )
 
-/** A service with an inbox, whose address is somebody's who knows nothing of it yet. */
+/** A service with an inbox, whose address belongs to a person without an account. */
 async function setScene(t: TestContext) {
   const node = await startNode(await makePlace(t), { env: { POSTHORN_SIGN_UP: 'open' } })
   const caller = await node.createCaller()
@@ -26,7 +26,7 @@ async function setScene(t: TestContext) {
     body: { localPart: 'ben' },
   })
   const pages = await openPages(t, node, caller.organizationId)
-  /** The path of the latest link of the kind that was mailed. */
+  /** The path of the latest mailed link of this kind. */
   const mailedLink = (path: string) => until(`the mail with ${path}`, () => linkIn(caller, id, path))
   return { node, caller, pages, mailedLink, stranger: () => openStranger(pages) }
 }
@@ -38,7 +38,7 @@ async function linkIn({ api }: TestCaller, inboxId: string, path: string): Promi
   return messages.map(({ text }) => new RegExp(`${path}#\\S+`).exec(text)?.[0]).find(Boolean)
 }
 
-/** A window of the same browser that nobody is signed in to. */
+/** A window of the same browser in which no person is signed in. */
 async function openStranger({ context, base }: Pages): Promise<Page> {
   const page = await (await context.browser()!.newContext({ baseURL: base })).newPage()
   page.setDefaultTimeout(10_000)
@@ -83,7 +83,7 @@ test('sign-up, confirmation by the received mail, pending, approval; then a lost
   await other.getByLabel('Email address').fill('ben@inbox.test')
   await other.getByRole('button', { name: 'Send the link' }).click()
   await title(other, 'Look into your mail')
-  // Somebody with their session makes a key and a webhook, and adds a passkey.
+  // An intruder with their session makes a key and a webhook, and adds a passkey.
   const keyId = await page.evaluate<string>(`(async () => {
     const { csrfToken } = await (await fetch('/app/v1/session')).json()
     const headers = { 'content-type': 'application/json', 'x-posthorn-token': csrfToken }
@@ -116,7 +116,7 @@ test('sign-up, confirmation by the received mail, pending, approval; then a lost
     }
   })()`)
   assert.deepEqual([rows, hooks], [[{ id: keyId, revokedAt: null }], [{ status: 'disabled' }]])
-  // The sessions of before have ended, and the page says so at its next step.
+  // The former sessions have ended, and the page says so at its next step.
   await page.goto('/settings')
   await title(page, 'Sign in')
   await page.getByLabel('Email address').fill('ben@inbox.test')
@@ -152,7 +152,7 @@ test('an invitation makes a viewer, who sees no button that changes anything on 
 
 test('a passkey is added, and signs in', { skip }, async (t) => {
   const { pages } = await setScene(t)
-  // Passkeys belong to a name; an address has none.
+  // A passkey needs a host name. An IP address does not work.
   const context = await pages.context
     .browser()!
     .newContext({ storageState: await pages.context.storageState() })

@@ -1,4 +1,4 @@
-// The pages of suppressions and of validation, in a real browser: single addresses, lists that are brought, files that leave.
+// The pages of suppressions and of validation, in a real browser: single addresses, uploaded lists, and downloads.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { before, test } from 'node:test'

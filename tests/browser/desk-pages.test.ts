@@ -1,4 +1,4 @@
-// Every page of the operator's desk, narrow and wide, in both themes: nothing for axe, no complaint, nothing wider than the window.
+// Every page of the operator's desk, narrow and wide, in both themes: no axe finding, no page error, no horizontal overflow.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,20 +7,20 @@ import { chromiumMissing } from '../support/chromium.ts'
 import { type DeskWindow, deskLink, openWindow, startWithQueue } from '../support/desk-window.ts'
 
 const skip = chromiumMissing ?? false
-/** Asking who is signed in where nobody is. */
+/** The page asks who is signed in while no person is. */
 const isClosed = /401 \(Unauthorized\)/
 
 before(() =>
   assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
 )
 
-/** The routes of the desk that are looked at here; the rest of the list are states of theirs. */
+/** The desk's routes checked here. The rest of the list are states of these pages. */
 function readRoutes(): string[] {
   const text = readFileSync(join(import.meta.dirname, '../../dashboard/src/desk/router.tsx'), 'utf8')
   return [...text.matchAll(/\bpage\('([^']+)'/g)].map(([, path]) => path!)
 }
 
-/** What leads to each page, and the name that it bears. */
+/** The link to each page, and the page's title. */
 const pages: [name: string, hash: string, title: string][] = [
   ['home', '/', 'Approvals'],
   ['approvals', '/approvals', 'Approvals'],

@@ -1,4 +1,4 @@
-// The operator's desk in a real browser: the link opens it, an organization is approved, a queue paused and resumed, by keyboard too.
+// The operator's desk in a real browser: opening it by link, approving an organization, pausing a queue, also by keyboard.
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import { chromiumMissing } from '../support/chromium.ts'

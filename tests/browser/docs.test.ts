@@ -1,4 +1,4 @@
-// The page at /docs in a real browser: it shows the document, complains of nothing and loads nothing from elsewhere.
+// The page at /docs in a real browser: it shows the document without page errors, and loads nothing from elsewhere.
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import { setStage } from '../http/stage.ts'
@@ -52,7 +52,7 @@ test('check 65: /docs shows the fields and the scope of a send at once, and its 
   const { head, fields } = await shown()
   t.diagnostic(`shown after ${Math.round(performance.now() - fromMs)} ms`)
   assert.match(head, /\nScope: mailbox:send\.\n/)
-  // Of a body that may have two forms it is said once what it is.
+  // A body with two forms is described once.
   assert.equal(fields.split('A message that begins a conversation.').length, 2)
   assert.match(fields, /'idempotency-key: a-new-one-for-each-action'/)
   const lines = fields.split('\nResponses\n')[0]!.split('\n')
@@ -84,7 +84,7 @@ test('check 65: /docs shows the fields and the scope of a send at once, and its 
   t.diagnostic(`script: ${first.encodedBodySize} of ${first.decodedBodySize} bytes`)
   await page.reload()
   await shown()
-  // What stands in the cache is not transferred.
+  // Cached files are not transferred.
   assert.equal((await loaded()).transferSize, 0)
   assert.deepEqual(
     page.requests.filter((url) => !url.startsWith(`${stage.base}/`) && !/^(?:data|blob):/.test(url)),

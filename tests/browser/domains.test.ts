@@ -24,7 +24,7 @@ test('a domain is added, its records are found, its keys are changed, and it is 
   const { api, organizationId } = await node.createCaller()
   const pages = await openPages(t, node, organizationId)
   const { page } = pages
-  // Colours that change with the theme are judged when they have changed.
+  // Without transitions, so that axe checks the final colors of a theme.
   await page.emulateMedia({ reducedMotion: 'reduce' })
   const text = (wanted: string | RegExp) => page.getByText(wanted).first().waitFor()
   await pages.open('/domains', 'Domains')
@@ -85,7 +85,7 @@ test('what DNS has instead of a record stands beside what it should be, and is l
   dns.set('bounce.shop.example', { MX: [[10, 'mx.elsewhere.test']], TXT: ['v=spf1 -all'] })
   const pages = await openPages(t, node, organizationId, { width: 390, height: 844 })
   const { page } = pages
-  // Colours that change with the theme are judged when they have changed.
+  // Without transitions, so that axe checks the final colors of a theme.
   await page.emulateMedia({ reducedMotion: 'reduce' })
   await page.clock.install()
   await pages.open(`/domains/${domain.id}`, 'shop.example')

@@ -1,5 +1,5 @@
-// The first minute: `npm start` on an empty folder prints a link, and behind it a mail is sent, received and read; each step of it
-// in a picture, narrow and wide, in both themes.
+// The first minute, in pictures: `npm start` on an empty folder prints a link; behind it a mail is sent, received and read.
+// Each step is a picture, narrow and wide, in both themes.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ before(() =>
   assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
 )
 
-/** Starts the service as the README does, with free ports and an empty data folder; the link that it prints. */
+/** Starts the service as the README does, with free ports and an empty data folder. Returns the printed link. */
 async function startAsNewcomer(t: TestContext): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-newcomer-'))
   const ports = {
@@ -45,7 +45,7 @@ async function startAsNewcomer(t: TestContext): Promise<string> {
   })
 }
 
-/** Waits for the heading, takes the pictures; what axe finds, and whether the page is wider than the window. */
+/** Waits for the heading and takes the pictures. Returns axe's findings, and whether the page is wider than the window. */
 async function look({ page, judge }: DeskWindow, name: string, title: string): Promise<string[]> {
   await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor()
   await page.locator('[role=status][aria-label="Loading…"]').first().waitFor({ state: 'detached' })

@@ -1,4 +1,4 @@
-// The shell in a browser: the first steps by buttons, finding and going by keys, the theme, the settings; and axe on each.
+// The shell in a browser: the first steps by buttons, search and keyboard shortcuts, the theme, the settings; axe on each.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { chromiumMissing } from '../support/chromium.ts'
@@ -86,7 +86,7 @@ test('everything is found and reached by keys', { skip }, async (t) => {
   await page.getByRole('combobox').fill('inb_ffffffffffffffffffffffff')
   await page.getByText('Nothing has this name or id.').waitFor()
   await page.keyboard.press('Escape')
-  // What is not there was asked for on purpose.
+  // The missing inbox was requested on purpose.
   assert.deepEqual(
     complaints.filter((text) => !text.includes('404')),
     [],
@@ -122,7 +122,7 @@ test('the settings: name, theme, sessions, limits; and the way out', { skip }, a
   await page.getByText('The service does not answer').waitFor()
   assert.match(complaints.splice(0).join(), /ERR_FAILED/)
   await page.getByRole('heading', { level: 1, name: /Overview|From nothing/ }).waitFor()
-  // It has ended already.
+  // The answer for a session that has ended already.
   const ended = {
     status: 401,
     contentType: 'application/json',

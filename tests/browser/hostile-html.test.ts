@@ -1,4 +1,4 @@
-// HTML that means harm, and all HTML of the published mails, received as mail and opened: nothing runs, loads, or leaves its frame.
+// Hostile HTML and all HTML of the published mails, received and opened: nothing runs, loads, or leaves its frame.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -13,7 +13,7 @@ import { type HostileHtml, hostileHtml } from '../support/hostile-html.ts'
 import { makePlace, startNode, type TestNode } from '../support/node.ts'
 import { type Scope, until } from '../support/until.ts'
 
-/** So many messages are open in one page at the same time. */
+/** The number of messages that are open in one page at the same time. */
 const framesAtOnce = 40
 const skip = chromiumMissing ? `SKIPPED: ${chromiumMissing}` : false
 
@@ -56,7 +56,7 @@ test('check 65: hostile HTML, and all HTML of the published mails, does nothing 
   assert.equal(pages.context.pages().length, 1, 'no window was opened')
 })
 
-/** A server elsewhere, which must never be asked. */
+/** A server elsewhere, which must never get a request. */
 async function startFar(scope: Scope): Promise<{ url: string; requests: string[] }> {
   const requests: string[] = []
   const server = createServer((request, response) => {
@@ -75,7 +75,7 @@ function publishedHtml(): HostileHtml[] {
   return [...htmls].map(([html, name]) => ({ name, html, payloads: 1 }))
 }
 
-/** Each as a mail of its own, so many in one thread; the Message-IDs. */
+/** Receives each as a mail of its own, in threads of `framesAtOnce`. Returns the Message-IDs. */
 async function receiveInGroups(node: TestNode, to: string, all: readonly HostileHtml[]): Promise<string[]> {
   const mailer = nodemailer.createTransport({
     host: node.smtp.host,
@@ -89,13 +89,13 @@ async function receiveInGroups(node: TestNode, to: string, all: readonly Hostile
   const receive = async ({ name, html }: HostileHtml, at: number) => {
     const first = at - (at % framesAtOnce)
     const parent = at === first ? {} : { inReplyTo: idOf(first), references: idOf(first) }
-    // The letter in front keeps a mail that is nothing but a comment one that has HTML.
+    // The letter in front makes a mail whose HTML is only a comment count as HTML.
     const mail = { from: 'a@far.test', to, subject: `Group ${first}`, messageId: idOf(at), ...parent }
     await mailer.sendMail({ ...mail, text: name, html })
     return idOf(at)
   }
   const ids: string[] = []
-  // The first of a thread must be filed before what answers it, or the answers begin threads of their own.
+  // The first mail of a thread must be filed before its replies, or each reply begins a thread of its own.
   for (const [at, one] of all.entries()) if (at % framesAtOnce === 0) ids.push(await receive(one, at))
   const others = [...all.entries()].filter(([at]) => at % framesAtOnce !== 0)
   ids.push(...(await Promise.all(others.map(([at, one]) => receive(one, at)))))
@@ -118,9 +118,9 @@ interface Seen {
   dialogs: string[]
   violations: string[]
   navigations: string[]
-  /** What should not stand in a frame. */
+  /** Elements that a frame must not contain. */
   leftovers: string[]
-  /** To anything but the service. */
+  /** Requests to any host except the service. */
   requests: Set<string>
 }
 
@@ -161,7 +161,7 @@ async function watch({ page, context, base }: Pages): Promise<Seen> {
 
 const looks = new WeakMap<object, () => Promise<void>>()
 
-/** How many messages were shown as HTML. */
+/** Returns how many messages were shown as HTML. */
 async function openThread(
   { page }: Pages,
   inboxId: string,
@@ -175,7 +175,7 @@ async function openThread(
   return await page.locator('iframe[data-shown]').count()
 }
 
-/** Evaluated in the page: whether so many messages are open, and all that have HTML show it. */
+/** Evaluated in the page: whether `count` messages are open and every HTML message is shown. */
 const isShown = (count: number) => `
   document.querySelectorAll('article [data-head][aria-expanded=true]').length === ${count} &&
   document.querySelector('[aria-label="Loading…"]') === null &&

@@ -1,4 +1,4 @@
-// The way in by keys alone: sign-up, proof, asking, signing in and out, a lost password, an invitation, another organization.
+// Signing up and in by keys alone: proof, the request for access, a lost password, an invitation, another organization.
 import assert from 'node:assert/strict'
 import { before, type TestContext, test } from 'node:test'
 import type { OrganizationId } from '../../src/base/ids.ts'
@@ -21,7 +21,7 @@ interface Stage {
   node: TestNode
   caller: TestCaller
   open: () => Promise<Keyboard>
-  /** The address of the latest link of the kind that was mailed. */
+  /** The address of the latest mailed link of this kind. */
   mailedLink: (path: string) => Promise<string>
 }
 

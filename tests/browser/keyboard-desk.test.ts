@@ -1,4 +1,4 @@
-// The operator's desk by keys alone: who is approved, limited and deleted, queues, the doctor, mail, and the way out.
+// The operator's desk by keys alone: approving, limiting and deleting organizations, queues, the doctor, mail, signing out.
 import assert from 'node:assert/strict'
 import { before, type TestContext, test } from 'node:test'
 import type { OrganizationId } from '../../src/base/ids.ts'
@@ -52,7 +52,7 @@ interface Listed {
   limits?: Record<string, number>
 }
 
-/** What the desk itself is told. */
+/** Asks the API as the desk does. */
 const ask = <Body>(keys: Keyboard, path: string) =>
   keys.look<Body>(`fetch('/desk/v1${path}').then((answer) => answer.json())`)
 
@@ -177,6 +177,6 @@ test('the desk is opened, used and closed by keys alone', { skip }, async (t) =>
   await steerQueue(stage)
   await lookAround(stage)
   assertAllDone('desk', stage.keys)
-  // Asking who is signed in where nobody is.
+  // The page asks who is signed in while no person is.
   stage.keys.assertClean(/401 \(Unauthorized\)|404 \(Not Found\)/)
 })

@@ -1,4 +1,4 @@
-// Mail by keys alone: the first steps, inboxes, reading, writing, finding, deleting, and what is around every page.
+// Mail by keys alone: the first steps, inboxes, reading, writing, finding, deleting, and the frame around every page.
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -24,7 +24,7 @@ interface Stage {
   /** Sends to the inbox from outside. */
   receive(to: string, subject: string, more?: object): Promise<void>
   list(inboxId: string): Promise<Message[]>
-  /** What HTML loads from elsewhere, and how often that was. */
+  /** Remote images in HTML, and the number of their requests. */
   pictures: { url: string; count: () => number }
 }
 
@@ -234,7 +234,7 @@ async function deleteInbox({ keys, api }: Stage, inbox: Inbox): Promise<void> {
   assert.equal((await api.call(`/v1/inboxes/${inbox.id}`)).status, 404)
 }
 
-/** What is around every page. */
+/** The controls around every page. */
 async function goAround({ keys, api }: Stage): Promise<void> {
   await keys.press('?')
   await keys.has('dialog', 'Keyboard shortcuts')

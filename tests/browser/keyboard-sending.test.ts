@@ -1,4 +1,4 @@
-// Sending by keys alone: what was sent and cancelling it, suppressions, validation, domains, numbers.
+// Sending by keys alone: the list of sent mail, cancelling, suppressions, validation, domains, numbers.
 import assert from 'node:assert/strict'
 import { before, type TestContext, test } from 'node:test'
 import type { Api, Submission } from '../support/api.ts'

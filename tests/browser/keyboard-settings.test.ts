@@ -1,4 +1,4 @@
-// What is set up, by keys alone: API keys, webhooks, members, the audit log, and the settings of a person.
+// Settings by keys alone: API keys, webhooks, members, the audit log, and the settings of a person.
 import assert from 'node:assert/strict'
 import { before, type TestContext, test } from 'node:test'
 import type { Api } from '../support/api.ts'
@@ -20,7 +20,7 @@ interface Stage {
   api: Api
   base: string
   receiver: WebhookReceiver
-  /** Opens the pages as somebody new, in a window of their own. */
+  /** Opens the pages as a new person, in a window of their own. */
   open(role?: 'owner' | 'member' | 'viewer'): Promise<Keyboard>
 }
 
@@ -29,7 +29,7 @@ async function setStage(t: TestContext): Promise<Stage> {
   const receiver = await startReceiver(t)
   const { api, organizationId } = await node.createCaller()
   const browser = await launchBrowser(t)
-  // Passkeys belong to a name; an address has none.
+  // A passkey needs a host name. An IP address does not work.
   const base = urlOfListener(node).replace('127.0.0.1', 'localhost')
   const open = async (role: 'owner' | 'member' | 'viewer' = 'owner') => {
     const keys = await Keyboard.open(browser, base, { hasPasskeys: true })
@@ -41,7 +41,7 @@ async function setStage(t: TestContext): Promise<Stage> {
   return { keys: await open(), api, base, receiver, open }
 }
 
-/** What the page itself is told. */
+/** Asks the API as the page does. */
 const ask = <Body>(keys: Keyboard, path: string) =>
   keys.look<Body>(`fetch('/app/v1${path}').then((answer) => answer.json())`)
 
@@ -199,7 +199,7 @@ async function setPerson({ keys }: Stage): Promise<void> {
 }
 
 async function nameOrganization(keys: Keyboard): Promise<void> {
-  // The second field of this name.
+  // Skips the first field of this name.
   await keys.to('button', 'Copy Id')
   await keys.to('textbox', 'Name', 'Shift+Tab')
   await keys.press('Control+a')
@@ -207,11 +207,11 @@ async function nameOrganization(keys: Keyboard): Promise<void> {
   await keys.press('Enter')
 }
 
-/** Two sessions more, by the passkey; one is ended, then the others. */
+/** Makes two more sessions by the passkey. Ends one, then the others. */
 async function endSessions({ keys }: Stage): Promise<void> {
   type Listed = { sessions: unknown[] }
   const count = async () => (await ask<Listed>(keys, '/sessions')).sessions.length
-  // Signing in anew ends the session that the browser had; without its cookie it does not know of it.
+  // Signing in again ends the browser's session. Without its cookie, the browser is a new one to the service.
   for (let more = 0; more < 2; more++) {
     await keys.forget()
     await keys.open('/sign-in', 'Sign in')
@@ -233,7 +233,7 @@ async function endSessions({ keys }: Stage): Promise<void> {
   await keys.sees('No passkey yet.')
 }
 
-/** What a viewer may not do is not there. */
+/** The pages hide everything that a viewer may not do. */
 async function lookAsViewer({ open }: Stage): Promise<void> {
   const viewer = await open('viewer')
   for (const [key, title] of [

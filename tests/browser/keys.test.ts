@@ -1,4 +1,4 @@
-// The pages of keys, members and the audit log, in a real browser: what they do is what the API then says.
+// The pages of keys, members and the audit log, in a real browser: the API confirms each change.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ before(() =>
 )
 const skip = chromiumMissing ?? false
 
-/** Runs a command as somebody would who copied it. */
+/** Runs a command as a person who copied it would. */
 async function run(command: string): Promise<Record<string, unknown>> {
   const { stdout } = await promisify(execFile)('bash', ['-c', `${command} -sS`], { env: inherited() })
   return JSON.parse(stdout)

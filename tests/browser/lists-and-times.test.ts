@@ -1,4 +1,4 @@
-// What the pages of sending compute, without a browser: tables, lists of addresses, axes of time, many calls with pauses.
+// The computations of the sending pages, without a browser: tables, address lists, time axes, and paced calls.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { domainToUnicode } from 'node:url'

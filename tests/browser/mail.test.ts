@@ -1,4 +1,4 @@
-// The mail pages in a real browser: an inbox is opened, mail comes in, is read, found, answered and deleted; each deed is asked of the API.
+// The mail pages in a real browser: opening, receiving, reading, finding, answering, deleting; the API confirms each change.
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -173,7 +173,7 @@ test('a message is written once however often it is sent; what is deleted can be
     buffer: Buffer.from('A note.'),
   })
   assert.deepEqual(await audit(), [])
-  // The answer to the first try is lost; the draft and its key outlive even a reload.
+  // The answer to the first try is lost. The draft and its key survive even a reload.
   await page.route('**/app/v1/inboxes/*/messages', async (route) => {
     await route.fetch()
     await route.abort()

@@ -1,4 +1,4 @@
-// The page of numbers and the captured mail, in a real browser: what was sent is counted, and shown as it would have arrived.
+// The page of numbers and the captured mail, in a real browser: sent mail is counted, and shown as it would have arrived.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { before, test } from 'node:test'
@@ -36,7 +36,7 @@ test('what was sent is counted, and captured as its recipient would see it', { s
       attachments: [{ filename: 'terms.txt', contentType: 'text/plain', content: 'VGVybXMu' }],
     },
   })
-  // It comes by itself.
+  // It appears without a reload.
   await page.getByRole('link', { name: /Your booking/ }).click()
   await page.frameLocator('iframe').getByRole('heading', { name: 'Confirmed' }).waitFor()
   await text('Load the picture')

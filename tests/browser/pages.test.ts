@@ -1,4 +1,4 @@
-// Every page of the dashboard as router.tsx has them: nothing for axe in either theme, and nothing that Tab does not reach or show.
+// Every page of router.tsx: no axe finding in either theme, and Tab reaches and shows every control.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -22,7 +22,7 @@ before(() =>
 const skip = chromiumMissing ?? false
 const root = resolve(import.meta.dirname, '../..')
 
-/** The paths of the routes, as they stand in the file. */
+/** The paths of the routes, as written in the file. */
 function readRoutes(): string[] {
   const text = readFileSync(join(root, 'dashboard/src/router.tsx'), 'utf8')
   const own = [...text.matchAll(/\b(?:page|open)\(\s*'([^']*)'/g)].map(([, path]) => path!)
@@ -30,7 +30,7 @@ function readRoutes(): string[] {
   return [...own, ...below.map(([, parent, path]) => `/${parent}${path}`)].sort()
 }
 
-/** An address of each route, and the name of the page there. */
+/** An address of each route, and the title of its page. */
 type Pages = Record<string, [address: string, title: string | RegExp]>
 
 const outside: Pages = {
@@ -61,7 +61,7 @@ const lists: Pages = {
   '/settings': ['/settings', 'Settings'],
 }
 
-/** Something of everything, and where each of it is shown. */
+/** Makes one of everything. Returns the pages that show it. */
 async function fill({ api }: TestCaller): Promise<Pages> {
   const inbox = await api.createInbox('ada')
   const sent = await send(api, inbox, ['ada@far.test'])
@@ -91,7 +91,7 @@ async function setStage(t: TestContext) {
   return { node, caller, pages, open }
 }
 
-/** A link to a new password for somebody who has added a passkey and a key since they proved their address. */
+/** A link to a new password for a person who has added a passkey and a key since proving their address. */
 async function resetLink({ foundation: { db } }: TestNode, organizationId: OrganizationId): Promise<string> {
   const { token, hash } = newToken()
   const [id, email, createdAt] = [newUuid<PersonId>(), 'lost@far.test', new Date()]
@@ -114,14 +114,14 @@ async function resetLink({ foundation: { db } }: TestNode, organizationId: Organ
   return `/reset#${token}`
 }
 
-/** What is wrong with the pages that are opened one after the other. */
+/** Opens the pages one after another and returns their faults. */
 async function judge(keys: Keyboard, pages: Pages): Promise<string[]> {
   const found: string[] = []
   const seen = new Set<string>()
   for (const [address, title] of Object.values(pages)) {
     if (seen.has(address)) continue
     seen.add(address)
-    // Another address of the same page, behind its #, would not open anew.
+    // Only the part after # differs from the former address, so the browser would not reload the page.
     await keys.open('about:blank')
     await keys.open(address, title)
     await keys.settle()

@@ -1,4 +1,4 @@
-// The life of a message of every kind, in a real browser: what is told of it, how it is followed, and how it is cancelled.
+// The timeline of a message of every kind, in a real browser: its events, its updates, and its cancellation.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { before, test } from 'node:test'
@@ -65,7 +65,7 @@ test('the life of a message tells each attempt, what was answered, what it means
   assert.deepEqual(pages.complaints, [])
 })
 
-/** Sends without an inbox, and reads on the submission's page what was sent, until that is deleted. */
+/** Sends without an inbox. Reads the sent content on the submission's page until it is deleted. */
 async function readsContent(stage: Stage): Promise<void> {
   const { far, node, api, pages } = stage
   const { page } = pages

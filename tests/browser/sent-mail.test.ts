@@ -1,4 +1,4 @@
-// The list of what was sent, and what is told of it later, in a real browser.
+// The list of sent mail, and the later events of a mail, in a real browser.
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import { chromiumMissing } from '../support/chromium.ts'
@@ -93,7 +93,7 @@ test('the list narrows by state and recipient, by the keyboard too, and opens ea
   await page.getByLabel('Recipient').fill('reader3@plain.far.test')
   await page.keyboard.press('Enter')
   await page.getByText('reader59@plain.far.test').waitFor({ state: 'detached' })
-  // The filtered list comes after the former one has gone: until then there is no row to move to.
+  // The filtered list appears after the former list is gone. Until then there is no row to move to.
   await shows(stage, 'reader3@plain.far.test')
   await page.getByRole('heading', { level: 1 }).focus()
   await page.keyboard.press('j')

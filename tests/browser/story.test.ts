@@ -1,4 +1,4 @@
-// The whole story of a deployment that is no development one, in a browser: from a sign-up to a key that has run out.
+// The whole story of a production deployment, in a browser: from a sign-up to a key that has expired.
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -29,7 +29,7 @@ async function signUp(page: Page, email: string): Promise<void> {
   await title(page, 'Look into your mail')
 }
 
-/** The path of the link of the kind that was mailed to the inbox. */
+/** The path of the link of this kind mailed to the inbox. */
 function mailedLink({ api }: TestCaller, inboxId: string, path: string): Promise<string> {
   return until(`the mail with ${path}`, async () => {
     const { messages } = await api.want<{ messages: { text: string }[] }>(
@@ -39,7 +39,7 @@ function mailedLink({ api }: TestCaller, inboxId: string, path: string): Promise
   })
 }
 
-/** What the page of somebody who is signed in asks for by itself. */
+/** A request as the signed-in person's page sends it. */
 async function askAs(page: Page, method: string, path: string, body?: object): Promise<number> {
   const request = JSON.stringify({ method, path, body: body && JSON.stringify(body) })
   return await page.evaluate<number>(`(async ({ method, path, body }) => {

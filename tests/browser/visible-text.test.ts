@@ -1,4 +1,4 @@
-// The text of HTML mail as our reader has it, beside what Chromium shows of the same HTML: word by word, over every published mail.
+// Compares our reader's text of HTML mail with Chromium's visible text, word by word, over every published mail.
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -38,7 +38,7 @@ test('the text of published HTML mails is what Chromium shows of them, but for o
   assert.ok(differing / words <= mostDiffering, `${differing} of ${words} words differ`)
 })
 
-/** HTML of every mail, attached ones too, and of newsletters that are stored as pages; each once, with its name. */
+/** HTML of every mail, also attached, and of newsletters stored as pages. Each occurs once, with its name. */
 function publishedPages(): Map<string, string> {
   const found = new Map<string, string>()
   const add = (raw: Uint8Array, name: string) => {
@@ -54,8 +54,8 @@ function publishedPages(): Map<string, string> {
 }
 
 /**
- * A window of 1024 by 768 pixels without network and scripts; `read` answers what is seen in it: `innerText`, without text
- * that its color, size or place hides.
+ * A window of 1024 by 768 pixels without network and scripts. `read` returns its visible text: `innerText`, without text
+ * that is hidden by color, size or position.
  */
 async function openMailPage(browser: Browser): Promise<{ read(html: string): Promise<string> }> {
   const context = await browser.newContext({ viewport: { width: 1024, height: 768 } })
@@ -68,7 +68,7 @@ async function openMailPage(browser: Browser): Promise<{ read(html: string): Pro
   })
   return {
     async read(html) {
-      // A page that loads another one is read as it is.
+      // Without the refresh, so that a page that loads another page is read itself.
       body = html.replace(/http-equiv=["']?refresh/gi, 'data-refresh')
       await page.goto('http://mail.test/', { waitUntil: 'domcontentloaded' })
       return await page.evaluate<string>(removeUnseen)
@@ -98,7 +98,7 @@ function compare(name: string, html: string, shown: string): Difference {
   return { name, words, differing: lacking.length + added.length, lacking, added }
 }
 
-/** How often each word stands in the text; links in brackets are ours. */
+/** Counts each word of the text, without the links in brackets that our reader adds. */
 function countWords(text: string): Map<string, number> {
   const counts = new Map<string, number>()
   const words = text

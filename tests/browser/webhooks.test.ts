@@ -108,7 +108,7 @@ test('an endpoint is made, called, replayed, changed, given a new secret, and de
   await press('Delete the endpoint')
   await text('Be told when mail arrives')
   assert.deepEqual(await listed(), [])
-  // The one answer that was refused on purpose.
+  // The test caused exactly one refusal.
   assert.equal(pages.complaints.length, 1, pages.complaints.join('\n'))
   assert.match(pages.complaints[0]!, /a status of 400 \(Bad Request\)/)
 })

@@ -1,5 +1,4 @@
-// Agents at work: a key for one inbox waits, reads, answers and waits again, whatever happens to the service; and machines
-// do not answer each other for ever.
+// Agents at work: a key for one inbox waits, reads and answers through every outage, and machines end their exchange.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -16,18 +15,18 @@ interface Received extends Message {
 }
 
 const total = 1_000
-/** So many are answered. */
+/** The agent answers every tenth message. */
 const answeredEvery = 10
 
-/** What an agent does: everything is kept beside the last id, which alone it would need to write down. */
+/** An agent. It records everything for the test, but would only need to store the last id. */
 class Agent {
   readonly #api: Api
   readonly #inboxId: string
-  /** When each was read, in the order of reading. */
+  /** Messages with the time of reading, in that order. */
   readonly read: { message: Received; atMs: number }[] = []
-  /** By the message that was answered. */
+  /** By the id of the answered message. */
   readonly answered = new Map<string, Message>()
-  /** Whether a request of it waits now. */
+  /** Whether one of its requests waits now. */
   isWaiting = false
   #after = '0'
 
@@ -36,7 +35,7 @@ class Agent {
     this.#inboxId = inboxId
   }
 
-  /** Waits for the next page, reads it, and answers what `wantsAnswer`. The service may be away, and is asked again. */
+  /** Waits for the next page, reads it, and answers each message that `wantsAnswer`. Retries while the service is down. */
   async step(wantsAnswer: (message: Received) => boolean, waitSeconds = 30): Promise<void> {
     this.isWaiting = true
     const query = `after=${this.#after}&direction=inbound&wait=${waitSeconds}`
@@ -69,7 +68,7 @@ class Agent {
   }
 }
 
-/** The answer, as soon as there is somebody to give it; a refusal is a fault. */
+/** The response, once the service is up. A refusal is a fault. */
 async function untilThere<Answer>(work: () => Promise<Answer>): Promise<Answer> {
   for (;;) {
     try {
@@ -81,7 +80,7 @@ async function untilThere<Answer>(work: () => Promise<Answer>): Promise<Answer> 
   }
 }
 
-/** Sends until it is taken; null where nobody can know whether it was. */
+/** Sends until the mail is accepted. Null if the outcome is unknown. */
 async function deliver(
   posthorn: Pick<Posthorn, 'smtp'>,
   mail: { from: string; to: string; raw: Buffer },
@@ -177,7 +176,7 @@ test('agents: one waits, reads, answers and waits again over 1,000 mails and thr
   assert.ok(medianOf(quiet) < 1_000, `${medianOf(quiet)} ms`)
 })
 
-/** Ends the service when so many have been read, twice without a warning, and starts it again. */
+/** Ends the service at these counts of read messages, twice without a warning, and starts it again. */
 async function restartAt(posthorn: Posthorn, agent: Agent, counts: number[]): Promise<void> {
   for (const [n, count] of counts.entries()) {
     await until(`${count} to be read`, () => agent.read.length >= count, { timeoutMs: 120_000 })
@@ -192,7 +191,7 @@ async function makeAgent(node: TestNode, caller: TestCaller, kind: 'agent' | 'se
   return { inbox, agent: new Agent(node.meet(await addKey(node, caller, key)), inbox.id) }
 }
 
-/** What Ada writes to one, with the answers to the other. */
+/** A mail from Ada to the first inbox, with replies going to the other. */
 async function introduce(node: TestNode, one: Inbox, other: Inbox): Promise<void> {
   const { outcome } = await sendMail(
     node.smtp,
@@ -213,7 +212,7 @@ test('agents: two that would answer each other stop, for what one has written is
     [ann, bob].map(({ agent }) => agent.read.map(({ message }) => [message.subject, message.automatic])),
     [[['hello', false]], [['Re: hello', true]]],
   )
-  // Nothing more is on its way.
+  // No more mail is on its way.
   await Promise.all([ann.agent.step(politely, 2), bob.agent.step(politely, 2)])
   assert.deepEqual(
     [ann, bob].map(({ agent }) => [agent.read.length, agent.answered.size]),

@@ -1,4 +1,4 @@
-// Restarts of two nodes by turns under load, behind HAProxy that follows `/readyz`: clients of the balancer see none of them.
+// Restarts two nodes in turn under load, behind HAProxy that follows `/readyz`; its clients must not notice any restart.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -23,15 +23,15 @@ interface Options {
   report: (line: string) => void
 }
 
-/** HAProxy has two checks of 500 ms to see it. */
+/** HAProxy has time for two checks of 500 ms. */
 const drainDelay = '2s'
-/** How many mails and sends are answered between two restarts. */
+/** The number of mails and sends answered between two restarts. */
 const answersEach = 60
 
 interface Balancer {
   http: string
   smtp: { host: string; port: number }
-  /** One row for each server of each listener, as its statistics have them. */
+  /** One row for each server of each listener, from HAProxy's statistics. */
   servers(): Promise<Record<string, string>[]>
 }
 
@@ -67,7 +67,7 @@ export async function runBalancer(scope: Scope, { restarts, seed, report }: Opti
   return {
     figures: [
       ['restarts', statuses.length],
-      // Behind the counts of kills, of which there are none.
+      // Skips the counts of kills, which are zero here.
       ...ledger.figures.slice(3),
       ...judged.figures,
       ...seen.figures,
@@ -81,7 +81,7 @@ export async function runBalancer(scope: Scope, { restarts, seed, report }: Opti
   }
 }
 
-/** The same after each start, for the balancer knows a node by them. */
+/** The same addresses after each start, because the balancer knows a node by them. */
 async function ownListeners(): Promise<Record<string, string>> {
   return {
     POSTHORN_HTTP: await ownAddress(),
@@ -98,7 +98,7 @@ async function untilUpAndWorking(balancer: Balancer, { answeredMs }: Load): Prom
   await until('more answers', () => answeredMs.size >= before + answersEach, { timeoutMs: 60_000 })
 }
 
-/** Every request has to be answered; a mail may be told to come again, but not by silence. */
+/** Every request must get a response. A mail may be deferred, but must get a reply. */
 function judgeClients({ refusals, surprises }: Load, { failures }: Observer): Ledger {
   const toldLater = refusals.filter((words) => /: refused at \w+ 4/.test(words))
   const unanswered = refusals.filter((words) => !toldLater.includes(words))
@@ -112,7 +112,7 @@ function judgeClients({ refusals, surprises }: Load, { failures }: Observer): Le
   }
 }
 
-/** What HAProxy saw of nodes that it held to be ready. It tries nothing twice (`retries 0`), so it hides nothing. */
+/** HAProxy's view of nodes that it held to be ready. It retries nothing (`retries 0`), so it hides nothing. */
 function judgeBalancer(servers: Record<string, string>[]): Ledger {
   const sum = (name: string) => servers.reduce((total, server) => total + Number(server[name] ?? 0), 0)
   const faults: [string, number][] = [
@@ -179,7 +179,7 @@ ${servers(({ smtp: { host, port } }) => `${host}:${port}`).join('\n')}
 `
 }
 
-/** What HAProxy answers to a command at its socket. */
+/** HAProxy's response to a command at its socket. */
 async function ask(socket: string, command: string): Promise<string> {
   const connection = connect(socket)
   await once(connection, 'connect')

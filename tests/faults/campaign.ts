@@ -1,4 +1,4 @@
-// A fault campaign: load, deaths at random moments, a start after each, one last drain, and the reckoning.
+// A fault campaign: load, kills at random moments, a start after each, one last drain, and the ledger.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Api, Inbox } from '../support/api.ts'
 import { ownAddress } from '../support/own-address.ts'
@@ -11,10 +11,10 @@ import { settle } from './settle.ts'
 
 interface Options {
   kills: number
-  /** Deaths of PostgreSQL, every other one together with the service. */
+  /** Kills of PostgreSQL. Every second one also kills the service. */
   postgresKills: number
   seed: number
-  /** Told a line after every kill. */
+  /** Receives a line after every kill. */
   report: (line: string) => void
 }
 
@@ -28,7 +28,7 @@ interface Stage {
   random: () => number
 }
 
-/** Runs the whole campaign; what it started ends with the scope. */
+/** Runs the whole campaign. Everything that it started ends with the scope. */
 export async function runCampaign(scope: Scope, options: Options): Promise<Ledger> {
   const stage = await setStage(scope, options.seed)
   for (const [number, victim] of plan(options).entries()) {
@@ -91,7 +91,7 @@ async function killOnce(stage: Stage, victim: Kill['victim'], number: number): P
   await posthorn.kill9()
   await until('the sink to see the connections of the dead end', () => sink.open === 0)
   kills.push({ victim, fromMs, settledMs: Date.now() })
-  // Every seventh is killed once more while it starts, which promises nothing and must break nothing.
+  // Every seventh is killed once more during its start, which promises nothing and must break nothing.
   if (number % 7 === 6) {
     const starting = posthorn.start().catch(() => {})
     await pause(800 * random())
@@ -109,14 +109,14 @@ async function killNow({ posthorn, sink, kills }: Stage): Promise<void> {
 }
 
 /**
- * Waits for the moment of death: a random one, or by turns the moment a mail's final dot, a request, or the last byte of
- * a message at the sink is on its way and not yet answered.
+ * Waits for the moment of the kill. This is a random moment, or in turn one at which an answer is pending: to a mail's final
+ * dot, to a request, or to the last byte of a message at the sink.
  */
 async function moment({ posthorn, sink, load, random }: Stage, number: number): Promise<void> {
   await pause(50 + 1800 * random())
   const usualRule = sink.rule
   const { promise: fallen, resolve: fall } = Promise.withResolvers<void>()
-  // Where nothing comes to be answered, any moment will do.
+  // If no answer becomes pending, any moment will do.
   const timer = setTimeout(fall, 5000)
   const turn = number % 5
   if (turn === 0 || turn === 4) fall()
@@ -125,7 +125,7 @@ async function moment({ posthorn, sink, load, random }: Stage, number: number): 
   if (turn === 3) {
     sink.rule = (step) => {
       if (step.stage === 'message') {
-        // At once, so that no 250 of the sink's is read any more.
+        // At once, so that no later 250 of the sink is read.
         void posthorn.kill9()
         fall()
       }
@@ -138,7 +138,7 @@ async function moment({ posthorn, sink, load, random }: Stage, number: number): 
   sink.rule = usualRule
 }
 
-/** After the death of PostgreSQL alone: waits until what was begun since is accepted; starts a service that gave up. */
+/** After a kill of PostgreSQL alone: waits until everything begun since is accepted. Starts a service that has exited. */
 async function recovered({ posthorn, load }: Stage): Promise<void> {
   const [sends, arrivals] = [load.sends.length, load.arrivals.length]
   const works = async () => {

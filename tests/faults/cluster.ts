@@ -20,7 +20,7 @@ export interface Cluster {
   inboxes: Inbox[]
 }
 
-/** How a node differs from the usual one. */
+/** Differences of a node from the default. */
 interface NodeOptions {
   program?: string
   env?: Record<string, string>
@@ -33,7 +33,7 @@ interface Options {
   second?: NodeOptions
 }
 
-/** Starts all of it; it ends with the scope. */
+/** Starts the whole cluster, which ends with the scope. */
 export async function startCluster(scope: Scope, options: Options = {}): Promise<Cluster> {
   const { host = '127.0.0.1' } = options
   const server = await ExternalServer.make(scope)
@@ -76,14 +76,14 @@ function farZone(host: string): Record<string, ZoneRecords> {
   return { ...Object.fromEntries(domains), 'mx.far.test': { A: [host] } }
 }
 
-/** The number that a node has among the others; null while it has none. */
+/** The number of a node in the cluster; null while it has none. */
 export async function numberOf({ server }: Cluster, { smtp }: Posthorn): Promise<number | null> {
   const sql = `select id::integer from node where smtp_address = '${smtp.host}:${smtp.port}' order by started_at desc`
   const [row] = await server.ask(sql)
   return (row?.['id'] as number | undefined) ?? null
 }
 
-/** Waits until as many nodes live as there are. */
+/** Waits until all nodes count as alive. */
 export async function untilAllLive({ server, nodes }: Cluster): Promise<void> {
   const count = async () => Number((await server.ask('select cardinality(living_nodes()) as n'))[0]!['n'])
   await until('all nodes to live', async () => (await count()) === nodes.length, { timeoutMs: 60_000 })

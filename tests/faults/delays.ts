@@ -1,4 +1,4 @@
-// How long mail takes from its 202 or 250 until its recipient has it: at the sink, or in an inbox.
+// Measures the time from a mail's 202 or 250 until its recipient has it, at the sink or in an inbox.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Api, Inbox, Message } from '../support/api.ts'
 import { inboundKey } from './ledger.ts'
@@ -8,18 +8,18 @@ import type { Load } from './load.ts'
 export interface Delay {
   /** The key or Message-ID, and the recipient. */
   what: string
-  /** The queue that a send waited in; null for mail given to the MX. */
+  /** The queue of a send; null for mail given to the MX. */
   route: string | null
   answeredMs: number
   /** Null while the mail has not arrived. */
   arrivedMs: number | null
 }
 
-/** Reads inboxes as agents do, by requests that wait, and notes when each mail was seen. */
+/** Reads inboxes by long polling, as agents do, and records when each mail was seen. */
 export class Observer {
-  /** By `inboundKey`: every time that one was seen, in milliseconds since the epoch. */
+  /** By `inboundKey`: every time a mail was seen, in milliseconds since the epoch. */
   readonly seenMs = new Map<string, number[]>()
-  /** Requests without a page for an answer; each was made again. */
+  /** Requests that got no page. Each was repeated. */
   readonly failures: string[] = []
   readonly #reading: Promise<void>[]
   #isRunning = true
@@ -53,7 +53,7 @@ export class Observer {
   }
 }
 
-/** The delay of every recipient of what the load was answered 202 and 250 for. */
+/** The delay for every recipient of acknowledged mail (202 and 250). */
 export function listDelays(
   { sends, arrivals, answeredMs }: Load,
   copies: readonly { messageId: string; recipient: string; atMs: number }[],
@@ -83,7 +83,7 @@ export function listDelays(
   ]
 }
 
-/** Milliseconds of the longest of them; 0 if there are none. */
+/** The longest delay in milliseconds; 0 without delays. */
 export function longestMs(delays: readonly Delay[]): number {
   return delays.reduce((longest, { answeredMs, arrivedMs }) => {
     return Math.max(longest, (arrivedMs ?? Date.now()) - answeredMs)

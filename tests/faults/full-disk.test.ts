@@ -1,4 +1,4 @@
-// A disk that is full or takes no writes: nothing is promised that is not kept, and with room again all goes on by itself.
+// A disk that is full or read-only: every promise is kept, and service resumes by itself once there is room.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {
@@ -38,13 +38,13 @@ class SmallDisk {
     }
   }
 
-  /** Lazily, so that it goes whatever a test has left open there. */
+  /** Lazily, so that it succeeds even if a test has left files open there. */
   unmount(): void {
     execFileSync('umount', ['--lazy', this.folder])
     rmdirSync(this.folder)
   }
 
-  /** Leaves as many bytes as are given, to a page. */
+  /** Leaves this many bytes free, to a page. */
   fill({ leaveBytes = 0 }: { leaveBytes?: number } = {}): void {
     const file = openSync(this.#ballast, 'a')
     try {
@@ -70,7 +70,7 @@ function mount(...args: string[]): void {
   execFileSync('mount', args, { stdio: 'pipe' })
 }
 
-/** A disk that goes after all else of the scope that it comes with; null, and the test skipped, where there is none. */
+/** A disk that is unmounted after everything else in its scope. Null, and the test skipped, if mounts are not allowed. */
 function smallDisk(t: TestContext, megabytes: number): { disk: SmallDisk; scope: Scope } | null {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) {
     t.skip('a disk is mounted only by root on Linux')
@@ -95,7 +95,7 @@ function smallDisk(t: TestContext, megabytes: number): { disk: SmallDisk; scope:
   }
 }
 
-/** Sends and mails of one inbox, with what was answered to each. */
+/** Sends and mails of one inbox, with the answer to each. */
 class Ledger {
   readonly sends = new Map<string, Answer<Acceptance & Refusal>>()
   readonly mails = new Map<string, string>()
@@ -105,7 +105,7 @@ class Ledger {
     this.#stage = stage
   }
 
-  /** A send under this key, which is taken or refused as unavailable: answers which. */
+  /** Sends under this key. The send is accepted or refused as unavailable; returns which. */
   async send(name: string, bytes: number): Promise<number> {
     const { api, inbox } = this.#stage
     const content = Buffer.alloc(bytes, name).toString('base64')
@@ -125,13 +125,13 @@ class Ledger {
       assert.ok(headers.get('retry-after'))
     }
     const before = this.sends.get(name)
-    // A key that was answered with a message stands for it from then on.
+    // After a key was answered with a message, it always answers with this message.
     if (before?.status === 202) assert.equal(body.message?.id, before.body.message.id)
     this.sends.set(name, answer)
     return status
   }
 
-  /** A mail with this Message-ID: the reply to it, from its code to its enhanced code. */
+  /** Sends a mail with this Message-ID. Returns the reply up to its enhanced code. */
   async mail(name: string, bytes: number): Promise<string> {
     const { inbox, smtp } = this.#stage
     const { outcome, reply } = await sendMail(smtp, {
@@ -144,7 +144,7 @@ class Ledger {
     return reply.slice(0, 9)
   }
 
-  /** Every acknowledged send and mail is there once, whole, and each send has left; of the others none is there twice. */
+  /** Every acknowledged send and mail is stored once, whole, and each send was delivered. No other mail is there twice. */
   async assertKept(sink: Sink): Promise<void> {
     const { api, inbox } = this.#stage
     const taken = [...this.mails].filter(([, reply]) => reply.startsWith('250')).map(([name]) => name)
@@ -194,7 +194,7 @@ test('check 86: a blob store that is full or takes no writes refuses what is lar
   const env = {
     POSTHORN_DELIVERY: 'relay',
     POSTHORN_RELAY_URL: sink.url,
-    // Mail is refused before a disk is full: here it is full.
+    // By default, mail is refused before a disk is full. Here it must fill up.
     POSTHORN_BLOB_URL: `file:${disk.folder}`,
     POSTHORN_DISK_RESERVE: '0',
   }
@@ -204,7 +204,7 @@ test('check 86: a blob store that is full or takes no writes refuses what is lar
   assert.equal(await ledger.send('before', large), 202)
   assert.equal(await ledger.mail('before', large), '250 2.0.0')
 
-  // A part of the bytes can be written, and has to go again.
+  // Only some of the bytes fit, and they must be removed again.
   disk.fill({ leaveBytes: 100_000 })
   const files = disk.files()
   for (let i = 0; i < 3; i++) {
@@ -250,10 +250,10 @@ test('check 86: a database whose disk is full, its log included, refuses everyth
   assert.equal(await ledger.send('before', small), 202)
   assert.equal(await ledger.mail('before', small), '250 2.0.0')
 
-  // A session that is there before the disk is full: a new one may find no room for the file that it begins with.
+  // This session opens before the disk is full. A new session may find no room for its first file.
   const writer = await openSession(posthorn.database())
   scope.after(() => writer.end().catch(() => {}))
-  // Segments of the log are at hand: tables are what there is no room for.
+  // Log segments already exist, so only tables lack room.
   await writer.query(`${writeLog(8)}; checkpoint`)
   disk.fill()
   for (let i = 0, refused = 0; refused < 3; i++) {
@@ -266,7 +266,7 @@ test('check 86: a database whose disk is full, its log included, refuses everyth
   const readyz = async () => await (await fetch(`${posthorn.operator}/readyz`)).json()
   assert.deepEqual(await readyz(), { status: 'unavailable', reason: 'the disk of the database is full' })
 
-  // PostgreSQL ends when its log cannot be written, and cannot start anew as long as that lasts.
+  // PostgreSQL exits if it cannot write its log, and cannot restart until there is room.
   const lock = join(env.POSTHORN_DATA_DIR, 'postgres/cluster/postmaster.pid')
   const again = () => asPostgres(posthorn.database(), writeLog(16))
   await until('PostgreSQL to end', async () => {
@@ -274,7 +274,7 @@ test('check 86: a database whose disk is full, its log included, refuses everyth
     await writer
       .query(writeLog(16))
       .catch(again)
-      .catch(() => {}) // that it ends over this is what is wanted
+      .catch(() => {}) // it must end because of this
     return !existsSync(lock)
   })
   for (let i = 0; i < 3; i++) {
@@ -293,14 +293,14 @@ test('check 86: a database whose disk is full, its log included, refuses everyth
   assert.deepEqual(await findCorruption(posthorn.database()), [])
 })
 
-/** Has PostgreSQL write as many megabytes of its log, and to no table. */
+/** Makes PostgreSQL write this many megabytes of log, and to no table. */
 function writeLog(megabytes: number): string {
   return `select pg_logical_emit_message(false, 'test', repeat('x', ${megabytes << 20}))`
 }
 
 async function openSession(config: pg.ClientConfig): Promise<pg.Client> {
   const client = new pg.Client(config)
-  client.on('error', () => {}) // the query meets it too
+  client.on('error', () => {}) // the query fails with it too
   await client.connect()
   return client
 }
@@ -314,7 +314,7 @@ async function asPostgres<Row>(config: pg.ClientConfig, sql: string): Promise<Ro
   }
 }
 
-/** What PostgreSQL's own examination of every table and index finds wrong. */
+/** The faults that PostgreSQL's own check of every table and index finds. */
 async function findCorruption(config: pg.ClientConfig): Promise<unknown[]> {
   await asPostgres(config, 'create extension amcheck')
   const indexes = await asPostgres(

@@ -1,5 +1,5 @@
-// One of two nodes hangs for a minute under load, stopped or cut off without a word, and then goes on: the other one's mail
-// is not held up, nothing is lost, and what the hung node had claimed is done once.
+// One of two nodes hangs for a minute under load and resumes: the other's mail is on time, none is lost, claims run once.
+// The node is stopped, or its network is cut silently.
 import { setTimeout as pause } from 'node:timers/promises'
 import { Api } from '../support/api.ts'
 import { ownProgram } from '../support/command.ts'
@@ -15,12 +15,12 @@ import { settle } from './settle.ts'
 const hungMs = 60_000
 /** A node's leases end by then, and so do its sessions if its machine is lost. */
 const leaseMs = 15_000
-/** Within this time after its 202 or 250 mail is there that the hung node has no part in. */
+/** Mail without a part in the hung node arrives within this time after its 202 or 250. */
 const delayMs = 10_000
-/** A copy that the sink took before is one that the node had on the wire when it hung. The sink answers within 300 ms. */
+/** A copy that the sink took by then was in transfer when the node hung. The sink answers within 300 ms. */
 const onWireMs = 1_000
 const pollMs = 50
-/** How many mails and sends each load is answered before the fault, and after it. */
+/** The number of mails and sends of each load that are answered before the fault, and after it. */
 const answersEach = 150
 
 interface Options {
@@ -28,31 +28,31 @@ interface Options {
   seed: number
 }
 
-/** What the database had of the hung node when it hung. */
+/** The database's records of the hung node at the hang. */
 interface Hang {
   fromMs: number
-  /** When the node went on. */
+  /** When the node resumed. */
   untilMs: number
   routes: Set<string>
   claims: number
-  /** How long each took to end after the hang began, by name. */
+  /** The time until each ended after the hang began, by name. */
   ended: Map<string, number>
 }
 
 interface Stage {
   cluster: Cluster
   number: number
-  /** At the node that is well, and at the one that hangs. */
+  /** The loads at the healthy node and at the hung one. */
   well: Load
   hung: Load
   observer: Observer
   hang(): void
   goOn(): void
-  /** What must have ended within `leaseMs`: SQL that is true once it has, by name. */
+  /** Everything that must end within `leaseMs`: SQL that is true once it has ended, by name. */
   endings: Record<string, string>
 }
 
-/** A node that is stopped by SIGSTOP: its kernel still answers for it. */
+/** A node stopped by SIGSTOP: its kernel still answers. */
 export async function runFreeze(scope: Scope, options: Options): Promise<Ledger> {
   const cluster = await startCluster(scope)
   const { pid } = cluster.nodes[1]
@@ -64,7 +64,7 @@ export async function runFreeze(scope: Scope, options: Options): Promise<Ledger>
   return await runHang(scope, cluster, { hang, goOn, isDark: false }, options)
 }
 
-/** A node whose machine loses its network: nobody says a word for it. */
+/** A node whose machine loses its network: no packet comes from it. */
 export async function runDark(scope: Scope, options: Options): Promise<Ledger> {
   const machine = startMachine(scope)
   const { here, there, wrap } = machine
@@ -102,7 +102,7 @@ async function startStage(
 ): Promise<Omit<Stage, 'hang' | 'goOn'>> {
   const { api, inboxes, nodes, sink, secret } = cluster
   const random = seeded(seed)
-  // So that at each moment some are on the wire.
+  // So that some mail is in transfer at each moment.
   sink.rule = async ({ stage }) => {
     if (stage === 'message') await pause(300 * random())
     return null
@@ -136,7 +136,7 @@ async function untilMore(what: string, loads: Load[]): Promise<void> {
   await until(what, isMore, { timeoutMs: 180_000 })
 }
 
-/** The whole of the hang, from a moment at which the node has deliveries on the wire. */
+/** The whole hang, from a moment at which the node has deliveries in transfer. */
 async function passHang({ cluster, number, hang, goOn, endings }: Stage): Promise<Hang> {
   const { server } = cluster
   const claimed = `select count(*)::integer as n from delivery d join route r on r.key = d.route
@@ -152,7 +152,7 @@ async function passHang({ cluster, number, hang, goOn, endings }: Stage): Promis
     routes: new Set<string>(),
   }
   while (Date.now() < fromMs + hungMs) {
-    // More than once: what it had asked for may be answered after it hung.
+    // Repeated, because a request from before the hang may be answered after it.
     const owned = await server.ask(`select key from route where owner = ${number} and lease_until > now()`)
     for (const { key } of owned) found.routes.add(String(key))
     for (const [name, sql] of Object.entries(endings)) {
@@ -191,7 +191,7 @@ async function reckon(stage: Stage, hang: Hang): Promise<Ledger> {
   ]
   return {
     figures: [
-      // Behind the counts of kills, of which there are none.
+      // Skips the counts of kills, which are zero here.
       ...ledger.figures.slice(3),
       ['longest wait for a 202 or 250 at the node that is well, ms', well.slowestMs],
       ...judged.figures,
@@ -201,12 +201,12 @@ async function reckon(stage: Stage, hang: Hang): Promise<Ledger> {
   }
 }
 
-/** Mail that the node which is well has taken: its delay, by whether the hung node had a part in it. */
+/** Judges mail that the healthy node has accepted: its delay, by whether the hung node had a part in it. */
 function judge({ fromMs, untilMs, routes }: Hang, { well, hung }: { well: Delay[]; hung: Delay[] }): Ledger {
   const isTouched = ({ route, answeredMs, arrivedMs }: Delay) => {
-    // Under way when the other one hung: it may have had it in hand.
+    // In progress when the other node hung, which may have held it.
     if (answeredMs < fromMs) return arrivedMs === null || arrivedMs >= fromMs
-    // Until its lease ends a hung node owns its queues, so that no mail is sent twice.
+    // A hung node owns its queues until its lease ends, so that no mail is sent twice.
     return route !== null && routes.has(route) && answeredMs < fromMs + leaseMs
   }
   const isMeanwhile = ({ answeredMs }: Delay) => answeredMs >= fromMs && answeredMs < untilMs
@@ -235,7 +235,7 @@ function late({ ended }: Hang, { endings }: Stage): string[] {
   })
 }
 
-/** Second copies in inboxes that came once the hung node went on: its claims were stale by then. */
+/** Second copies in inboxes that came after the hung node resumed: its claims were stale by then. */
 function doubledLater({ seenMs }: Observer, { untilMs }: Hang): string[] {
   const doubled = [...seenMs].filter(([, times]) => times.length > 1 && times.at(-1)! >= untilMs)
   return doubled.map(([key]) => `${key}: stored once more after the hung node went on`)

@@ -1,4 +1,4 @@
-// A tenth of the fault campaign, so that every run of the tests has its deaths; the whole is `npm run test:faults`.
+// A tenth of the fault campaign, so that every test run includes kills; the whole is `npm run test:faults`.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runCampaign } from './campaign.ts'

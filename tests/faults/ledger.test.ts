@@ -1,4 +1,4 @@
-// The judge judged: what each kind of broken promise looks like in the ledger, and that kept ones pass.
+// Tests the ledger itself: it reports each kind of broken promise, and passes kept ones.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inboundKey, type Kill, reconcile } from './ledger.ts'
@@ -7,7 +7,7 @@ const promised = { submissionId: 's', messageId: 'msg_1', internetMessageId: '<1
 const copy = (atMs: number, recipient = 'a@far.test') => ({ messageId: '<1@x>', recipient, atMs })
 const kill: Kill = { victim: 'posthorn', fromMs: 10_000, settledMs: 10_100 }
 
-/** A campaign of one send and one mail in which all is well, with some of it changed. */
+/** A campaign of one send and one mail without faults, with the given changes. */
 function campaign(change: {
   copies?: ReturnType<typeof copy>[]
   kills?: Kill[]

@@ -1,6 +1,6 @@
-// The book-keeping of a fault campaign: what was promised, what was found, and every difference between the two.
+// The ledger of a fault campaign: promises, findings, and every difference between the two.
 
-/** One send under one idempotency key; `promised` are the ids of its first 202, null while none was read. */
+/** One send under one idempotency key. `promised` are the ids of its first 202, null while none was read. */
 export interface Send {
   key: string
   path: string
@@ -23,8 +23,8 @@ export interface Arrival {
 }
 
 /**
- * Milliseconds since the epoch. `settledMs`: nothing sent before the kill can reach the sink any more; for a kill of
- * PostgreSQL alone, the service had recovered.
+ * Milliseconds since the epoch. From `settledMs` on, nothing sent before the kill can reach the sink. For a kill of
+ * PostgreSQL alone, the service had recovered by then.
  */
 export interface Kill {
   victim: 'posthorn' | 'postgres' | 'both'
@@ -32,15 +32,15 @@ export interface Kill {
   settledMs: number
 }
 
-/** What was found after the last drain. */
+/** The state after the last drain. */
 export interface Found {
-  /** What each key's replay answered, by key; null where it was not a 202. */
+  /** The replay of each key; null if it was not a 202. */
   replays: Map<string, { promised: Promised; replayed: boolean } | null>
   /** Recipient states by submission id. */
   states: Map<string, string[]>
-  /** Message-ID and address of each stored inbound message, `inboundKey` of both, with how often. */
+  /** The count of each stored inbound message, by `inboundKey` of its Message-ID and address. */
   stored: Map<string, number>
-  /** How often each outbound message id stands in an export. */
+  /** The count of each outbound message id in an export. */
   outbound: Map<string, number>
   copies: { messageId: string; recipient: string; atMs: number }[]
 }
@@ -59,10 +59,10 @@ interface Book {
 
 export const inboundKey = (messageId: string, address: string): string => `${messageId} ${address}`
 
-// A result has to be recorded well within this time of the remote's 250; a kill later than that excuses no copy.
+// A result must be recorded well within this time of the remote's 250. A later kill excuses no copy.
 const recordWithinMs = 2000
 
-/** Compares promises with findings; `ownDomain` mail is looked for in the store, all other at the sink. */
+/** Compares promises with findings. Mail to `ownDomain` is looked up in the store, all other mail at the sink. */
 export function reconcile(book: Book, ownDomain: string): Ledger {
   const violations: string[] = []
   const extra = { excused: 0, unexcused: 0, longestMs: 0 }
@@ -134,7 +134,7 @@ function judgeCopies({ sends, kills, found }: Book, own: string, counts: Counts,
       const times = isOwn ? [] : (timesOf.get(copyKey) ?? [])
       timesOf.delete(copyKey)
       const copies = isOwn ? (found.stored.get(copyKey) ?? 0) : times.length
-      // Copies that our own MX took carry no times: for them only the number of kills is the bound.
+      // Copies that our own MX took have no times, so only the number of kills bounds them.
       const gapsMs = excuses(times, kills)
       const excused = isOwn ? Math.min(copies - 1, kills.length) : gapsMs.length
       counts.extra.longestMs = Math.max(counts.extra.longestMs, ...gapsMs)
@@ -155,8 +155,8 @@ function judgeCopies({ sends, kills, found }: Book, own: string, counts: Counts,
 }
 
 /**
- * For each copy that follows a kill between the earlier copy's 250 and its record, how long before the kill that 250 was:
- * 0 for what was still on its way.
+ * For each copy after a kill that came between the earlier copy's 250 and its record: the time from that 250 to the kill. It
+ * is 0 for a copy that was still in transfer.
  */
 function excuses(timesMs: number[], kills: Kill[]): number[] {
   const inOrder = timesMs.toSorted((one, other) => one - other)
@@ -170,7 +170,7 @@ function excuses(timesMs: number[], kills: Kill[]): number[] {
   })
 }
 
-/** Copies in our own inboxes carry no times. */
+/** Copies in our own inboxes have no times. */
 function describeTimes(timesMs: number[], [first]: Kill[]): string {
   if (!first || timesMs.length === 0) return ''
   return `; they came ${timesMs.map((ms) => ms - first.fromMs).join(', ')} ms after the first kill`
@@ -203,7 +203,7 @@ function figures(
   ]
 }
 
-/** The ledger as a table, and below it what is wrong (20 lines of it at most). */
+/** Prints the ledger as a table, and below it up to 20 lines of violations. */
 export function printLedger({ figures, violations }: Ledger): string {
   const width = Math.max(...figures.map(([name]) => name.length))
   const lines = figures.map(([name, figure]) => `${name.padEnd(width)}  ${String(figure).padStart(9)}`)

@@ -1,4 +1,4 @@
-// Work for a service that is being killed: HTTP senders that never give a key up, SMTP senders that ask only once.
+// Load for a service that is being killed: HTTP senders that retry each key until it succeeds, SMTP senders that try once.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Acceptance, Api, Inbox } from '../support/api.ts'
 import { sendMail } from '../support/smtp-sender.ts'
@@ -7,22 +7,22 @@ import type { Arrival, Promised, Send } from './ledger.ts'
 export interface Load {
   sends: Send[]
   arrivals: Arrival[]
-  /** Statuses other than 202 and 503, and replies that no kill explains: each is a violation. */
+  /** Statuses other than 202 and 503, and replies that no kill explains. Each is a violation. */
   surprises: string[]
   /** When the 202 of each key and the 250 of each Message-ID was read. */
   answeredMs: Map<string, number>
-  /** How long the slowest of these took, from the first try on. */
+  /** The longest time of an acknowledged send, from its first try. */
   slowestMs: number
   /** Tries without a 202 or 250 that are no surprise: no connection, a connection that broke, 503, 4xx. */
   refusals: string[]
-  /** Told of every final dot and every request the moment it has left. */
+  /** Called for every final dot and every request as soon as it was sent. */
   watch: ((left: 'dot' | 'request') => unknown) | null
-  /** Resolves once every sender has ended what it had begun. */
+  /** Resolves once every sender has finished its work in progress. */
   stop(): Promise<void>
 }
 
 interface Options {
-  /** Begins the keys and Message-IDs of this load, so that several loads have different ones. */
+  /** A prefix of this load's keys and Message-IDs, so that several loads differ. */
   name?: string
   api: Api
   smtp: () => { host: string; port: number }
@@ -33,7 +33,7 @@ interface Options {
   pauseMs?: number
 }
 
-/** Starts the senders; they go on through every death of the service until `stop`. */
+/** Starts the senders. They run through every kill of the service until `stop`. */
 export function startLoad(options: Options): Load {
   const { senders = 4 } = options
   const load: Load = {
@@ -105,7 +105,7 @@ async function sendOne(load: Load, state: State, options: Options, number: numbe
   }
 }
 
-/** One try: the ids of its 202, null if there was no answer or a 503, words if the answer is a surprise. */
+/** One try: the ids of its 202, null for no answer or a 503, a description for a surprise. */
 export async function post(
   api: Api,
   { path, body, key }: Send,
@@ -122,7 +122,7 @@ export async function post(
     const { id: messageId, internetMessageId } = message
     return { promised: { submissionId: submission.id, messageId, internetMessageId }, replayed }
   } catch (error) {
-    // The service died before its answer was whole: nothing is known, so the same key is sent again.
+    // The service died before its answer was complete. The result is unknown, so the same key is sent again.
     onRefusal(`no answer: ${(error as Error).cause ?? error}`)
     return null
   }
@@ -159,7 +159,7 @@ function words(random: () => number): string {
   return 'All that was promised is kept. '.repeat(1 + Math.floor(40 * random() ** 3))
 }
 
-/** Mulberry32: the same seed, the same dice. */
+/** Mulberry32: the same seed gives the same numbers. */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0
   return () => {

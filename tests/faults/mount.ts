@@ -1,5 +1,4 @@
-// The disk of the blob folder goes and comes back under load, as a bind mount that is unmounted lazily: every large mail that
-// was acknowledged is there afterwards, byte for byte.
+// Under load, a lazy unmount removes the disk of the blob folder and it returns: acknowledged large mail keeps every byte.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
@@ -13,11 +12,11 @@ import { type Scope, until } from '../support/until.ts'
 import type { Ledger } from './ledger.ts'
 
 const rounds = 3
-/** How many mails and sends are answered in each state of the folder before it changes. */
+/** The number of mails and sends answered in each state of the folder before it changes. */
 const answersEach = 12
 const largeBytes = 350_000
 
-/** Acknowledged mails by Message-ID, sends by message id, each with the digest of what was handed over. */
+/** Acknowledged mails by Message-ID, sends by message id, each with the digest of its content. */
 interface Book {
   mails: Map<string, string>
   sends: Map<string, string>
@@ -25,7 +24,7 @@ interface Book {
   surprises: string[]
 }
 
-/** Null where this user may not mount. */
+/** Null if this user may not mount. */
 export async function runMountLoss(
   scope: Scope,
   { report }: { report: (line: string) => void },
@@ -69,7 +68,7 @@ export async function runMountLoss(
   return await reckon(api, inbox, book)
 }
 
-/** A folder with a second one mounted on it, by a bind mount; null where this user may not mount. */
+/** A folder with a second one mounted on it, by a bind mount. Null if this user may not mount. */
 function mountableDisk(scope: Scope): { folder: string; mount(): void; unmount(): void } | null {
   const above = mkdtempSync(join(tmpdir(), 'posthorn-mount-'))
   const [disk, folder] = [join(above, 'disk'), join(above, 'blobs')]
@@ -89,8 +88,8 @@ function mountableDisk(scope: Scope): { folder: string; mount(): void; unmount()
 }
 
 /**
- * Paths of the files below the folder. The service may make an empty shard folder there between its look at the mark and the
- * unmount; what may never be there is mail, which the mount would hide.
+ * Paths of the files below the folder. The service may make an empty shard folder there between its check of the mark and
+ * the unmount. Mail must never be there, because the mount would hide it.
  */
 function filesBelow(folder: string): string[] {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -108,7 +107,7 @@ interface LoadOptions {
   book: Book
 }
 
-/** Two senders by SMTP and two by HTTP, one mail after the other, until `stop`. */
+/** Two senders by SMTP and two by HTTP, one mail after another, until `stop`. */
 function startLoad(options: LoadOptions): { stop(): Promise<void> } {
   const state = { isRunning: true, number: 0 }
   const repeat = async (one: (options: LoadOptions, number: number) => Promise<void>) => {
@@ -126,7 +125,7 @@ function startLoad(options: LoadOptions): { stop(): Promise<void> } {
   }
 }
 
-/** Bytes that are the number's alone. */
+/** Content that is unique to the number. */
 function contentOf(number: number): string {
   return `${number} `
     .padEnd(76, 'x')
@@ -170,7 +169,7 @@ function digest(content: string | Buffer): string {
   return createHash('sha256').update(content).digest('hex')
 }
 
-/** Waits until every acknowledged mail is filed, and compares its bytes with what was handed over. */
+/** Waits until every acknowledged mail is filed, and compares its bytes with the bytes that were sent. */
 async function reckon(api: Api, inbox: Inbox, { mails, sends, refused, surprises }: Book): Promise<Ledger> {
   const expected = mails.size + sends.size
   const messages = await until(

@@ -1,4 +1,4 @@
-// A machine of its own for one node: a network namespace on a bridge, whose cable can be pulled.
+// Gives one node a machine of its own: a network namespace on a bridge, whose cable can be pulled.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,18 +9,18 @@ export interface Machine {
   /** This side's address on the bridge, and that of the machine. */
   here: string
   there: string
-  /** Runs a program there, under the pid of who runs it. */
+  /** Writes a wrapper that runs the program there, under the pid of its caller. */
   wrap(program: string): string
-  /** From now on packets of both directions are dropped without a word. */
+  /** From now on, packets of both directions are dropped silently. */
   unplug(): void
   plugIn(): void
 }
 
 const ip = (...words: string[]) => void execFileSync('ip', words, { stdio: ['ignore', 'ignore', 'pipe'] })
 
-/** Makes the namespace, the bridge and the cable; they are gone when the scope ends. Throws if that takes more rights. */
+/** Makes the namespace, the bridge and the cable. They are removed with the scope. Throws without the necessary rights. */
 export function startMachine(scope: Scope): Machine {
-  // Names of interfaces have 15 bytes at most.
+  // Names of interfaces have up to 15 bytes.
   const id = String(process.pid)
   const [namespace, bridge, cable, port] = [`posthorn-${id}`, `phb${id}`, `phc${id}`, `php${id}`]
   const network = `10.219.${process.pid % 256}`
@@ -28,7 +28,7 @@ export function startMachine(scope: Scope): Machine {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-machine-'))
   chmodSync(folder, 0o755)
   scope.after(() => {
-    // Whatever of it was made: the cable ends with the namespace, or with the bridge's side of it.
+    // Removes everything that was made. The cable ends with the namespace, or with the bridge's side of it.
     spawnSync('ip', ['link', 'delete', cable])
     spawnSync('ip', ['link', 'delete', bridge])
     spawnSync('ip', ['netns', 'delete', namespace])
@@ -51,7 +51,7 @@ export function startMachine(scope: Scope): Machine {
       writeFileSync(file, `#!/bin/sh\nexec ip netns exec ${namespace} '${program}' "$@"\n`, { mode: 0o755 })
       return file
     },
-    // The port of the bridge goes, its address stays: the kernel here goes on sending, as to a machine without power.
+    // The bridge's port goes down and its address stays, so this kernel keeps sending, as to a machine without power.
     unplug: () => ip('link', 'set', cable, 'down'),
     plugIn: () => ip('link', 'set', cable, 'up'),
   }

@@ -1,6 +1,7 @@
-// `npm run test:faults -- --kills 50 --postgres-kills 10`: the fault campaign with its ledger; exit 1 on any violation. Or
-// other faults, one after the other: `--mount` (the disk of the blob folder goes and comes back), `--freeze` (a node is
-// stopped for a minute), `--dark` (a node's machine is cut off for a minute), `--balancer` (restarts behind HAProxy).
+// `npm run test:faults -- --kills 50 --postgres-kills 10` runs the fault campaign, with exit 1 on any violation.
+// Options for other faults, one after another: `--mount` (the disk of the blob folder is lost and returns), `--freeze` (a
+// node is stopped for a minute), `--dark` (a node's machine is cut off for a minute), `--balancer` (restarts behind
+// HAProxy).
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import type { Scope } from '../support/until.ts'
@@ -27,9 +28,9 @@ const seed = Number(values.seed)
 
 interface Fault {
   name: string
-  /** Why it cannot be tried here; null if it can. */
+  /** The reason why this machine cannot run it; null if it can. */
   missing?: () => string | null
-  /** Null if it turned out that it cannot be tried here. */
+  /** Null if it turned out that this machine cannot run it. */
   run(scope: Scope): Promise<Ledger | null>
 }
 
@@ -64,7 +65,7 @@ function hasProgram(name: string, word: string): boolean {
   return spawnSync(name, [word]).status === 0
 }
 
-/** Whether it was tried, and no bound was violated. What it began has ended by then, whatever happened. */
+/** Returns whether it ran without a violated bound. Everything that it started has ended by then, whatever happened. */
 async function runFault({ name, missing, run }: Fault): Promise<boolean> {
   const reason = missing?.() ?? null
   if (reason !== null) {
@@ -79,7 +80,7 @@ async function runFault({ name, missing, run }: Fault): Promise<boolean> {
       try {
         await end()
       } catch (error) {
-        // The others must end as well: processes, namespaces, folders.
+        // The other resources must end as well: processes, namespaces, folders.
         report(`at the end of ${name}: ${(error as Error).message}`)
         hasEnded = false
       }

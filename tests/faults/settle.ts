@@ -1,4 +1,4 @@
-// The last drain of a fault campaign: replays of every key, the states of every recipient, and all that is stored.
+// The last drain of a fault campaign: replays of every key, the states of every recipient, and all stored mail.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Api, Inbox, Submission } from '../support/api.ts'
 import type { Sink } from '../support/sink.ts'
@@ -15,7 +15,9 @@ interface Ended {
   arrivals: Arrival[]
 }
 
-/** Replays every key, waits until nothing is pending and every acknowledged mail is filed, and says what is there then. */
+/**
+ * Replays every key, waits until nothing is pending and every acknowledged mail is filed, and returns what is there then.
+ */
 export async function settle({ api, inboxes, sink, sends, arrivals }: Ended): Promise<Found> {
   const replays: Found['replays'] = new Map()
   await inParallel(sends, async (send) => void replays.set(send.key, await replay(api, send)))
@@ -50,7 +52,7 @@ async function pending(api: Api): Promise<number> {
   return page.submissions.length
 }
 
-/** Exports until every acknowledged mail is there, or a minute has passed: what is missing then is for the ledger. */
+/** Exports until every acknowledged mail is there, or a minute has passed. The ledger reports missing mail. */
 async function everythingFiled(
   api: Api,
   inboxes: Inbox[],

@@ -1,4 +1,4 @@
-// Acceptance on two nodes at once: limits and idempotency are exact, a bad row is its own, and nothing waits in a ring. Also on PostgreSQL 15.
+// Acceptance on two nodes at once: limits and idempotency are exact, and one bad row fails alone. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
@@ -28,13 +28,13 @@ import { makePlace, type Place } from '../support/node.ts'
 import { turnAutovacuumOff } from '../support/postgres.ts'
 import type { Scope } from '../support/until.ts'
 
-/** Keeps its faults, and loses answers of acceptances that were committed, as a connection that breaks at that moment does. */
+/** Records its faults, and loses the answers of committed acceptances, as a connection that breaks at that moment does. */
 class WatchedDb extends Db {
   faults: unknown[] = []
   #losses = 0
   #meanwhile = async () => {}
 
-  /** Loses the next answers; `meanwhile` happens before the acceptance is asked again. */
+  /** Loses the next answers. `meanwhile` runs before the acceptance is asked for again. */
   lose(losses: number, meanwhile = async () => {}): void {
     this.#losses = losses
     this.#meanwhile = meanwhile
@@ -83,7 +83,7 @@ class Node {
   }
 }
 
-/** Two nodes with one clock. */
+/** Two nodes that share one clock. */
 async function setStage(scope: Scope, maxConnections: number) {
   const place = await makePlace(scope)
   const clock = new Clock()
@@ -212,7 +212,7 @@ test('check 72: of those that waited for a request that was refused only one goe
   const key = randomUUID()
   const codes = await codesOf([crowd, ...Array(8).fill(message)].map((body) => send(one, sender, key, body)))
   assert.deepEqual(tally(codes), { too_many_recipients: 1, accepted: 8 })
-  // Two in one batch would have run into each other, and all of the batch once more.
+  // If one batch held both, they would conflict and the whole batch would run again.
   assert.deepEqual(one.db.faults, [])
 })
 
@@ -284,7 +284,7 @@ test('what a batch counts is what it wrote, for each of its organizations', asyn
   assert.deepEqual(used, sent)
 })
 
-/** What can stand against a send, brought about for the organization $1. */
+/** Everything that can block a send, each created for the organization $1. */
 const obstacles = [
   ['unauthorized', 'update api_key set revoked_at = now() where organization_id = $1'],
   ['organization_inactive', `update organization set status = 'suspended' where id = $1`],
@@ -346,7 +346,7 @@ test('check 69: what comes to stand against a send while it waits for its turn i
   }
 })
 
-// A database of its own: its tables are small at first, and only what this test reads is counted.
+// A database of its own: its tables start small, and only this test's reads are counted.
 test('acceptance looks at its own rows alone, though it was planned over small tables', async (t) => {
   const { one } = await setStage(t, 1)
   await turnAutovacuumOff(one.db)
@@ -380,7 +380,7 @@ test('acceptance looks at its own rows alone, though it was planned over small t
     from generate_series(1, 2500), unnest(array['pending', 'delivered']) s`,
   ])
     await one.db.query(statement, [organizationId])
-  // Nothing is known any more, and all of it is looked up.
+  // All caches have expired, so everything is looked up again.
   one.clock.advance(2_000)
   const before = await rowsRead()
   assert.deepEqual(tally(await batch()), { accepted: 20 })
@@ -407,7 +407,7 @@ test('a stop waits for what is being accepted, from its first step on', async ()
 
 test('a bad row is refused alone, and its neighbours in the batch are accepted', async () => {
   const sender = await makeSender()
-  // The API lets no NUL through; PostgreSQL takes none, so that this row breaks its batch.
+  // The API rejects NUL. PostgreSQL rejects it too, so this row fails its batch.
   const bad = { ...message, subject: 'a\0b' }
   const codes = await codesOf(
     Array.from({ length: 60 }, (_, i) => send(one, sender, undefined, i % 25 === 3 ? bad : message)),
@@ -455,7 +455,7 @@ test('nothing waits in a ring: 30 organizations in opposite orders, beside delet
 
 test('check 78: the request rate of a key is one, whatever number of nodes it is used at', async () => {
   const { caller } = await makeSender({ requestsPerMinute: 200 })
-  // The window begins with the minute: stay clear of its end.
+  // The window begins with the minute, so the test stays clear of its end.
   one.clock.advance(60_000 - (one.clock.nowMs() % 60_000))
   const nodes = [one, two]
   const admit = (count: number) =>

@@ -1,4 +1,4 @@
-// What a node accepts it has at hand for its first delivery: nothing is read for that, and what is read later says the same.
+// A node keeps accepted mail in memory for its first delivery, without a read; a later read gives the same content.
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
@@ -54,7 +54,7 @@ for (const [name, post] of sends)
   test(`a message ${name} leaves without being read back, and is the same when it is`, async () => {
     const { path, body } = await post()
     sink.copies = []
-    // Ben's copy leaves at the second attempt, when nothing is at hand any more.
+    // Ben's copy leaves at the second attempt, when the mail is no longer in memory.
     sink.rule = ({ stage, command }) =>
       stage === 'rcpt' && command.includes('ben@') && sink.copies.length < 2 ? '450 4.2.1 not now' : null
     await pauseQueue(node.foundation, '@relay', 'paused')

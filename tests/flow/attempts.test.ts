@@ -1,4 +1,4 @@
-// An attempt is one row: its events keep their ids and their order, and replies are kept within bounds. Also on PostgreSQL 15.
+// An attempt is one row: its events keep their ids and their order, and replies stay within bounds. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -76,7 +76,7 @@ async function readRows(submissionId: string, from = db): Promise<AttemptRow[]> 
 const commandsOf = ({ conversation }: AttemptRow) =>
   conversation!.steps.map(({ command, code }) => `${command} ${code}`)
 
-/** Makes the submission's only attempt what the program before would have made of it: a row for each event. */
+/** Rewrites the submission's only attempt as the previous release stored it: one row for each event. */
 async function makeFormer(submissionId: string): Promise<void> {
   await db.query(
     `insert into event (submission_id, seq, id, organization_id, type, recipient, at, attempt, remote)
@@ -207,7 +207,7 @@ test('recipients of a message have each their own RCPT; what a connection was op
 
 type Answer = (command: string) => string | Buffer
 
-/** Listens for a peer that answers each command with these bytes, whatever they are, and hangs up after the end of a message, `.`. */
+/** Starts a peer that answers each command with these bytes. It hangs up after the end of a message, `.`. */
 async function startPeer(
   t: TestContext,
   at: { host: string; port: number },
@@ -230,7 +230,7 @@ async function startPeer(
   return (server.address() as { port: number }).port
 }
 
-/** The domain whose mail goes to such a peer. */
+/** Returns the domain whose mail goes to such a peer. */
 async function startFarPeer(t: TestContext, answer: Answer): Promise<string> {
   const { domain, host } = far.name()
   await startPeer(t, { host, port: far.port }, answer)
@@ -275,7 +275,7 @@ test('what a hostile peer says is kept within 2 KiB, inert, and none of it is lo
   }
 })
 
-// A node of its own: it signs in at a relay.
+// A node of its own: it authenticates at a relay.
 test('what AUTH sends is not kept, nor what is answered to it', async (t) => {
   const replies: Record<string, string> = {
     connect: '220 relay.test\r\n',

@@ -1,4 +1,4 @@
-// Loops and look-ups read no more rows for mail that does not concern them, whenever they were planned. Also on PostgreSQL 15.
+// Loops and look-ups read no rows of unrelated mail, whenever they were planned. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { OrganizationId, SubmissionId } from '../../src/base/ids.ts'
@@ -21,7 +21,7 @@ const look = (tx: Tx) => findAddressEvidence(tx, organizationId, ['a7@far.test',
 const move = (tx: Tx) => moveToRoutes(tx, null, 'inbox.test', at)
 const purge = (tx: Tx) => deleteSettledContents(tx, new Date(at.getTime() - 3_600_000), null, 500)
 
-/** Sends through a domain, half of them still waiting in the queues of a hundred domains. */
+/** Sends mail through one domain. Half of it still waits in the queues of a hundred domains. */
 async function fill(): Promise<void> {
   await db.query(
     `insert into submission (id, organization_id, operation, idempotency_key, idempotency_digest, request_hash, sender,

@@ -1,4 +1,4 @@
-// Customers' domains in use: mail that comes for them, mail that goes out of them, and what becomes of it as proof changes.
+// Customers' domains in use: the mail that they receive and send, and what a change of their proof does to it.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
@@ -29,7 +29,7 @@ const dns = await DnsServer.start({
   'mx.far.test': { A: ['127.0.0.1'] },
 })
 place.after(() => dns.close())
-/** It takes what is sent elsewhere. */
+/** Takes all mail to other domains. */
 const sink = await startSink(place)
 const env = {
   POSTHORN_DNS: dns.address,
@@ -38,14 +38,14 @@ const env = {
   POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
   POSTHORN_MAIL_HOST: 'mx.posthorn.test',
 }
-/** Tests move its clock by days: each of them proves domains of its own. */
+/** Tests move its clock by days, so each test proves domains of its own. */
 const node = await startNode(place, { env })
 const { db, clock } = node.foundation
 afterEach(() => {
   sink.rule = asUsual
 })
 
-/** Copies of mail that names this sender. */
+/** The copies of mail that names this sender. */
 const copiesFrom = (sender: string) => sink.copies.filter(({ raw }) => raw.includes(sender))
 
 const openOn = (api: Api, { id }: Domain, localPart: string) =>
@@ -74,7 +74,7 @@ async function sent(api: Api, from: string, to: string[], change: object = {}): 
   return body
 }
 
-/** Sends a message to each address by itself; answers the replies to RCPT, or to the message where that was taken. */
+/** Sends a message to each address separately. Returns the replies to RCPT, or to the message if RCPT was accepted. */
 async function deliver(to: string[], { smtp } = node): Promise<string[]> {
   const raw = 'Subject: In\r\n\r\nHello.\r\n'
   const socket = connect({ ...smtp, noDelay: true })
@@ -103,7 +103,7 @@ async function deliver(to: string[], { smtp } = node): Promise<string[]> {
 const notNow: Rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 not now' : null)
 const asUsual: Rule = () => null
 
-/** What nodes know of domains is a second old at most. */
+/** Nodes cache domains for up to one second. */
 const soon = () => clock.advance(1_000)
 
 const fieldOf = (raw: Buffer, name: string) =>
@@ -178,7 +178,7 @@ test('a domain proved for sending carries POST /v1/send and its inboxes’ mail;
   const sendRefusal = await post(api, 'desk@reads.example', ['a@far.test'])
   assert.deepEqual([sendRefusal.status, sendRefusal.body.error], [403, 'sender_not_allowed'])
 
-  // It answers what it receives as little.
+  // The inbox cannot reply to received mail either.
   assert.deepEqual(await deliver([silent.address]), ['250 2.0.0'])
   const received = await until('the mail', async () => (await api.exported(silent.id))[0])
   const reply = await api.call(`/v1/threads/${received.threadId}/replies`, {
@@ -188,7 +188,7 @@ test('a domain proved for sending carries POST /v1/send and its inboxes’ mail;
   })
   assert.deepEqual([reply.status, reply.body.error], [403, 'sender_not_allowed'])
 
-  // A refusal uses up no idempotency key: proved, the same request goes out.
+  // A refusal uses up no idempotency key: once the domain is proved, the same request is sent.
   publish(dns, reads, ['inbound', 'outbound'])
   await verify(api, reads)
   soon()
@@ -252,7 +252,7 @@ test('a domain that another organization has proved since is theirs: what it rec
   const buyer = await node.createCaller()
   const theirs = await proveDomain(buyer.api, dns, 'sold.example', ['inbound', 'outbound'])
   assert.deepEqual(await deliver([old.address]), ['550 5.1.1'])
-  // The former owner has not let go of the address, and cannot keep it from the owner of now.
+  // The former owner has not deleted the address, and cannot withhold it from the current owner.
   const fresh = await openOn(buyer.api, theirs, 'info')
   assert.equal(fresh.address, old.address)
   assert.deepEqual(await deliver([old.address]), ['250 2.0.0'])
@@ -262,7 +262,7 @@ test('a domain that another organization has proved since is theirs: what it rec
   assert.deepEqual([refused.status, refused.body.error], [403, 'sender_not_allowed'])
 })
 
-// Another node as well: each remembers for itself.
+// Another node too: each has its own cache.
 test('what was just proved or opened is never refused for what a node knew before, on no node', async (t) => {
   const caller = await node.createCaller()
   const { api } = caller
@@ -397,11 +397,11 @@ test('mail of a domain that is proved no more waits, and goes out once it is aga
   publish(dns, domain, ['ownership'])
   for (let checks = 0; checks < 2; checks++) {
     await verify(api, domain)
-    // The node itself is not to check it meanwhile.
+    // The node itself must not check the domain meanwhile.
     await node.foundation.db.query('update domain set next_check_at = null where id = $1', [domain.id])
     clock.advance(36 * hourMs)
   }
-  // Proved still, for it takes three failed checks.
+  // The domain is still proved, because losing proof takes three failed checks.
   sink.rule = notNow
   const accepted = [
     (await send(api, inbox, ['a@far.test'])).submission,
@@ -452,7 +452,7 @@ test('deleting a domain cancels what waits of it; what was overlooked is cancell
   await untilStates(api, late.id, 'deferred')
   await remove(one)
   await untilStates(api, waiting.id, 'failed', 'failed')
-  // As an acceptance does that began before the deletion and commits after it.
+  // As an acceptance does that begins before the deletion and commits after it.
   await db.query('delete from domain where id = $1', [two.id])
   soon()
   sink.rule = asUsual
@@ -540,11 +540,11 @@ test('a key that cannot be opened is the trouble of its own domain alone', async
     domains,
     managedDomain: 'inbox.test',
   })
-  // Asked together, they are looked up together.
+  // Concurrent requests share one look-up.
   const ask = () =>
     Promise.all(names.map((name) => identities.of(organizationId as OrganizationId, name, 'domain')))
   const [first, whole] = await ask()
-  // Its mail waits, and the log says why once a key.
+  // The mail waits, and the log gives the reason once per key.
   assert.equal(first, 'unproved')
   clock.advance(1_500)
   assert.equal((await ask())[0], 'unproved')

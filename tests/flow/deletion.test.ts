@@ -1,4 +1,4 @@
-// Deleting beside delivering: what is on the wire is not torn off it, what waits is cancelled, and nothing is left behind. Also on PostgreSQL 15.
+// Deletion during delivery: mail in transfer completes, waiting mail is cancelled, no row stays. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 
-// A deployment with everything that has a hand in mail: a smarthost, a scanner, an endpoint for who wants to be told.
+// A deployment with every part that handles mail: a smarthost, a scanner, and a webhook endpoint.
 const place = await makePlace({ after })
 const [sink, receiver] = [await startSink(place), await startReceiver(place)]
 const clamd = await fakeClamd(place, (socket, received) => {
@@ -34,7 +34,7 @@ interface Stage {
   inbox: Inbox
 }
 
-/** An organization with an inbox; what the far side was told and given before is forgotten. */
+/** An organization with an inbox. Clears the rules and the copies of the far server. */
 async function setStage(): Promise<Stage> {
   sink.rule = () => null
   sink.copies = []
@@ -42,7 +42,7 @@ async function setStage(): Promise<Stage> {
   return { organizationId, api, inbox: await api.createInbox() }
 }
 
-/** Its endpoint is told of all. */
+/** Its endpoint receives every event. */
 async function setStageWithEndpoint(): Promise<Stage> {
   const stage = await setStage()
   await stage.api.want('/v1/webhooks', { method: 'POST', status: 201, body: { url: receiver.url() } })
@@ -53,7 +53,7 @@ const folder = join(place.folder, 'blobs')
 const blobs = () =>
   (readdirSync(folder, { recursive: true }) as string[]).filter((name) => name.includes('/')).sort()
 
-/** Lets the far side take its time over a message until it is told to go on. */
+/** Makes the far server hold each message until `release`. */
 function holdMessages(): { isHeld: () => boolean; release: () => void } {
   let [release, isHeld] = [() => {}, false]
   const held = new Promise<null>((resolve) => (release = () => resolve(null)))
@@ -74,7 +74,7 @@ async function codes(api: Api, submissionId: string): Promise<(string | null)[]>
   return [status, failureCode]
 }
 
-/** Rows of the organization. */
+/** Counts rows of the organization. */
 async function count({ organizationId }: Stage, table: string, condition = 'true'): Promise<number> {
   const [row] = await db.query<{ count: number }>(
     `select count(*) as count from ${table} where organization_id = $1 and ${condition}`,
@@ -163,12 +163,12 @@ test('check 77: of a deleted inbox nothing is left but its name', async () => {
   assert.equal((await api.call(`/v1/inboxes/${inbox.id}/export`)).status, 410)
   await until('the purge', async () => (await count(stage, 'inbox', 'purged')) === 1)
   for (const table of ['message', 'thread', 'spool']) assert.equal(await count(stage, table), 0, table)
-  // No test before this one has left any.
+  // Earlier tests left no row either.
   assert.deepEqual(await db.query('select from raw'), [])
   assert.ok(existsSync(folder))
-  // Bytes go after the commit that takes their rows.
+  // Files are deleted after the commit that deletes their rows.
   await until('the files to go', () => blobs().length === 0)
-  // The address may come back to the same organization, and to no other.
+  // The same organization may take the address again; others may not.
   const localPart = inbox.address.split('@')[0]!
   const other = await node.createCaller()
   const taken = await other.api.call('/v1/inboxes', { method: 'POST', body: { localPart } })
@@ -205,7 +205,7 @@ test('deleting beside sending ends in one or the other, never in between', async
   assert.equal(await count(stage, 'delivery', unsettled), 0)
 })
 
-/** A mail of two parts; `words` stand in its text, its HTML, its header and the name of its attachment. */
+/** A mail of two parts. `words` appear in its text, its HTML, its header and the name of its attachment. */
 function mailWith(words: string, sizeBytes: number, subject: string): Buffer {
   const content = Buffer.alloc(sizeBytes, words).toString('base64').replace(/.{76}/g, '$&\r\n')
   return Buffer.from(
@@ -216,7 +216,7 @@ function mailWith(words: string, sizeBytes: number, subject: string): Buffer {
   )
 }
 
-/** Waits until nothing of deleted inboxes is left to purge, and nothing waits to be filed, scanned or told. */
+/** Waits until deleted inboxes are purged, and no filing, scan or webhook call is pending. */
 async function untilQuiet(): Promise<void> {
   const left = [
     'spool',
@@ -269,7 +269,7 @@ test('check 77: no table and no file keeps a word of a deleted message or inbox'
     return both[0]!.length === 3 && both[1]!.length === 2 ? both : null
   })
   await untilQuiet()
-  // One message first, so that a deletion of each kind has its turn.
+  // Deletes one message first, so that each kind of deletion is tested.
   await api.want(`/v1/messages/${received[0]!.at(-1)!.id}`, { method: 'DELETE', status: 204 })
   await api.want(`/v1/inboxes/${inbox.id}`, { method: 'DELETE', status: 204 })
   await untilQuiet()
@@ -319,7 +319,7 @@ interface Arrival {
   reply: string
 }
 
-/** Mails to an inbox, one after the other, small ones and large ones with attachments. */
+/** Sends mails to an inbox one after another: small ones, and large ones with attachments. */
 async function mailTo({ address }: Inbox, count: number): Promise<Arrival[]> {
   const arrivals: Arrival[] = []
   for (let i = 0; i < count; i++) {
@@ -333,7 +333,7 @@ async function mailTo({ address }: Inbox, count: number): Promise<Arrival[]> {
   return arrivals
 }
 
-/** Sends from an inbox until it is gone; each that went out bounces. */
+/** Sends from an inbox until it is deleted. Each delivered mail bounces. */
 async function sendAndBounce({ api }: Stage, inbox: Inbox, count: number): Promise<void> {
   const content = Buffer.alloc(1000, 'x').toString('base64')
   const attachments = [{ filename: 'a.txt', contentType: 'text/plain', content }]
@@ -362,7 +362,7 @@ async function sendAndBounce({ api }: Stage, inbox: Inbox, count: number): Promi
   }
 }
 
-/** Deletes `most` messages of the inbox as they come, unless it goes before; answers the Message-IDs of those that went. */
+/** Deletes up to `most` messages of the inbox as they arrive, until the inbox is deleted. Returns their Message-IDs. */
 async function deleteSome({ api }: Stage, inbox: Inbox, most: number): Promise<Set<string>> {
   const gone = new Set<string>()
   while (gone.size < most) {
@@ -392,7 +392,7 @@ test('check 77: deleting beside receiving, sending, scanning, reports and webhoo
       const page = await api.call<{ messages: Message[] }>(`/v1/inboxes/${inbox.id}/export?limit=20`)
       return page.body.messages.length > round
     })
-    // From here on, or it would delete as fast as mail comes, and the inbox never have so many.
+    // Started only now: earlier, it would delete as fast as mail arrives, and the inbox would never fill.
     const side = deleteSome(stage, inbox, 1_000)
     await until('the inbox to go', async () => {
       const { status } = await remove(api, `/v1/inboxes/${inbox.id}`)

@@ -1,4 +1,4 @@
-// Sends that the far side refuses, stalls or cuts off, by the clock, to their end. Also on PostgreSQL 15.
+// Sends that the far server refuses, stalls or cuts off, followed to their end by the clock. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import { cancelQueue, flushQueue, pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'
@@ -26,7 +26,7 @@ interface Stage {
   inbox: Inbox
 }
 
-/** An organization with an inbox, and the domain that it writes to. */
+/** An organization with an inbox, and the domain that receives its mail. */
 async function setStage(t: TestContext, rule: Rule): Promise<Stage> {
   const [server, caller] = [await far.start(t, { rule }), await node.createCaller()]
   return { ...server, caller, api: caller.api, inbox: await caller.api.createInbox() }
@@ -171,7 +171,7 @@ test('check 29: a fault of the way leaves the untried pending, without a write o
   const state = await readDelivery(submission.id)
   assert.deepEqual([state.status, state.attempts], ['pending', 0])
   assert.deepEqual(await db.query('select from event where submission_id = $1', [submission.id]), [])
-  // While it is paused nothing is tried, so no new fault can come between.
+  // A paused queue tries nothing, so no new fault can come between.
   await pauseQueue(node.foundation, domain, 'paused')
   await flushQueue(node.foundation, domain)
   const [flushed] = await listQueues(db, domain)
@@ -196,7 +196,7 @@ async function readEvents(api: Api, submissionId: string, query = 'limit=100'): 
   return (await api.want<{ events: Event[] }>(path)).events
 }
 
-/** The events as somebody reads them who asks for few at a time. */
+/** The events as a reader with small pages sees them. */
 async function pageThrough(api: Api, submissionId: string, limit: number): Promise<Event[]> {
   const events: Event[] = []
   let cursor = ''
@@ -240,7 +240,7 @@ test('a recipient that waits shows the remote’s words, and ends with them', as
   assert.match(events[1]!.id, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
   assert.notEqual(events[1]!.id, events[2]!.id)
   assert.deepEqual(await readEvents(api, submission.id), events)
-  // What is accepted meanwhile waits for the same reason, and is told so after it was accepted.
+  // Mail accepted meanwhile waits for the same reason, and its events say so after `accepted`.
   clock.advance(10_000)
   const later = await send(api, inbox, [`later@${domain}`])
   const [accepted, waits] = await readEvents(api, later.submission.id)
@@ -316,7 +316,7 @@ test('words within a transaction are not shown to others who wait for the same s
   assert.match(node.log(), /too much from alice@secret\.test/)
 })
 
-/** What no request could store: a subject that ends its line. */
+/** Stores a value that no request could store: a subject with a line end. */
 async function breakSubject({ message, submission }: Acceptance): Promise<void> {
   await db.query('update message set subject = $2 where id = $1', [message.id, 'a\r\nBcc: b'])
   await db.query('update submission set subject = $2 where id = $1', [submission.id, 'a\r\nBcc: b'])
@@ -341,7 +341,7 @@ test('hostile 5: a message that cannot be written waits by the schedule, is told
   const sent = [broken, large]
   for (const { submission } of sent) await untilAttempt(submission.id, 1)
   await breakSubject(broken)
-  // And attachments whose bytes are gone; no other test of this file has any.
+  // Also removes the bytes of attachments. No other test of this file has any.
   for (const { blob } of await db.query<{ blob: string }>('select blob from raw where blob is not null'))
     await node.foundation.blobs.delete(blob)
   sink.rule = () => null
@@ -374,12 +374,12 @@ test('hostile 5: a message that cannot be written waits by the schedule, is told
       .filter((line) => line.includes('"a message could not be written"') && line.includes(submission.id))
     assert.equal(logged.length, 5)
   }
-  // Others go out meanwhile, over the same connection.
+  // Other mail is sent meanwhile over the same connection.
   const { submission } = await send(api, inbox, [`three@${domain}`])
   await untilStates(api, submission.id, 'delivered')
 })
 
-// A node of its own accepts the message and delivers nothing, so that it is read back.
+// A node of its own accepts the message and delivers nothing, so that another node reads it back.
 test('a message that we cannot write says nothing of the way: it stays blocked until one gets through', async (t) => {
   const { domain, caller, sink, api, inbox } = await setStage(t, goAway)
   const front = await startNode(place, { env, roles: ['api'] })
@@ -448,7 +448,7 @@ test('operators pause, resume, flush and cancel a queue', async (t) => {
   await assert.rejects(cancelQueue(foundation, 'nowhere.test'), { code: 'not_found' })
 })
 
-// Nodes of its own, of two delivery modes.
+// Nodes of its own, with two delivery modes.
 test('a queue of another delivery mode moves to the one that is set, and goes out there', async (t) => {
   const place = await makePlace(t)
   const sink = await startSink(t)

@@ -1,4 +1,4 @@
-// Aggregate reports of DMARC: counted within bounds, sent once after their day, to those alone who are asked for and agree. Also on PostgreSQL 15.
+// Aggregate DMARC reports: bounded, sent once after their day, and only to addresses that agree. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
@@ -24,7 +24,7 @@ import { until } from '../support/until.ts'
 const hourMs = 3_600_000
 const from = 'reporting@inbox.test'
 const trusted = '192.0.2.99'
-/** Of the organization that sends the reports. */
+/** The limits of the organization that sends the reports. */
 const tightest = { messagesPerMinute: 1, messagesPerDay: 1, recipientsPerDay: 1 }
 
 const place = await makePlace({ after })
@@ -52,13 +52,13 @@ place.after(async () => {
   await parsePool.close()
 })
 
-// Reports are those of the whole deployment, so each test begins without any.
+// Reports belong to the whole deployment, so each test begins without any.
 beforeEach(async () => {
   await db.query('delete from dmarc_report')
   sink.copies.splice(0)
 })
 
-/** Counts mails as a mail server that ends then does. */
+/** Counts mails as a mail server does that stops right afterwards. */
 async function note(...notes: DmarcNote[]): Promise<void> {
   const parts: Part[] = []
   const take = startDmarcNotes(node.foundation, (address) => address === trusted, parts)
@@ -68,7 +68,7 @@ async function note(...notes: DmarcNote[]): Promise<void> {
 
 let reporting: Promise<Api> | null = null
 
-/** Opens the inbox that reports are sent through, once. */
+/** Opens, once, the inbox that sends the reports. */
 function openInbox(): Promise<Api> {
   reporting ??= (async () => {
     const { api } = await node.createCaller({ limits: tightest })
@@ -83,7 +83,7 @@ function openInbox(): Promise<Api> {
   return reporting
 }
 
-/** What a mail server would note of a mail that passed, or failed, at shop.test. */
+/** The note that a mail server makes of a mail that passed, or failed, at shop.test. */
 async function noteOf(
   passing: string | null,
   rua = 'mailto:d@shop.test',
@@ -112,7 +112,7 @@ async function untilGone(): Promise<void> {
   })
 }
 
-// First, for the inbox is not there yet.
+// Runs first, because the inbox does not exist yet.
 test('a report waits while DNS does not answer, or the inbox is not there, and goes when it is of no use', async () => {
   const waits = (failures: number) =>
     until(`the report to have waited ${failures} times`, async () => {
@@ -185,7 +185,7 @@ test('a report that a node had sent when it died is not sent again', async () =>
   clock.advance(27 * hourMs)
   const startedAt = clock.now()
   const log = node.log().length
-  // It claims the report, sends it, and is gone before it deletes it.
+  // This node claims the report, sends it, and is lost before it deletes the row.
   await db.query('create rule kept as on delete to dmarc_report do instead nothing')
   reports.wake()
   await until('the report to arrive', () => sink.copies.length === 1)
@@ -214,7 +214,7 @@ test('whom a domain names elsewhere gets reports only where DNS says that it tak
 const noShares = { maxReportsOfNetwork: 1, maxReportsOfDomain: 1, maxKindsOfNetwork: 1 }
 
 test('strangers cannot have more stored than a day and a report may hold, and what is left out is counted', async () => {
-  // No report is sent, and none is too old, while the test looks at it.
+  // With notes of today, no report is sent or expires during the test.
   const day = clock.now().toISOString().slice(0, 10)
   const later = new Date(clock.nowMs() + hourMs)
   const bounds = { ...noShares, maxReports: 3, maxKinds: 5, maxKindsOfReport: 2 }
@@ -273,7 +273,7 @@ test('2,000 domains in mail of one network, or below one name, leave room for th
 })
 
 test('kinds of mail in the reports of one network leave room for those of others', async () => {
-  // No report is sent, and none is too old, while the test looks at it.
+  // With notes of today, no report is sent or expires during the test.
   const day = clock.now().toISOString().slice(0, 10)
   const later = new Date(clock.nowMs() + hourMs)
   const bounds = { ...noShares, maxReports: 9, maxReportsOfNetwork: 9, maxKinds: 9, maxKindsOfReport: 9 }
@@ -321,7 +321,7 @@ test('reports take nothing of what the organization of their inbox may send', as
   await untilStates(api, submission.id, 'delivered')
 })
 
-/** The note's policy, as a domain publishes it that takes its own reports. */
+/** The note's policy, as published by a domain that receives its own reports. */
 function ruaOf({ policy }: DmarcNote, domain: string): DmarcNote['policy'] {
   return { ...policy, rua: [`mailto:d@${domain}`] }
 }

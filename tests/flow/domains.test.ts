@@ -1,4 +1,4 @@
-// A proved domain over the days: checked daily, lost only after three failed checks over 72 h, told each time.
+// A proved domain over several days: checked daily, lost only after three failed checks over 72 h, and reported each time.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { SecretBox } from '../../src/base/secret-box.ts'
@@ -24,13 +24,13 @@ const { clock, db } = node.foundation
 const statuses = ({ status, capabilities }: Domain) =>
   [status, capabilities.outbound.status, capabilities.inbound.status].join(' ')
 
-/** What the jobs of a node do each two seconds. */
+/** Runs the check that the jobs of a node run every two seconds. */
 function recheck({ foundation: { db, clock, log } }: TestNode = node): Promise<boolean> {
   const resolver = new Resolver({ servers: [dns.address], timeoutMs: 500, tries: 1 })
   return recheckDomains({ db, clock, log, resolver, mailHost: 'localhost', mtaStsMode }, 20)
 }
 
-/** The domain after so many hours and the jobs of that time. */
+/** Returns the domain after that many hours and the jobs of that time. */
 async function later(api: Parameters<typeof verify>[0], { id }: Domain, hours: number): Promise<Domain> {
   clock.advance(hours * hourMs)
   while (await recheck());
@@ -120,7 +120,7 @@ test('two nodes share the checks that are due', async () => {
 test('a check does not undo what changed while it looked up', async (t) => {
   const { api, organizationId } = await node.createCaller()
   const path = (domain: Domain, verb = '') => `/v1/domains/${domain.id}${verb}`
-  /** Starts a check whose look-ups are under way. */
+  /** Starts a check whose look-ups stay pending. */
   const begin = async (domain: Domain) => {
     const [release, before] = [dns.hold(), dns.held]
     const checking = api.call<{ domain: Domain } & { error?: string }>(path(domain, '/verify'), {

@@ -1,4 +1,4 @@
-// The live stream: complete and in order, resumed over a restart and over another node, bounded for slow readers.
+// The live stream: complete and in order, resumable after a restart and at another node, bounded for slow readers.
 import assert from 'node:assert/strict'
 import { randomUUIDv7 } from 'node:crypto'
 import { once } from 'node:events'
@@ -25,7 +25,7 @@ function baseOf({ app }: TestNode): string {
   return `http://${app.listening.http!.host}:${app.listening.http!.port}`
 }
 
-/** Announces suppressions; answers their ids. */
+/** Announces suppressions and returns their ids. */
 async function tell(
   caller: TestCaller,
   count = 1,
@@ -57,7 +57,7 @@ test('stream: events come as they happen, in order, with a webhook’s body', as
   const { caller, open } = await setStage(t)
   const earlier = await open()
   await tell(caller)
-  // While any transaction of the server runs, what was committed after it began comes later, to whoever is there by then.
+  // A running transaction on the server delays events committed after it began. They reach all readers connected by then.
   await until('what came before', () => earlier.events.length === 1)
   const stream = await open()
   assert.equal(stream.status, 200)
@@ -104,7 +104,7 @@ test('stream: transactions that overlap lose no event behind a reader’s place'
   await db.transaction(async (tx) => {
     await announce(tx, put(early))
     await db.transaction((inner) => announce(inner, put(late)))
-    // The later one has committed first, and may not be shown before the earlier one's end is known.
+    // The later event has committed first. It may not be shown until the earlier transaction has ended.
     await tell(await node.createCaller())
   })
   await until('both', () => stream.events.length === 2)
@@ -163,7 +163,7 @@ test('stream: who leaves before it begins leaves nothing behind that is served f
     socket.write(`GET /v1/events HTTP/1.1\r\nhost: a\r\nx-api-key: ${caller.secret}\r\n\r\n`)
     await untilLocked(db, { saying: 'from outbox' })
     socket.destroy()
-    // Another request is answered once the server has seen it go.
+    // Another request is answered once the server has noticed the disconnect.
     for (let n = 0; n < 3; n++) await fetch(`${baseOf(node)}/v1/profile`)
   })
   await until('nothing to be asked any more', async () => {
@@ -182,7 +182,7 @@ test('stream: what 100 readers of an organization follow is read once, not for e
     await tell(caller)
     await until('the event', () => streams.every(({ events }) => events.length === n))
   }
-  // What every node asks, whoever reads: whose rows are new, and which keys are live.
+  // Every node polls for organizations with new rows and for live keys, however many readers there are.
   const asked = ((performance.now() - startedMs) / 100) * 1.5
   const count = (await countStatements()) - before
   assert.ok(count < 50 + asked, `${count} statements for 10 events of 100 readers`)
@@ -212,7 +212,7 @@ test('stream: a revoked key ends that of a reader that does not read', async (t)
   for (let n = 0; n < 20; n++) await tell(caller, 10, { padding: 60_000 })
   await until('the quick one', () => quick.events.length === 200)
   await endKey(node.foundation, caller.keyId)
-  // Once its connection has gone, what it writes of another request is answered with a reset.
+  // After the connection has closed, further bytes are answered with a reset.
   socket.write('GET / HTTP/1.1\r\nx-header: ')
   await until('it to be cut off', () => isCut || (socket.write('a') && isCut), { timeoutMs: 10_000 })
 })
@@ -255,7 +255,7 @@ test('stream: ids of events are read back, and any other text is none', () => {
 
 let full: TestNode | null = null
 
-// From here on one more node is up, which delivers mail and files it.
+// From here on, one more node delivers and files mail.
 test('stream: a key sees what its scope names, and one restricted to inboxes sees theirs alone', async (t) => {
   const node = (full = await startNode(place, { env }))
   const caller = await node.createCaller()
@@ -301,7 +301,7 @@ test('stream: a key sees what its scope names, and one restricted to inboxes see
     await until(`what ${name} sees`, () => streams.get(name)!.events.length >= events.length)
     assert.deepEqual(streams.get(name)!.events, events, name)
   }
-  // It resumes from what it saw, and from any other event of the organization.
+  // Resumes after its last event, and after any other event of the organization.
   const [seen, ...rest] = wanted['restricted']!
   const again = await open(keys.restricted.secret, seen!.id!)
   const [first] = [await open(keys.restricted.secret, all[0]!.id!)]
@@ -311,7 +311,7 @@ test('stream: a key sees what its scope names, and one restricted to inboxes see
   assert.ok(first.events.every(isOwn))
 })
 
-// It stops the node that delivers.
+// This test stops the node that delivers.
 test('stream: last-event-id resumes after that event, over another node and over a restart', async (t) => {
   const { caller, open } = await setStage(t)
   const stopped = (full ??= await startNode(place, { env }))
@@ -330,7 +330,7 @@ test('stream: last-event-id resumes after that event, over another node and over
   assert.deepEqual(idsOf(resumed).slice(11), more)
 })
 
-// Last, for it moves the clock by a week.
+// Runs last, because it moves the clock by a week.
 test('stream: an unknown or old last-event-id gets stream.reset first, once', async (t) => {
   const { caller, open } = await setStage(t)
   const stream = await open()

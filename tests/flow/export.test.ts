@@ -1,4 +1,4 @@
-// The export of an inbox: whole and in order whatever is written meanwhile, resumed after a restart, gone with the inbox. Also on PostgreSQL 15.
+// The export of an inbox: complete and in order during writes, resumable, gone with the inbox. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomInt, randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
@@ -50,7 +50,7 @@ async function receive(node: TestNode, { address }: Inbox, messageId: string): P
   assert.equal(sent.outcome, 'accepted')
 }
 
-/** Writes to the inbox until told to stop: mail comes, mail goes, and some of the former is deleted. */
+/** Writes to the inbox until `isOver`: receives mail, sends mail, and deletes some of the received mail. */
 async function write({ caller, inbox }: Stage, isOver: () => boolean): Promise<string[]> {
   const sent: string[] = []
   while (!isOver()) {
@@ -79,7 +79,7 @@ test('check 76: an export beside arrivals, sends, deletions and scans has all th
   const deleted = new Set<string>()
   const seen: string[] = []
   let sent: string[] = []
-  // Every page from another node, of another size; between two of them something is deleted, read or not.
+  // Each page comes from another node and has another size. Between two pages, read and unread messages are deleted.
   for (let number = 0, cursor: string | null = null; ; number++) {
     if (number === 40) {
       isOver = true
@@ -87,7 +87,7 @@ test('check 76: an export beside arrivals, sends, deletions and scans has all th
     }
     const page: Page = await apis[number % 2]!.want(pathOf(inbox, randomInt(1, 9), cursor))
     assert.equal(page.formatVersion, 1)
-    // An end before the writers have ended is read again.
+    // If the export ends before the writers do, its last page is read again.
     if (page.nextCursor !== null || isOver) seen.push(...page.messages.map(({ id }) => id))
     if (page.nextCursor === null && isOver) break
     cursor = page.nextCursor ?? cursor
@@ -110,7 +110,7 @@ test('check 76: an export beside arrivals, sends, deletions and scans has all th
   )
 })
 
-// It stops one of the nodes, which no test behind it needs.
+// This test stops one of the nodes. No later test needs it.
 test('check 76: a cursor holds across a restart and at another node, and is worth nothing elsewhere', async () => {
   const { caller, inbox } = await setStage()
   for (let i = 0; i < 5; i++) await send(caller.api, inbox, ['x@far.test'])
@@ -149,7 +149,7 @@ test('check 76: the export of a deleted inbox is 410 for 30 days, then 404, and 
     return (await db.query(pending, [inbox.id])).length === 0
   })
   const whole = { organizationId: caller.organizationId, inboxIds: null } as unknown as Caller
-  // It goes at the worst moment: after the page's inbox was read, and before its messages are.
+  // The inbox is deleted at the worst moment: after the page has read the inbox and before it reads the messages.
   const racing: Queryable = {
     query: async (text, values) => {
       if (text.includes('from message')) await deleteInbox({ db, clock }, whole, inbox.id)

@@ -1,4 +1,4 @@
-// Claims of what waits, and turns between organizations: mail that is slow, and however much of it, holds up its own alone. Also on PostgreSQL 15.
+// Claims rotate between organizations: slow mail, however much, delays only its own organization. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, beforeEach, type TestContext, test } from 'node:test'
 import type { OrganizationId } from '../../src/base/ids.ts'
@@ -16,16 +16,16 @@ import { makePlace, startNode } from '../support/node.ts'
 import { Sender } from '../support/transaction.ts'
 import { until } from '../support/until.ts'
 
-/** It files nothing and reads no reports by itself. */
+/** This node files nothing and reads no reports by itself. */
 const place = await makePlace({ after })
 const node = await startNode(place, { roles: ['api', 'mx'] })
 const { foundation } = node
 const { db, clock } = foundation
 const sender = new Sender(node.smtp)
-// A scan has no need of its message here.
+// These scans have no message.
 await db.query('alter table scan drop constraint scan_message_id_fkey')
 
-// Turns are those of all organizations, so each test begins with nothing to do.
+// Rotation covers all organizations, so each test begins with an empty queue.
 beforeEach(async () => {
   for (const table of ['spool', 'kept_mail', 'scan']) await db.query(`delete from ${table}`)
 })
@@ -43,8 +43,8 @@ async function organization() {
 }
 
 /**
- * A reader of mail to which one that says so is slow: it answers when it is let go, or when patience is at its end. `waits`
- * counts how often it was waited for; slow mails that are read at once count once.
+ * A reader that is slow for mail marked as slow. It answers when the test releases it or when its time limit ends. `waits`
+ * counts how often it was waited for; slow mails that are read together count once.
  */
 function slowReader(t: TestContext) {
   const pool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
@@ -82,7 +82,7 @@ function slowReader(t: TestContext) {
 
 type Reader = ReturnType<typeof slowReader>
 
-/** The workers of a node, which a test runs by itself. */
+/** The workers of a node, run by the test itself. */
 async function makeWorkers(t: TestContext, parsePool: Reader) {
   const { claims } = await joinAsNode(t, foundation)
   const slow = new Set<OrganizationId>()
@@ -95,7 +95,7 @@ async function makeWorkers(t: TestContext, parsePool: Reader) {
   }
 }
 
-/** Claims in a node of its own, and gives back at once: what was claimed, by organization. */
+/** Claims as a node of its own and releases at once. Returns the claimed work by organization. */
 async function makeClaims(t: TestContext, kind: WorkKind) {
   const claims = (await joinAsNode(t, foundation)).claims(kind)
   const [table, id] = { mail: ['spool', 'id'], report: ['kept_mail', 'id'], scan: ['scan', 'message_id'] }[
@@ -122,7 +122,7 @@ async function readOf(tx: Tx, table: string): Promise<number> {
   return counts!.read
 }
 
-// First: what it runs is planned over tables that were never large.
+// Runs first: its statements are planned over tables that were never large.
 test('hostile 17: a claim costs the same among ten and among five thousand organizations', async (t) => {
   const { id: owner } = await joinAsNode(t, foundation)
   for (const [kind, table] of [
@@ -140,7 +140,7 @@ test('hostile 17: a claim costs the same among ten and among five thousand organ
     for (let i = 0; i < 5; i++) {
       const { read, work } = await db.transaction(async (tx) => {
         const wanted = { limit: 64, maxBytes: 1 << 20, behind: last }
-        // The statistics may still count reads of transactions before it.
+        // The statistics may still count reads of earlier transactions.
         const before = await readOf(tx, table)
         const work = await claimWork(tx, { kind, owner, at: clock.now() }, wanted)
         return { read: (await readOf(tx, table)) - before, work }
@@ -166,7 +166,7 @@ test('hostile 17: mail that is slow to read holds up its own organization alone,
   while (await workers.first());
   assert.deepEqual(await ours.subjects(), ['Plain'])
   assert.equal(reader.waits(), 1)
-  // What came before the slow one is filed; nothing behind it is.
+  // Mail before the slow one is filed. Mail behind it is not.
   assert.deepEqual(await theirs.subjects(), ['First'])
   assert.ok(reader.begun.length <= 9)
   assert.deepEqual([...workers.slowOnes], [theirs.id])
@@ -196,7 +196,7 @@ test('hostile 17: a batch has mail of every organization, however much one of th
   const batch = await claim({ limit: 9 })
   for (const { id } of others) assert.ok(batch.of.includes(id))
   assert.ok(batch.isMore)
-  // One at a time: each has its turn, round and round.
+  // With one mail per claim, the organizations alternate in a fixed order.
   const seen: OrganizationId[] = []
   for (let last: OrganizationId | null = null; seen.length < 6; ) {
     const one = await claim({ limit: 1, behind: last })
@@ -230,7 +230,7 @@ test('hostile 17: what has to be taken alone has its turn, however much others b
         rounds.push(work.ids.sort())
         await db.query(`delete from ${table[kind]} where id = any($1)`, [work.ids])
       }
-      // Nobody is left out over it: it stops the look, is the first of the next, and the round goes on behind it.
+      // The slow row stops this batch and starts the next one. The round continues after it, so no organization is left out.
       assert.deepEqual(rounds, [
         ['0 of 1'],
         ['alone'],
@@ -261,7 +261,7 @@ test('hostile 17: slow complaints hold up neither bounces nor mail that is filed
   const reports = { ...foundation, parsePool: reader }
   const reading = { ...reports, claims: (await joinAsNode(t, foundation)).claims('report') }
   await mail('fbl@inbox.test', 'Bounce')
-  // As if its return path had told whose mail it is about.
+  // Sets the organization, as if the return path had named it.
   await db.query(
     `update kept_mail set organization_id = $1 where raw_id in (select id from raw where position('Bounce'::bytea in bytes) > 0)`,
     [ours.id],

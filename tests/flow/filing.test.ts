@@ -1,4 +1,4 @@
-// Claims of what is read: nobody waits for them, nothing is lost or doubled by them, and a report that ends the process is put aside. Also on PostgreSQL 15.
+// Claims by readers: no writer waits, no mail is lost or doubled, a fatal report is set aside. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
@@ -22,7 +22,7 @@ import { sendMail } from '../support/smtp-sender.ts'
 import { Sender } from '../support/transaction.ts'
 import { until } from '../support/until.ts'
 
-/** It files nothing and reads no reports by itself. */
+/** This node files nothing and reads no reports by itself. */
 const place = await makePlace({ after })
 const node = await startNode(place, { roles: ['api', 'mx'] })
 const { db, clock, secretBox } = node.foundation
@@ -40,7 +40,7 @@ async function receive(
   assert.equal(sent.outcome, 'accepted', sent.reply)
 }
 
-/** The same reader, whose threads are asked only after `letGo`; `reached` resolves once they would be. */
+/** The same reader, whose threads are asked only after `letGo`. `reached` resolves when they would be asked. */
 function holdBack<One extends Pick<Reader, 'parsePool'>>(reader: One) {
   const [reached, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const asLetGo = async <Read>(read: () => Promise<Read>) => {
@@ -55,7 +55,7 @@ function holdBack<One extends Pick<Reader, 'parsePool'>>(reader: One) {
   return { ...reader, parsePool, reached: reached.promise, letGo: free.resolve }
 }
 
-/** Ends the connection that stands for the node, as when it is killed, and waits until it has ended. */
+/** Ends the connection that represents the node, as a kill does, and waits for its end. */
 async function loseNode(id: number): Promise<void> {
   await db.query(
     `select pg_terminate_backend(l.pid, 10000) from pg_locks l where ${isNodeLock} and l.objid = $1`,
@@ -191,7 +191,7 @@ test('waiting: what is filed late comes behind what was read, though it was rece
     next.map(({ subject }) => subject),
     ['early'],
   )
-  // A list by time, or by id, would have passed over it.
+  // A list ordered by time or by id would have skipped it.
   assert.ok(next[0]!.id < late!.id)
 })
 
@@ -214,7 +214,7 @@ test('a database that is away while mail is filed is no failure of the mail', as
   await door.shut()
   held.letGo()
   await assert.rejects(filing, (error) => error instanceof DbFault && error.kind === 'lost')
-  // It is still the reader's, which gives it back as soon as it can.
+  // The reader still holds it, and releases it as soon as it can.
   await fileSpooled(other, 64)
   assert.deepEqual(await api.exported(inbox.id), [])
   await door.open()
@@ -238,7 +238,7 @@ test('mail that is being filed holds up no reader of the outbox, and is filed on
   const [first, second] = [holdBack(await makeReader(t)), await makeReader(t)]
   const held = fileSpooled(first, 64)
   await first.reached
-  // Another node passes over it, and what that one files is announced at once.
+  // Another node skips it. The mail that this node files is announced at once.
   for (let i = 0; i < 3; i++) await receive(node, inbox.address, small(`small ${i}`))
   while (await fileSpooled(second, 64));
   assert.equal((await api.exported(inbox.id)).length, 3)
@@ -285,7 +285,7 @@ test('a mail that cannot be written holds up none of its batch, and waits', asyn
   const parsePool = {
     parse: async (raw: Buffer) => {
       const mail = await reader.parsePool.parse(raw)
-      // No JSON can be made of that.
+      // JSON cannot represent this value.
       return raw.includes('two') ? { ...mail, from: { email: 1n as unknown as string } } : mail
     },
   }

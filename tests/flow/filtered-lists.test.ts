@@ -1,4 +1,4 @@
-// Lists with filters read their page and no more, however much there is that does not fit, and though nothing does. Also on PostgreSQL 15.
+// Filtered lists read only their page, however many rows do not match, even if no row matches. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { firstUuidAt, type InboxId, type OrganizationId } from '../../src/base/ids.ts'
@@ -10,7 +10,7 @@ import { submissionStatuses } from '../../src/store/status.ts'
 import { fetchedRows } from '../support/fetched-rows.ts'
 import { testDatabase, turnAutovacuumOff } from '../support/postgres.ts'
 
-// One connection, so that what was planned over empty tables is what runs.
+// One connection, so that the plans made over empty tables are the plans that run.
 const db = new Db({ connection: await testDatabase({ after }), maxConnections: 1 })
 after(() => db.close())
 const organizationId = '00000000-0000-7000-8000-000000000001' as OrganizationId
@@ -22,7 +22,7 @@ const hourMs = 3_600_000
 
 const rowsRead = (work: (tx: Tx) => Promise<unknown>) => fetchedRows(db, work)
 
-/** An inbox that has only received, from one sender, and an organization whose submissions have all been delivered. */
+/** An inbox that has only received, from one sender, and an organization whose submissions are all delivered. */
 async function fill(): Promise<void> {
   await db.query(
     `insert into organization (id, name, status, limits, created_at, updated_at) values ($1, '', 'active', '{}', now(), now())`,
@@ -119,7 +119,7 @@ const suppressed: [key: string, found: string | null][] = [
   ['nobody@far.test', null],
 ]
 
-/** How the statements are planned, and what comes between one way and the next. */
+/** How the statements are planned, and the step between one case and the next. */
 const plans = [
   ['as planned over empty tables', 'analyze'],
   ['analyzed', 'set plan_cache_mode = force_generic_plan'],
@@ -132,7 +132,7 @@ test('hostile 14: filters of 20,000 messages, submissions and suppressions read 
   const submissions = (tx: Tx, change: Partial<SubmissionFilter>) =>
     listSubmissions(tx, { ...all, ...change }, null, 51)
   await turnAutovacuumOff(db)
-  // Planned over empty tables, as a new deployment does.
+  // Planned over empty tables, as in a new deployment.
   for (const [, change] of messageFilters) await rowsRead((tx) => messages(tx, change))
   for (const [, change] of submissionFilters) await rowsRead((tx) => submissions(tx, change))
   for (const [key] of suppressed) await rowsRead((tx) => findSuppression(tx, organizationId, key))

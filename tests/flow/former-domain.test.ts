@@ -1,4 +1,4 @@
-// A managed domain that was changed: its inboxes are named at the start, send nothing, and what waits of them is kept.
+// A changed managed domain: the start names its former inboxes, which send nothing and keep their waiting mail.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkInboxes } from '../../src/cli/doctor/checks.ts'

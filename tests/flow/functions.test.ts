@@ -1,4 +1,4 @@
-// Functions of the database: replaced when their file has changed, former forms kept for the nodes of the release before. Also on PostgreSQL 15.
+// Database functions: replaced when their file changes; nodes of the former release keep theirs. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { silentLog } from '../../src/base/log.ts'

@@ -1,5 +1,4 @@
-// Names, subjects, addresses and files that a program writes, also in answers to hostile mail, as a stranger's mail server
-// receives them and strangers read them.
+// Names, subjects, addresses and files written into headers, also in replies to hostile mail, as other parsers read them.
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
@@ -43,7 +42,7 @@ function post(path: string, body: object): Promise<Accepted> {
   return sender.api.call(path, { method: 'POST', idempotencyKey: randomUUID(), body })
 }
 
-/** The mail of an accepted send as the far server took it, with the recipients of its envelope. */
+/** The mail of an accepted send as the far server received it, with the recipients of its envelope. */
 async function received({ status, body }: Accepted): Promise<{ raw: Buffer; envelope: string[] }> {
   assert.equal(status, 202, JSON.stringify(body))
   const { id, recipients } = body.submission ?? body
@@ -59,9 +58,9 @@ async function received({ status, body }: Accepted): Promise<{ raw: Buffer; enve
 
 async function assertReadAs(raw: Buffer, view: (mail: ReadMail) => unknown, wanted: unknown): Promise<void> {
   for (const reader of readers) {
-    // QUIRK: Python's parser takes a header for ASCII unless it is told that it is not (RFC 6532).
+    // QUIRK: Python's parser reads a header as ASCII unless its policy allows UTF-8 (RFC 6532).
     if (reader.name.startsWith('Python') && hasUtf8Header(raw)) continue
-    // QUIRK: mailparser and postal-mime take angle brackets within a quoted local part for those of the address.
+    // QUIRK: mailparser and postal-mime read angle brackets inside a quoted local part as those of the address.
     if (!reader.name.startsWith('Python') && raw.includes('<"<')) continue
     assert.deepEqual(view(await reader.read(raw)), wanted, reader.name)
   }
@@ -71,7 +70,7 @@ function hasUtf8Header(raw: Buffer): boolean {
   return /[\x80-\xff]/.test(raw.toString('latin1').split('\r\n\r\n')[0]!)
 }
 
-/** The header has these fields, each once but for signatures. */
+/** Asserts that the header has each of these fields, once except for signatures. */
 function assertFields(raw: Buffer, wanted: string[]): void {
   const [header = ''] = raw.toString('latin1').split('\r\n\r\n')
   const names = header
@@ -81,13 +80,13 @@ function assertFields(raw: Buffer, wanted: string[]): void {
   assert.deepEqual(names.sort(), wanted.toSorted())
 }
 
-// The key is an agent's.
+// The key belongs to an agent.
 const ours = [
   ...['received', 'date', 'from', 'to', 'subject', 'message-id', 'mime-version', 'content-type'],
   'auto-submitted',
 ]
 
-/** One line of text each, some of which would be more than a name anywhere else. */
+/** Values of one line. In other fields, some of them would be more than a name. */
 const oneLiners = [
   'Ada Lovelace',
   'Lovelace, Ada',
@@ -288,7 +287,7 @@ for (const [given, written] of addresses)
     await assertReadAs(raw, read, Array(2).fill([bare(written), 'N']))
   })
 
-/** Readers differ in whether they give a local part its quotes back, and a domain its letters. */
+/** Readers differ: some remove the quotes of a local part, some decode the letters of a domain. */
 function bare(email: string): string {
   const at = email.lastIndexOf('@')
   const quoted = /^"(.*)"$/s.exec(email.slice(0, at))

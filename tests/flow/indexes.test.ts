@@ -1,4 +1,4 @@
-// Each index has a query that needs it: docs/indexes.md names them all, and nothing that is not there. Also on PostgreSQL 15.
+// Each index has a query that needs it: docs/indexes.md names exactly the existing ones. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
@@ -7,7 +7,7 @@ import { testDatabase } from '../support/postgres.ts'
 
 const root = new URL('../../', import.meta.url)
 
-/** The files of each index, as the page has them. */
+/** The files of each index, according to the page. */
 function readPage(): Map<string, string[]> {
   const lines = readFileSync(new URL('docs/indexes.md', root), 'utf8').split('\n')
   const rows = lines.flatMap((line) => {
@@ -20,7 +20,7 @@ function readPage(): Map<string, string[]> {
   return new Map(rows)
 }
 
-/** What a file calls the rows of a table: jobs read three of them through a view. */
+/** The names by which files refer to a table's rows: jobs read three tables through a view. */
 function namesOf(table: string): RegExp {
   const view = ['spool', 'kept_mail', 'scan'].includes(table) ? '|work' : ''
   return new RegExp(`\\b(${table}${view})\\b`)

@@ -1,4 +1,4 @@
-// Keys from outside: what each restriction lets through and what it refuses, on every node, and where a secret never is.
+// Keys from outside: what each restriction allows and refuses, on every node, and that no secret appears anywhere.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request } from 'node:http'
@@ -42,7 +42,7 @@ const node = await startNode(place, {
 })
 const { clock } = node.foundation
 
-/** Behind proxies, and asked over IPv6 too. */
+/** Behind proxies, and reachable over IPv6 too. */
 const front = await startNode(place, {
   env: {
     POSTHORN_DNS: dns.address,
@@ -79,7 +79,7 @@ test('check 69: a key that may only reply begins no conversation, by any operati
   const wanted: Record<Operation, unknown[]> = { message: refused, send: refused, reply: ok }
   for (const operation of operations) {
     assert.deepEqual(outcome(await sendBy(replier.api, replier, operation)), wanted[operation], operation)
-    // Another key's result is replayed to a key that may send in this way, and to no other.
+    // A key that may send in this way gets the result of another key. Other keys do not.
     const key = `${operation}-replayed`
     const first = await sendBy(sender.api, sender, operation, { key })
     const again = await sendBy(replier.api, replier, operation, { key })
@@ -180,7 +180,7 @@ test('check 41, 69: replies keep to the recipient domains, wherever the other si
     await t.test(name, async () => {
       const id = `<m${index}@far.test>`
       const raw = Buffer.from(`${header}\r\nMessage-ID: ${id}\r\nSubject: ${name}\r\n\r\nHello.\r\n`)
-      // The null sender, for what has no address in its From has its envelope's.
+      // With the null sender, a mail without an address in From takes the sender of its envelope.
       const sent = await sendMail(node.smtp, { from: '', to: inbox.address, raw })
       assert.equal(sent.outcome, 'accepted')
       const message = await until('the mail to be filed', async () =>
@@ -284,7 +284,7 @@ test('check 69: revoked, expired, suspended: known on every node once the comman
     ['GET', '/v1/metrics/delivery'],
     ...operations.map((operation): [string, string] => ['POST', requestOf(sender, operation).path]),
   ]
-  /** Warms both nodes with the key, does what ends it, and asks every operation of both. */
+  /** Warms both nodes with the key, ends it, and calls every operation on both. */
   const everywhere = async (key: { secret: string }, end: () => unknown): Promise<string[]> => {
     const apis = nodes.map((node) => node.meet(key))
     for (const api of apis) await api.want('/v1/me')
@@ -307,7 +307,7 @@ test('check 69: revoked, expired, suspended: known on every node once the comman
       ...(other && { 'x-api-key': other }),
       authorization: `Bearer ${sender.secret}`,
     })
-    // A header's value ends before its spaces.
+    // A header's value ends before its trailing spaces.
     if (other.trim() === sender.secret) continue
     assert.equal(`${answer.status} ${await answer.text()}`, unauthorized)
   }
@@ -367,7 +367,7 @@ test('check 69: a key ends to the second', async (t) => {
   assert.equal((await api.call('/v1/me')).status, 401)
 })
 
-/** Stops the clock at this time: it only goes on by `advance`. */
+/** Stops the clock at this time. Only `advance` moves it. */
 function stopAt(t: TestContext, atMs: number): void {
   const stoppedMs = performance.now()
   t.mock.method(performance, 'now', () => stoppedMs)
@@ -375,7 +375,7 @@ function stopAt(t: TestContext, atMs: number): void {
 }
 
 test('check 78, 95: a burst on two nodes gets the key’s requests within 5 %, and what is refused does nothing', async () => {
-  // The window begins with the minute: stay clear of its end.
+  // The window begins with the minute, so the test stays clear of its end.
   const toMinute = 60_000 - (clock.nowMs() % 60_000)
   advance(toMinute)
   for (const limit of [10, 100]) {

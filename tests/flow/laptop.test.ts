@@ -1,4 +1,4 @@
-// On a laptop, whose managed domain is in no DNS: mail between two of its inboxes passes, and each start has a link to sign in.
+// On a laptop, whose managed domain is not in DNS: its inboxes exchange mail, and each start prints a sign-in link.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { openDevelopment } from '../../src/cli/serve.ts'
@@ -16,7 +16,7 @@ interface Received {
   inboundSecurity?: { authentication: { spf: string; dkim: string; dmarc: string } }
 }
 
-// First: no organization is there before the start’s own.
+// Runs first: the start's own organization must be the first one.
 test('each start makes a link to sign in by, whatever its organization is called by then', async () => {
   const { foundation } = node
   const first = await openDevelopment(foundation)

@@ -1,4 +1,4 @@
-// Reports in every dress and at awkward moments, and mail for an inbox that goes: nothing is lost, and nobody else moves. Also on PostgreSQL 15.
+// Unusual reports, awkward moments, and mail for a deleted inbox: none is lost or misapplied. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, afterEach, test } from 'node:test'
@@ -14,7 +14,7 @@ const dayMs = 86_400_000
 const place = await makePlace({ after })
 const sink = await startSink(place)
 const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
-/** Tests move its clock; none of them asks for the day. */
+/** Tests move its clock, but no test depends on the day. */
 const node = await startNode(place, { env })
 afterEach(() => {
   sink.rule = () => null
@@ -26,7 +26,7 @@ interface Sending {
   returnPath: string
 }
 
-/** Sends to one recipient and has it delivered. */
+/** Sends to one recipient and waits for the delivery. */
 async function deliver({ api }: TestCaller, to: string): Promise<Sending> {
   const inbox = await api.createInbox()
   const accepted = await send(api, inbox, [to])
@@ -139,7 +139,7 @@ test('check 47: a bounce of mail whose 250 was lost ends it, and it is not sent 
   await untilStates(caller.api, submission.id, 'deferred')
   node.foundation.clock.advance(3_000)
   await untilStates(caller.api, submission.id, 'bounced')
-  // Its next attempt is long due.
+  // Its next attempt is long overdue.
   node.foundation.clock.advance(dayMs)
   const later = await send(caller.api, await caller.api.createInbox(), ['fine@far.test'])
   sink.rule = () => null
@@ -186,7 +186,7 @@ test('check 47: a complaint that forwards the message is one of abuse, by its re
   const [ada, ben] = [await deliver(caller, 'ada@far.test'), await deliver(caller, 'ben@far.test')]
   const forged = `${ada.returnPath.slice(0, 20)}${ada.returnPath[20] === 'a' ? 'b' : 'a'}${ada.returnPath.slice(21)}`
   assert.equal(await report('fbl@inbox.test', forwarded(forged)), 'accepted')
-  // An answer to the message may attach it: at a return path it is no complaint.
+  // A reply may attach the original message. At a return path this is no complaint.
   assert.equal(await report(ben.returnPath, forwarded(ben.returnPath)), 'accepted')
   await untilRead()
   assert.deepEqual(await suppressedBy(caller), [])
@@ -262,7 +262,7 @@ test('check 77: no mail that ends after its inbox was deleted is told that it is
     if (command !== '') await held.write(`${command}\r\n`)
     assert.match((await held.reply())!, /^[23]/, command)
   }
-  // What RCPT found is remembered for a second, here for a minute more: the commit alone can know better.
+  // RCPT results are cached for a second, here for a minute more. Only the commit can know better.
   node.foundation.clock.advance(-60_000)
   await api.want(`/v1/inboxes/${inbox.id}`, { method: 'DELETE', status: 204 })
   deletedMs = performance.now()

@@ -1,4 +1,4 @@
-// Metrics are exact, whatever was sent, received or put off; operators see series, and a message's life in the logs. Also on PostgreSQL 15.
+// Metrics are exact for sent, received and deferred mail; operators see series, and logs show a mail. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
@@ -53,7 +53,7 @@ interface Stage {
   inbox: Inbox
 }
 
-/** It takes what begins with `ok`, refuses `bad` and puts off `busy`. */
+/** Accepts recipients that begin with `ok`, refuses `bad` and defers `busy`. */
 const rule: Rule = ({ stage, command }) => {
   if (stage !== 'rcpt') return null
   if (command.includes('<bad')) return '550 5.1.1 no such user'
@@ -65,13 +65,13 @@ const node = await startNode(place, { env: { POSTHORN_DELIVERY: 'relay', POSTHOR
 
 async function setStage(): Promise<Stage> {
   const { clock } = node.foundation
-  // An hour that ends meanwhile would end the window.
+  // An hour that ends during the test would end the window.
   clock.advance(hourMs - (clock.nowMs() % hourMs))
   const caller = await node.createCaller()
   return { node, db: node.foundation.db, caller, api: caller.api, inbox: await caller.api.createInbox() }
 }
 
-/** Numbers that look random and are the same in every run. */
+/** Pseudo-random numbers, the same in every run. */
 function numbers(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -80,7 +80,7 @@ function numbers(seed: number): (below: number) => number {
   }
 }
 
-/** Nothing is on the wire, due or unfiled any more. */
+/** Waits until nothing is in transfer, due or unfiled. */
 async function untilQuiet({ node, db }: Stage): Promise<void> {
   await until('everything to come to rest', async () => {
     const [row] = await db.query<{ busy: number }>(
@@ -178,7 +178,7 @@ test('Prometheus: what waits, what was done, and how the database does, in few s
   const before = seriesValue((await readSeries()).lines, 'posthorn_sends_accepted_total')
   const sent = await Promise.all(Array.from({ length: 30 }, (_, i) => send(api, inbox, [`busy@d${i}.test`])))
   for (const { submission } of sent) await untilStates(api, submission.id, 'deferred')
-  // Gathered values are kept for some seconds.
+  // Gauges are cached for some seconds.
   const { type, lines } = await until('the gauges to be gathered again', async () => {
     const seen = await readSeries()
     const name = 'posthorn_queue_recipients{class="relay",when="later"}'
@@ -271,7 +271,7 @@ test('an organization that writes to thousands of domains keeps only the largest
   const at = node.foundation.clock.now()
   for (let round = 0; round < 4; round++) {
     await db.query(
-      // The twelve that much goes to, and a thousand others.
+      // Twelve domains with heavy traffic, and a thousand others.
       `insert into metric_delta (organization_id, at, counts)
       select $1, $2, array_agg(row('recipients', 'inbox.test', domain, null, amount)::metric_count)
       from (
@@ -296,7 +296,7 @@ test('an organization that writes to thousands of domains keeps only the largest
   assert.ok(totals.recipients > 4000)
 })
 
-// Last: it moves the clock by weeks, and tables are to be empty in the end.
+// Runs last: it moves the clock by weeks, and the tables must be empty at its end.
 test('metrics equal a recount of the tables at every moment, folded or not', async () => {
   const stage = await setStage()
   const { node, db, api, inbox } = stage

@@ -1,4 +1,4 @@
-// Several hosts take a destination's mail: who does not answer is passed over within the attempt.
+// Several hosts take a destination's mail: an attempt skips hosts that do not answer.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -18,7 +18,7 @@ import { type Rule, startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
 
 const loopback = (n: number) => `127.0.0.${10 + n}`
-// Here nobody listens, whether or not this machine has IPv6.
+// No process listens here, whether or not this machine has IPv6.
 const nowhere = '::1'
 
 function depsFor(dns: DnsServer, mxPort: number): NextHopDeps {
@@ -37,7 +37,7 @@ function depsFor(dns: DnsServer, mxPort: number): NextHopDeps {
 
 type Host = Pick<ZoneRecords, 'A' | 'AAAA'>
 
-/** The domain with the mail servers given, tried in this order; each is an address, or several. */
+/** The zone of a domain with these mail servers, tried in this order. Each is one address or several. */
 function zoneOf(domain: string, hosts: Host[]): Record<string, ZoneRecords> {
   return {
     [domain]: { MX: hosts.map((_, index) => [10 * (index + 1), `mx${index}.${domain}`]) },
@@ -163,7 +163,7 @@ test('hostile 1: one deadline counts for all hosts of a destination, however slo
   const { port } = first
   const others = await Promise.all([1, 2].map((n) => startSink(t, { host: loopback(n), port })))
   const hosts = [first, ...others]
-  // Each answers at the last moment, once: the next step would have as long again.
+  // Each server answers at the last moment, once. The next step would take as long again.
   for (const sink of hosts)
     sink.rule = ({ stage }) => new Promise((done) => stage === 'banner' && setTimeout(done, 700, null))
   const dns = await startDns(
@@ -220,7 +220,7 @@ test('check 33: an MX that is this service is not connected to, and the mail wai
     assert.match(response!, /mail loop/)
   }
   assert.deepEqual([backup.connections, better.connections], [0, 1])
-  // Once it is ours to receive for, or another's, the mail goes on.
+  // Once the domain is ours, or has another mail server, the mail goes on.
   sharedDns.set('moving.test', { MX: [[20, 'backup.test']] })
   await flushQueue(node.foundation, 'moving.test')
   await untilStates(api, submission.id, 'delivered', 'pending', 'delivered')
@@ -253,7 +253,7 @@ interface EndEvent {
 
 const far = { user: 'posthorn', password: 's3cret-relay' }
 
-/** A smarthost with a certificate that nobody knows. */
+/** A smarthost with an untrusted certificate. */
 async function startSmarthost(t: TestContext) {
   const seen = { passwords: [] as string[], mails: 0, handshakes: 0 }
   const server = new SMTPServer({
@@ -289,7 +289,7 @@ function relayUrl(host: string, port: number, password = far.password): string {
 
 test('hostile 7: the smarthost’s password goes to nobody whose certificate does not fit', async (t) => {
   const { seen, port } = await startSmarthost(t)
-  // Loopback by another name, which is no literal loopback address.
+  // The loopback address in another form, which is no literal loopback address.
   const url = relayUrl('[::ffff:127.0.0.1]', port)
   const place = await makePlace(t)
   const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: url }
@@ -307,7 +307,7 @@ test('hostile 7: the smarthost’s password goes to nobody whose certificate doe
   assert.ok(!waits.response.includes(far.user))
   assert.deepEqual(seen.passwords, [])
   await node.stop()
-  // Who says so sends it all the same, but never without TLS.
+  // With this setting the mail is sent all the same, but never without TLS.
   const trusting = await startNode(place, { env: { ...env, POSTHORN_RELAY_TLS: 'unverified' } })
   await flushQueue(trusting.foundation, '@relay')
   await untilStates(trusting.meet(caller), submission.id, 'delivered')

@@ -33,14 +33,14 @@ const node = await startNode(place, {
 })
 
 interface Sent {
-  /** As a balancer in front would name it. */
+  /** The address that a load balancer in front would name. */
   peer?: string
   parameters?: string
   to: string[]
   raw: Buffer
 }
 
-/** Sends by BDAT; returns the replies to each RCPT and to the message. */
+/** Sends by BDAT. Returns the replies to each RCPT and to the message. */
 async function deliver({ peer = '9.9.9.9', parameters = '', to, raw }: Sent): Promise<string[]> {
   const socket = connect({ ...node.smtp, noDelay: true })
   const wire = new Wire(socket)
@@ -81,7 +81,7 @@ test('check 52: block lists refuse, tell, and are passed over where they are sil
   assert.ok(tookMs < 3_500, `${tookMs} ms`)
 })
 
-/** Every byte, and what a reader of lines would trip over. */
+/** Every byte, and sequences that break a line reader. */
 const bytes = Buffer.concat([
   Buffer.from(Array.from({ length: 256 }, (_, byte) => byte)),
   Buffer.from('\r\r\n.\r\n\n.\n\r\n..\r\n\0\n--other\n\r'),

@@ -1,4 +1,4 @@
-// F21: mail leaves by the address that was chosen for it, for others alone; the peer sees it.
+// F21: mail to other servers leaves from the address that is set for it, and the peer sees it. Local mail does not use it.
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import { checkNames, checkOutbound } from '../../src/cli/doctor/outbound.ts'
@@ -13,14 +13,14 @@ const hasIpv6 = (await tryListening({ host: '::1', port: 0 })) === null
 
 const place = await makePlace({ after })
 
-/** Each test has a node of its own, for their settings differ; the database is one. */
+/** Each test has a node of its own, because their settings differ. They share one database. */
 async function start(t: TestContext, env: Record<string, string>): Promise<TestNode> {
   const node = await startNode(place, { env })
   t.after(() => node.stop())
   return node
 }
 
-/** Mail servers of `far.test`, one address each, and the DNS that leads to them. */
+/** Mail servers of `far.test`, one address each, and their DNS records. */
 async function startFar(t: TestContext, records: Pick<ZoneRecords, 'A' | 'AAAA'>): Promise<DnsServer> {
   const dns = await DnsServer.start({ 'far.test': { MX: [[10, 'mx.far.test']] }, 'mx.far.test': records })
   t.after(() => dns.close())
@@ -101,7 +101,7 @@ const mailHost = 'mx.ours.test'
 const reverse4 = '1.44.51.198.in-addr.arpa'
 const none = { ipv4: null, ipv6: null }
 
-/** What the doctor says of names, as `status detail`, and what to do. */
+/** The doctor's findings about names, as `status detail`, and the advice. */
 async function namesOf(
   t: TestContext,
   zone: Record<string, ZoneRecords>,

@@ -1,4 +1,4 @@
-// The outbox is read only if there is an endpoint, a stream or a search, and a new reader misses nothing. Also on PostgreSQL 15.
+// Nodes read the outbox only for an endpoint, a stream or a search; a new reader misses nothing. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUIDv7 } from 'node:crypto'
 import { test } from 'node:test'
@@ -18,7 +18,7 @@ import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 
-/** Writes down every statement that goes through it from here on. */
+/** Records every statement that runs through `db` from here on. */
 function noteStatements(db: Db): string[] {
   const statements: string[] = []
   const [query, transaction] = [db.query.bind(db), db.transaction.bind(db)]
@@ -80,7 +80,7 @@ test('outbox: without an endpoint, a stream and a search nothing reads it; each 
   })
   await send(api, inbox, [other.address], { text: 'told' })
   await until('it to be told', () => receiver.calls.length > 0)
-  // What happened before it was there is not its own.
+  // The endpoint does not receive events from before its creation.
   assert.equal(receiver.calls.length, 1)
   assert.ok(count(readers.fanOut) > 0)
   await api.want(`/v1/webhooks/${id}`, { method: 'PATCH', body: { status: 'disabled' } })
@@ -109,7 +109,7 @@ test('outbox: an endpoint that is made under load, the first of all each time, i
   )
   for (const loop of loops) loop.start()
   t.after(() => Promise.all(loops.map((loop) => loop.stop())))
-  /** Of each fact, how many endpoints had been made when its commit began. */
+  /** For each fact, the number of endpoints that existed when its transaction began. */
   const facts: { id: string; made: number }[] = []
   let [made, isTelling] = [0, true]
   const tellers = [0, 3, 10, 40].map(async (yields) => {

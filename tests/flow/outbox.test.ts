@@ -1,4 +1,4 @@
-// The outbox itself: one row an organization and commit, fanned out in order and in bounds, mended after a restore. Also on PostgreSQL 15.
+// The outbox: one row per organization and commit, ordered, bounded, repaired after a restore. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUIDv7 } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
@@ -65,7 +65,7 @@ test('outbox: the fan-out takes rows in order, some at a time, and each once', a
   for (let n = 0; n < 12; n++) ids.push(...(await tell(5)))
   ids.push(...(await tell(30)))
   let [taken, turn] = [0, 0]
-  // Transactions of other tests on the same server hold rows back for a while.
+  // Transactions of other tests on the same server delay rows for a while.
   await until('all rows to be taken', async () => {
     const fanned = await fanOut(db.writer, 10, new Date(1_000_000 - turn++))
     assert.ok(fanned.taken <= 2)
@@ -73,7 +73,7 @@ test('outbox: the fan-out takes rows in order, some at a time, and each once', a
     assert.ok(!fanned.isBehind || taken < 13)
     return taken === 13
   })
-  // Although the clock went backwards the order of ids is that of events.
+  // Ids follow the order of events although the clock went backwards.
   assert.deepEqual(await told(), ids)
   assert.equal((await fanOut(db.writer, 10, new Date())).taken, 0)
 })
@@ -114,7 +114,7 @@ test('check 90: an outbox out of another cluster is numbered anew, and nothing i
     ids.push(...(await tell()))
     await fanOut(db.writer, 10, new Date())
     ids.push(...(await tell()))
-    // As a dump brings it: numbers of transactions far ahead of this cluster's.
+    // A dump brings transaction numbers far ahead of this cluster's.
     const ahead = `update %s set xact = (xact::text::bigint + 1000000000)::text::xid8`
     await db.query(ahead.replace('%s', 'outbox'))
     await db.query(ahead.replace('%s', 'outbox_cursor'))

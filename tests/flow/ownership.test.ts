@@ -1,4 +1,4 @@
-// Several nodes send: each message goes out once, whoever owns its queue, and mail for our own domains finds who takes it. Also on PostgreSQL 15.
+// Several nodes send: each message once, whoever owns its queue; mail for our domains is delivered. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ const sink = await startSink(place)
 const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
 const node = await startNode(place, { env })
 
-/** An organization of its own, and a sink that has nothing and answers as usual. */
+/** An organization of its own, and a sink without copies that answers as usual. */
 async function setStage() {
   sink.rule = () => null
   await until('earlier lines to be closed', () => sink.open === 0)
@@ -28,12 +28,12 @@ async function setStage() {
 }
 
 const local = await makePlace({ after })
-/** It takes mail for our own domains. Others send it there: they can be lost, and their results with them. */
+/** Receives mail for our own domains. Other nodes send to it: they can be lost, and their results with them. */
 const taking = await startNode(local, { roles: ['mx', 'api', 'jobs'] })
 
 let localSender: TestNode | null = null
 
-/** The node that sends there, unless it is up. */
+/** Starts the node that sends to the receiving node, unless it is up. */
 async function startLocalSender(): Promise<TestNode> {
   return (localSender ??= await startNode(local, { roles: ['delivery'] }))
 }
@@ -48,7 +48,7 @@ async function setLocalStage() {
 
 let partner: TestNode | null = null
 
-/** The node that sends next to the one that does everything, unless it is up. */
+/** Starts a second sender next to the node that has every role, unless it is up. */
 async function startPartner(): Promise<TestNode> {
   return (partner ??= await startNode(place, { env, roles: ['delivery'] }))
 }
@@ -56,7 +56,7 @@ async function startPartner(): Promise<TestNode> {
 test('check 93: two nodes over one queue deliver each message once, while peers hang up after each', async () => {
   const { api, inbox } = await setStage()
   const other = await startPartner()
-  // A peer that takes one message a connection: each line ends with a result still on its way to the database.
+  // A peer that takes one message per connection: each connection ends while its result is still being recorded.
   let taken = 0
   sink.rule = ({ stage }) => (stage === 'mail' && ++taken % 2 === 0 ? '421 4.7.0 one is enough' : null)
   const sent = await Promise.all(Array.from({ length: 60 }, (_, i) => send(api, inbox, [`r${i}@far.test`])))
@@ -87,7 +87,7 @@ test('check 91: a node that stops hands over what it has not sent, and nothing i
   assert.equal(row!.nodes, 1)
 })
 
-// The last one at the node that does everything: it leaves a long queue behind.
+// The last test at the node that has every role: it leaves a long queue behind.
 test('check 49: one organization with 2,000 waiting does not delay another on the same queue', async (t) => {
   const { api, inbox } = await setStage()
   t.after(() => node.stop())
@@ -108,7 +108,7 @@ test('check 49: one organization with 2,000 waiting does not delay another on th
   assert.ok(before < 200, `${before} went before it`)
 })
 
-/** Within less than the 15 s after which a statement that waits for a lock gives up. */
+/** Shorter than 15 s, after which a statement that waits for a lock fails. */
 async function untilRenewed(db: Db, route: string): Promise<void> {
   const read = async () => {
     const [row] = await db.query<{ until: Date }>(
@@ -123,7 +123,7 @@ async function untilRenewed(db: Db, route: string): Promise<void> {
   })
 }
 
-// A node of its own: it sends to each domain by itself.
+// A node of its own: it sends to each domain separately.
 test('check 93: a queue is not let go of before its results are recorded, however long that takes', async (t) => {
   const place = await makePlace(t)
   const one = await startSink(t, { host: '127.0.0.5' })
@@ -146,9 +146,9 @@ test('check 93: a queue is not let go of before its results are recorded, howeve
   slow.rule = ({ stage }) => (stage === 'message' ? held : null)
   const blocking = await Promise.all([1, 2, 3].map((n) => send(api, inbox, [`r${n}@slow.test`])))
   await until('them to be on the wire', () => slow.open >= 1)
-  // A short transaction would be ended while it waits for all this.
+  // A short transaction would time out while it waits for all this.
   const copies = await db.longTransaction('begin', async (tx) => {
-    // Results are recorded in groups: those of this queue hold up the ones that come after them.
+    // Results are recorded in groups. Blocked results of this queue delay the groups after them.
     await tx.query('select from submission where id = any($1::uuid[]) for update', [
       blocking.map(({ submission }) => submission.id),
     ])
@@ -157,7 +157,7 @@ test('check 93: a queue is not let go of before its results are recorded, howeve
     const { submission, message } = await send(api, inbox, ['someone@one.test'])
     await until('it to arrive', () => one.copies.length > 0)
     await until('its line to end', () => one.open === 0)
-    // A take-over has its time meanwhile, and this node keeps what is its own.
+    // A take-over has enough time meanwhile, and this node keeps its own queues.
     for (const _ of [1, 2]) await untilRenewed(db, 'slow.test')
     return { submission, count: () => one.copiesOf(message.internetMessageId).length }
   })
@@ -165,7 +165,7 @@ test('check 93: a queue is not let go of before its results are recorded, howeve
   assert.equal(copies.count(), 1)
 })
 
-// The first with mail for our own domains: nobody sends there yet.
+// The first test with mail for our own domains: no node sends there yet.
 test('a stranger who has the return path of a delivery, or none, neither keeps it out nor has mail taken for known', async () => {
   const { api, inbox, listReceived } = await setLocalStage()
   const { db, secretBox, clock } = taking.foundation
@@ -192,7 +192,7 @@ test('mail for our own domains finds the node that takes it, when another one se
   await untilStates(api, submission.id, 'delivered')
 })
 
-/** Loses results as a kill between the receiver's 250 and their commit does, until it is undone. */
+/** Loses results, as a kill between the receiver's 250 and the commit does. Call the returned function to undo this. */
 async function loseResults(db: Db): Promise<() => Promise<unknown>> {
   await db.query(`create function lose() returns trigger language plpgsql as 'begin return null; end'`)
   await db.query(`create trigger lose before update on delivery for each row

@@ -1,4 +1,4 @@
-// A node is cut off from the database: it sends nothing that another may send, and goes on by itself afterwards.
+// A node that loses the database sends nothing that another may send, and recovers by itself.
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import type { Role } from '../../src/config/settings.ts'
@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 
 const place = await makePlace({ after })
 const sink = await startSink(place)
-/** Before the database of the node `cut.test`, and no other. */
+/** The proxy in front of the database, for the node `cut.test` only. */
 const door = new Door(place)
 await door.open()
 place.after(() => door.shut())
@@ -27,12 +27,12 @@ const { db } = front.foundation
 const { api } = await front.createCaller()
 const inbox = await api.createInbox()
 
-/** Sends alone until a test starts another. */
+/** Sends alone until a test starts another node. */
 await startAs(['delivery'], { POSTHORN_MAIL_HOST: 'cut.test', POSTHORN_DATABASE_URL: door.url })
-// No node could end while it waits for a silent database.
+// A node cannot stop while it waits for a silent database.
 place.after(() => door.release())
 
-/** The other one that sends; it has stopped when the test ends. */
+/** The second sender. It has stopped when the test ends. */
 async function startOther(t: TestContext): Promise<TestNode> {
   const other = await startAs(['delivery'], { POSTHORN_MAIL_HOST: 'other.test' })
   t.after(() => other.stop())
@@ -41,7 +41,7 @@ async function startOther(t: TestContext): Promise<TestNode> {
 
 const idOf = ({ message }: Acceptance): string => message.internetMessageId
 
-/** The node that sent it says so in its trace. */
+/** The trace field names the node that sent the copy. */
 const senderOf = ({ raw }: Sink['copies'][number]): string => /^Received: by (\S+)/m.exec(raw.toString())![1]!
 
 const sendersOf = (sent: Acceptance): string[] => sink.copiesOf(idOf(sent)).map(senderOf)
@@ -54,7 +54,7 @@ async function untilDelivered(sent: Acceptance[]): Promise<void> {
   for (const { submission } of sent) await untilStates(api, submission.id, 'delivered')
 }
 
-/** The submissions of what is claimed: on the wire, or about to be. */
+/** The submissions of claimed deliveries: in transfer, or about to be. */
 async function claimedSubmissions(): Promise<Set<string>> {
   const rows = await db.query<{ id: string }>(
     'select submission_id as id from delivery where claim_epoch is not null',
@@ -62,7 +62,7 @@ async function claimedSubmissions(): Promise<Set<string>> {
   return new Set(rows.map(({ id }) => id))
 }
 
-/** The numbers under which nodes are known to live. */
+/** The numbers of the nodes that count as alive. */
 async function livingNodes(): Promise<number[]> {
   const rows = await db.query<{ id: number }>(
     `select n.id from node n where exists (
@@ -71,7 +71,7 @@ async function livingNodes(): Promise<number[]> {
   return rows.map(({ id }) => id)
 }
 
-/** One copy of each, or two of what was on its way when the node was cut off: from that node and from the other. */
+/** Asserts one copy of each message. A message in transfer at the cut may have two: from that node and from the other. */
 function assertOnce(sent: Acceptance[], claimed: Set<string>): void {
   for (const one of sent) {
     const senders = sendersOf(one).sort()
@@ -92,7 +92,7 @@ const breaks: {
 
 for (const { how, cut, heal } of breaks)
   test(`check 94: while the way to the database ${how} another node takes over, and each message arrives once`, async (t) => {
-    // The far side is slow, and some stay in the air: one before its end, two at it.
+    // The far server is slow and holds back replies: one to RCPT, and two to the end of a message.
     let [atEnd, beforeEnd] = [0, 0]
     const ready = Promise.withResolvers<null>()
     const late = Promise.withResolvers<null>()

@@ -1,4 +1,4 @@
-// What may be received: by organization and UTC day, for the service's own addresses, and while there is room on disk.
+// The bounds of receiving: per organization and UTC day, for the service's own addresses, and by free disk space.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { readdirSync } from 'node:fs'
@@ -28,7 +28,7 @@ const taken = ['250 2.1.5', '250 2.0.0']
 const env = { POSTHORN_DELIVERY: 'capture', POSTHORN_MAIL_HOST: 'mx.dep.test' }
 const node = await startNode(await makePlace({ after }), { env })
 
-/** It trusts nobody, and reads no reports. */
+/** Trusts no peer, and reads no reports. */
 const strict = await startNode(await makePlace({ after }), {
   env: { POSTHORN_DELIVERY: 'capture', POSTHORN_SMTP_TRUSTED: '192.0.2.1' },
   roles: ['api', 'mx', 'delivery'],
@@ -36,7 +36,7 @@ const strict = await startNode(await makePlace({ after }), {
 
 let from = ''
 
-/** Each test finds no mail for the service itself, and has a sender whose mails were never too large for anybody. */
+/** Each test starts without mail for the service, with a sender who never sent a mail that is too large. */
 beforeEach(async () => {
   from = `${randomUUID()}@far.test`
   await node.foundation.db.query('delete from kept_mail')
@@ -47,7 +47,7 @@ const receiving = (messages: number, bytes = 2 ** 40): CallerOptions => ({
   limits: { receivedMessagesPerDay: messages, receivedBytesPerDay: bytes },
 })
 
-/** Sends a mail of about so many bytes; answers the codes of the replies to each RCPT and to the message. */
+/** Sends a mail of about that size. Returns the codes of the replies to each RCPT and to the message. */
 async function mail(node: TestNode, to: string[], bytes = 100, announced = false): Promise<string[]> {
   return await new Sender(node.smtp).send({
     to,
@@ -65,12 +65,12 @@ async function usageOf({ foundation }: TestNode, { organizationId }: TestCaller)
   return row!
 }
 
-/** How many mails have been stored since then. */
+/** Counts the mails stored since then. */
 async function storedSince(at: Date): Promise<number> {
   return (await node.foundation.db.query('select from raw where created_at >= $1', [at])).length
 }
 
-/** What is known of addresses is a second old at most. */
+/** Nodes cache addresses for up to one second. */
 const forget = ({ foundation }: TestNode) => foundation.clock.advance(1_001)
 
 test('hostile 12: messages a day are exact, whoever sends them at once, and begin anew at midnight', async () => {
@@ -115,7 +115,7 @@ test('hostile 12: bytes of received mail that is kept are bounded, and what is d
   assert.deepEqual(await mail(node, [inbox.address], 6_000), taken)
   assert.deepEqual(await mail(node, [inbox.address], 6_000), ['250 2.1.5', tooMuch])
   await until('it to be filed', async () => (await filed()).length === 1)
-  // Another day changes nothing.
+  // A new day changes nothing.
   node.foundation.clock.advance(86_400_000)
   assert.deepEqual(await mail(node, [inbox.address], 6_000, true), [tooMuch])
   assert.equal(await storedSince(startedAt), 1)
@@ -131,10 +131,10 @@ test('hostile 12: one organization that has had its share keeps nothing from ano
   const [theirs, ours] = [await full.api.createInbox(), await other.api.createInbox()]
   const { organizationId } = full
   assert.deepEqual(await mail(node, [theirs.address]), taken)
-  // It is known at RCPT by now: the others of the envelope get their mail.
+  // RCPT now refuses the address, so the other recipients of the envelope get their mail.
   forget(node)
   assert.deepEqual(await mail(node, [theirs.address, ours.address]), [tooMuch, ...taken])
-  // Not known before the dot: nobody gets it, and all are tried again.
+  // The refusal was not known before the dot: no recipient gets the mail, and the sender retries all of them.
   const { db } = node.foundation
   await db.query(`update organization set limits = limits || '{"receivedMessagesPerDay": 2}' where id = $1`, [
     organizationId,
@@ -164,7 +164,7 @@ test('hostile 12: what anybody may write to is bounded by bytes, each purpose by
   ])
   assert.deepEqual(await mail(node, ['fbl@inbox.test'], 2_000), taken)
   assert.deepEqual(await mail(node, ['postmaster@inbox.test'], 500), taken)
-  // What operators have read makes room, and goes after a day where it is large.
+  // Mail that operators have read makes room. Large mail is deleted after a day.
   await db.query('update kept_mail set read_at = received_at')
   forget(node)
   assert.deepEqual(await mail(node, ['postmaster@inbox.test'], 2_000), taken)
@@ -176,7 +176,7 @@ test('hostile 12: what anybody may write to is bounded by bytes, each purpose by
   assert.deepEqual(await mail(node, ['postmaster@inbox.test'], 2_000), taken)
 })
 
-// At the node that trusts nobody: trusted peers have no share.
+// Uses the node that trusts no peer: trusted peers have no share.
 test('hostile 12, 26, 27: no stranger makes unread mail for operators go, or takes the room of other networks', async () => {
   const { db, clock } = strict.foundation
   const [reporter, stranger] = ['127.0.1.1', '127.0.0.2'].map((from) => new Sender(strict.smtp, from)) as [
@@ -210,14 +210,14 @@ test('hostile 12, 26, 27: no stranger makes unread mail for operators go, or tak
   assert.equal(await dropOldMail(strict.foundation, 30 * 86_400_000, 500), false)
   assert.equal((await rows()).length, 14 + 1200)
 
-  // The commit knows what came since the sender was last counted.
+  // Only the commit counts mail that arrived since the sender was last counted.
   await db.query(`update kept_mail set read_at = received_at where network = '127.0.0.0/24'`)
   forget(strict)
   const meanwhile = () => db.query(`update kept_mail set read_at = null`) as Promise<unknown>
   assert.deepEqual(await stranger.send({ ...report, beforeDot: async () => void (await meanwhile()) }), [
     ...['250 2.1.5', tooMuch],
   ])
-  // What was read goes before its time, down to the newest 1,000.
+  // Read mail is deleted early, down to the newest 1,000.
   await db.query('update kept_mail set read_at = received_at')
   forget(strict)
   assert.deepEqual(await stranger.send(report), taken)
@@ -231,7 +231,7 @@ test('hostile 12, 26, 27: no stranger makes unread mail for operators go, or tak
 test('check 26: two inboxes among a thousand names are not found, and our own deliveries go their way', async () => {
   const { api } = await strict.createCaller()
   const inboxes = [await api.createInbox(), await api.createInbox()]
-  // From the address that the stranger has too: none of these counts.
+  // Our own deliveries share the stranger's address, and none of them counts.
   const nobody = Array.from({ length: 60 }, (_, i) => `nobody${i}@inbox.test`)
   const { submission } = await send(api, inboxes[0]!, nobody)
   await untilStates(api, submission.id, ...nobody.map(() => 'bounced'))
@@ -294,7 +294,7 @@ test('hostile 12: one without room keeps a mail whose size is not announced from
   const ours = await other.api.createInbox()
   assert.deepEqual(await mail(node, [one.address, ours.address], 6_000), ['250 2.1.5', '250 2.1.5', tooMuch])
   assert.deepEqual(await mail(node, [one.address, ours.address], 6_000), [tooMuch, ...taken])
-  // Of two inboxes there is room for one.
+  // There is room for one of two inboxes.
   const all = [one.address, one.address.replace('@', '+x@'), two.address, ours.address]
   assert.deepEqual(await mail(node, all, 3_000, true), ['250 2.1.5', '250 2.1.5', tooMuch, ...taken])
   await until('all to be filed', async () => (await other.api.exported(ours.id)).length === 2)
@@ -375,7 +375,7 @@ test('hostile 11: the service has its addresses on the mail host and on the mana
   }
   assert.deepEqual(await mail(node, ['fbl@dep.test']), ['550 5.7.1'])
   const { db, clock } = node.foundation
-  // The service writes from an inbox of its own, which nobody reads.
+  // The service writes from an inbox of its own, which has no reader.
   const froms: string[] = []
   const post = new Post({
     db,
@@ -397,7 +397,7 @@ test('hostile 11: the service has its addresses on the mail host and on the mana
   assert.deepEqual(await mail(node, froms), ['550 5.1.1'])
   const kept = await db.query<{ address: string }>(`select address from kept_mail where purpose = 'operator'`)
   assert.equal(kept.length, 9)
-  // What is no report goes once it was read.
+  // Mail that is no report is deleted once it was read.
   await until('the reports to be read', async () => (await db.query(`select from kept_mail`)).length === 9)
 })
 

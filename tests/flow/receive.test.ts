@@ -1,4 +1,4 @@
-// Mail comes in: who gets it, what stays of it, which thread it joins, and what happens when something is in the way. Also on PostgreSQL 15.
+// Incoming mail: who gets it, what is stored, which thread it joins, and how faults are handled. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, renameSync, rmSync, symlinkSync, truncateSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -33,7 +33,7 @@ async function start(roles?: Role[]): Promise<Pick<Stage, 'place' | 'node'>> {
   return { place, node }
 }
 
-/** The first files what comes, and its clock is right. The second leaves that to the tests, which move its clock. */
+/** The first node files mail by itself, with the right time. For the second, tests file the mail and move the clock. */
 const [filing, spooling] = [await start(), await start(['api', 'mx'])]
 
 const tables = ['raw', 'spool', 'message', 'thread', 'submission', 'delivery', 'captured_mail', 'kept_mail']
@@ -46,7 +46,7 @@ async function setStage({ place, node } = filing): Promise<Stage> {
   return { place, node, api: (await node.createCaller()).api, before }
 }
 
-/** Sends one message to several recipients; answers the replies to each RCPT and, where any was 250, to the message. */
+/** Sends one message to several recipients. Returns the replies to each RCPT and, if any was 250, to the message. */
 async function deliver(
   node: TestNode,
   to: string[],
@@ -92,7 +92,7 @@ async function countAll({ foundation }: TestNode, table: string): Promise<number
   return row!.count
 }
 
-/** How many rows a table has more than when the stage was set. */
+/** Counts the table's new rows since the stage was set. */
 async function count({ node, before }: Stage, table: string): Promise<number> {
   return (await countAll(node, table)) - before.rows.get(table)!
 }
@@ -104,13 +104,13 @@ function listBlobs({ folder }: Place): string[] {
     : []
 }
 
-/** The blobs that have come since the stage was set. */
+/** The blobs added since the stage was set. */
 const blobsIn = ({ place, before }: Stage) => listBlobs(place).filter((name) => !before.blobs.includes(name))
 
 const bound = { share: 1, mails: 1e6, bytes: 1e9 }
 const noBounds = { operator: bound, feedback: bound, return_path: bound }
 
-/** What files the spool when it is told to, and not by itself. */
+/** Returns a function that files the spool on demand only. */
 function makeFiler(
   scope: Scope,
   { node }: Stage,
@@ -181,7 +181,7 @@ test('check 14: mail from <> is taken, and neither it nor what it asks for is ev
   const [message] = await messagesOf(stage.api, inbox, 1)
   const source = (await stage.api.bytes(`/v1/messages/${message!.id}/source`)).toString()
   assert.match(source, /^Return-Path: <>\r\n/)
-  // What is sent after it arrives, and nothing else ever does.
+  // Mail sent after this arrives, and nothing else does.
   const { submission } = await send(stage.api, inbox, ['someone@far.test'])
   await untilStates(stage.api, submission.id, 'delivered')
   const tables = ['submission', 'delivery', 'captured_mail', 'spool', 'message']
@@ -377,7 +377,7 @@ test('check 97: a mail whose bytes are out of reach waits for them, however long
   renameSync(`${folder}.away`, folder)
   const blob = join(folder, blobsIn(stage)[0]!)
   renameSync(blob, `${blob}.away`)
-  // Any other fault of the disk, too, says nothing of what is on it.
+  // Other disk faults do not mean that the file is missing either.
   symlinkSync(blob, blob)
   await fileOften()
   renameSync(`${blob}.away`, blob)
@@ -437,7 +437,7 @@ test('what a node received it files without reading it back; what another receiv
     const stage = await setStage(receiving)
     const { db } = stage.node.foundation
     const inbox = await stage.api.createInbox('memory')
-    // The database is given other bytes, which shows where those come from that are read.
+    // The database gets other bytes, which shows where the bytes that are read come from.
     await db.query(`create function other() returns trigger language plpgsql as
       $$ begin new.bytes := overlay(new.bytes placing 'other' from position('first' in new.bytes)); return new; end $$`)
     t.after(() => db.query('drop function other cascade'))
@@ -462,7 +462,7 @@ test('what files takes up no more bytes at once than it may, and at least one ma
   assert.deepEqual(await taken(10_000), [4, false])
   assert.deepEqual(await taken(2_500), [2, true])
   assert.deepEqual(await taken(10), [1, true])
-  // The next test finds nothing that waits.
+  // Leaves no waiting mail to the next test.
   await makeFiler(t, stage)()
 })
 
@@ -494,7 +494,7 @@ test('check 22: a large message is kept in a blob, comes back byte for byte, and
       const source = await stage.api.bytes(`/v1/messages/${message!.id}/source`)
       assert.deepEqual(source.subarray(-raw.length), raw)
     }
-    // Both at once: neither may leave the bytes to the other.
+    // Both at the same time: neither may rely on the other to delete the bytes.
     const gone = messages.map(([message]) =>
       stage.api.call(`/v1/messages/${message!.id}`, { method: 'DELETE' }),
     )
@@ -520,7 +520,7 @@ test('check 76: an export read beside writers has every message, each once', asy
   for (let cursor = ''; !isOver || seen.length < 120; ) {
     const path = `/v1/inboxes/${inbox.id}/export?limit=7${cursor && `&cursor=${cursor}`}`
     const page = await stage.api.want<{ messages: Message[]; nextCursor: string | null }>(path)
-    // Without a next cursor the page is read again from where it began: only what is new in it counts.
+    // Without a next cursor, the page is read again from its start. Only its new messages count.
     seen.push(...page.messages.map(({ id }) => id).filter((id) => !seen.includes(id)))
     cursor = page.nextCursor ?? cursor
   }

@@ -1,4 +1,4 @@
-// Deletion, retention and the end of an organization remove all they should, in every table there is. Also on PostgreSQL 15.
+// Deletion, retention and the end of an organization delete everything they must, in every table. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
@@ -21,10 +21,10 @@ async function start(env: Record<string, string> = {}) {
 }
 
 const { node } = await start()
-/** Its clock is moved by months; the first of its two tests sees its tables emptied. */
+/** Tests move its clock by months. The first of its two tests empties its tables. */
 const old = await start({ POSTHORN_RETENTION: '40d', POSTHORN_RETRY_LIFETIME: '90d' })
 
-/** Words that stand nowhere else. */
+/** Words that occur nowhere else. */
 function makeWords() {
   const mark = randomUUID().slice(0, 8)
   const traces = [`Secretname${mark}`, `Diagnosis${mark}`, `number-${mark}`] as const
@@ -79,7 +79,7 @@ for (const what of ['message', 'inbox'] as const)
     const told = await api.want<Told>(`/v1/submissions/${submission.id}`)
     assert.deepEqual([told.from, told.subject, told.metadata], [{ email: inbox.address }, '', {}])
     assert.equal(told.recipients[0]!.status, 'delivered')
-    // The inbox itself still has its name where only its message was deleted.
+    // If only the message was deleted, the inbox keeps its name.
     const elsewhere = what === 'message' ? ['inbox'] : []
     await until('it to be erased', async () => {
       const found = await findWords(node.foundation.db, words.traces)

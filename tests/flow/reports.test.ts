@@ -1,4 +1,4 @@
-// Reports about what was sent: they move what their token proves, once, and nothing else. Also on PostgreSQL 15.
+// Reports about sent mail: they change only the delivery that their token proves, and only once. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -38,22 +38,22 @@ const env = {
   POSTHORN_RELAY_URL: sink.url,
   POSTHORN_MAIL_HOST: 'mx.posthorn.test',
 }
-/** Its node sends everything through one smarthost. */
+/** This node sends everything through one smarthost. */
 const stage: Stage = { sink, node: await startNode(place, { env }) }
 const unreadPlace = await makePlace({ after })
-/** Here nothing reads reports by itself, and the clock is moved. */
+/** This node reads no reports by itself, and tests move its clock. */
 const unread: Stage = { sink, node: await startNode(unreadPlace, { env, roles: ['api', 'mx', 'delivery'] }) }
 
 interface Sending {
   caller: TestCaller
   accepted: Acceptance
-  /** Of its first transaction. */
+  /** From the first transaction. */
   returnPath: string
-  /** Of each of its transactions. */
+  /** From each transaction. */
   returnPaths: string[]
 }
 
-/** Sends to the addresses, has it delivered, and answers the return paths that it went out with. */
+/** Sends to the addresses, waits for the delivery, and returns the return paths that were used. */
 async function deliver({ node, sink }: Stage, to: string[], by?: TestCaller): Promise<Sending> {
   const caller = by ?? (await node.createCaller())
   const accepted = await send(caller.api, await caller.api.createInbox(), to)
@@ -85,7 +85,7 @@ interface Event {
   attempt: number | null
 }
 
-/** The events that reports have told: those of the delivery itself are behind `delivered`. */
+/** The events that come from reports: they follow `delivered`, after the delivery's own events. */
 async function told({ caller, accepted }: Sending): Promise<Event[]> {
   const path = `/v1/submissions/${accepted.submission.id}/events?limit=100`
   const { events } = await caller.api.want<{ events: Event[] }>(path)
@@ -162,7 +162,7 @@ x
 
 const userUnknown = (email: string) => ({ email, status: '5.1.1', diagnostic: '550 5.1.1 user unknown' })
 
-/** What each mail of the suite must do to the message whose return path it came to. */
+/** The required effect of each mail of the suite on the message whose return path it came to. */
 const wanted: Record<string, { to: string[]; states: string[]; events: string[]; suppressed: string[] }> = {
   'rfc3464/1.eml': {
     to: ['louisl@larry.slip.umd.edu'],
@@ -180,7 +180,7 @@ const wanted: Record<string, { to: string[]; states: string[]; events: string[];
     to: ['nair_s@mr.timeplex.com'],
     states: ['bounced'],
     events: ['bounced 5.0.0'],
-    // Its words alone say that the address is invalid.
+    // Only its text says that the address is invalid.
     suppressed: ['nair_s@mr.timeplex.com'],
   },
   'rfc3464/4.eml': {
@@ -218,7 +218,7 @@ const wanted: Record<string, { to: string[]; states: string[]; events: string[];
       },
     ]),
   ),
-  // Failures of authentication are no complaints.
+  // Authentication failure reports are no complaints.
   ...Object.fromEntries(
     ['arf/003', 'arf/004', 'arf/005'].map((name) => [
       `${name}.eml`,
@@ -227,7 +227,7 @@ const wanted: Record<string, { to: string[]; states: string[]; events: string[];
   ),
 }
 
-/** A feedback report names the return path where its original came in, as mail servers note it there. */
+/** Names the return path in the original of a feedback report, as mail servers record it there. */
 function aboutReturnPath(raw: string, returnPath: string): string {
   if (/^Original-Mail-From:/im.test(raw))
     return raw.replace(/^(Original-Mail-From:).*$/im, (_, name) => `${name} <${returnPath}>`)
@@ -292,7 +292,7 @@ test('check 48: without a valid token nothing moves', async () => {
     assert.match(await report(stage, here, failure), /^550 5\.1\.1 /, name)
     assert.equal(await report(stage, 'fbl@inbox.test', arf('abuse', here, 'user@example.com')), 'accepted')
   }
-  // Genuine return paths of what was never sent, and a bounce where complaints go.
+  // Genuine return paths of mail that was never sent, and a bounce at the complaints address.
   const unknown = { submissionId: newUuid<SubmissionId>(), position: 0 }
   const nowhere = returnPathOf(secretBox, unknown, host, clock.now())
   const beyond = returnPathOf(secretBox, { submissionId, position: 7 }, host, clock.now())
@@ -308,7 +308,7 @@ test('check 48: without a valid token nothing moves', async () => {
       assert.match(await report(stage, forged.changed, raw), /^550 /, name)
     }
   }
-  // Mail to a return path that is no report: an answer from a holiday, say.
+  // Mail to a return path that is no report, such as a vacation reply.
   const holiday =
     'From: user@example.com\nSubject: Automatic reply\nAuto-Submitted: auto-replied\n\nBack on Monday.\n'
   assert.equal(await report(stage, sending.returnPath, holiday), 'accepted')
@@ -422,7 +422,7 @@ function pathsOf({ sink }: Pick<Stage, 'sink'>, { accepted }: Sending, to: strin
   return to.map((address) => copies.find(({ recipient }) => recipient === address)!.from)
 }
 
-/** Says by the return path all that is bad about the others: bounces that name them, complaints that name them. */
+/** Sends every bad report about the others to the return path: bounces and complaints that name them. */
 async function speakFor(stage: Pick<Stage, 'node'>, others: string[], returnPath: string): Promise<void> {
   const all = { ...stage } as Stage
   assert.equal(await report(all, returnPath, dsn(others.map(userUnknown))), 'accepted')
@@ -434,7 +434,7 @@ async function speakFor(stage: Pick<Stage, 'node'>, others: string[], returnPath
   await untilRead(all)
 }
 
-/** Only the recipient at `own` may have moved. */
+/** Asserts that only the recipient at `own` has changed. */
 async function assertSpokeForItself(sending: Sending, to: string[], own: number): Promise<void> {
   const states = await statesOf(sending)
   assert.deepEqual(
@@ -454,14 +454,14 @@ test('check 48, hostile 6: through one smarthost, a recipient speaks for itself 
   const paths = pathsOf(stage, sending, to)
   assert.equal(new Set(paths).size, 3)
   const copies = stage.sink.copiesOf(sending.accepted.message.internetMessageId)
-  // Composed and signed once: the same bytes for everybody.
+  // Composed and signed once: all recipients get the same bytes.
   for (const { raw } of copies) assert.ok(raw.equals(copies[0]!.raw))
   await speakFor(stage, [to[0]!, to[2]!], paths[1]!)
   await assertSpokeForItself(sending, to, 1)
   assert.deepEqual(await statesOf(untouched), ['delivered', 'delivered', 'delivered'])
 })
 
-// A node of its own: it sends to each domain by itself.
+// A node of its own: it sends to each domain separately.
 test('check 48, hostile 6: across domains and their queues, a recipient speaks for itself alone', async (t) => {
   const evil = await startSink(t, { host: '127.0.0.31' })
   const victim = await startSink(t, { host: '127.0.0.32', port: evil.port })
@@ -537,7 +537,7 @@ test('bounces in words move the recipient; delays are told once', async () => {
 })
 
 test('operators’ mail is kept for 30 days; of what was read, the newest 1,000 stay', async () => {
-  // The first mail of this node: whatever is kept is of this test.
+  // The first mail of this node: every kept mail belongs to this test.
   const { node } = unread
   const { clock, db } = node.foundation
   const count = async () => (await db.query('select from kept_mail order by received_at, id')).length
@@ -572,7 +572,7 @@ test('check 97: a report that cannot be read holds up no other, and is set aside
   }
   const { claims } = await joinAsNode(t, node.foundation)
   const deps = { ...node.foundation, parsePool, claims: claims('report') }
-  // One is there and cannot be read; the folder with the bytes of the other is not, which says nothing of it.
+  // The first mail exists and cannot be read. The second one's blob folder is missing, so its bytes may still exist.
   const mark = join(unreadPlace.folder, 'blobs', 'database-id')
   renameSync(mark, `${mark}.away`)
   await keep(node, [
@@ -586,7 +586,7 @@ test('check 97: a report that cannot be read holds up no other, and is set aside
     node.foundation.clock.advance(120_000)
     while (await readReports(deps, 10));
   }
-  // What was set aside is not read again.
+  // A report that was set aside is not read again.
   node.foundation.clock.advance(120_000)
   assert.equal(await readReports(deps, 10), false)
   const rows = await node.foundation.db.query('select purpose, failures from kept_mail order by failures')
@@ -594,7 +594,7 @@ test('check 97: a report that cannot be read holds up no other, and is set aside
     { purpose: 'feedback', failures: 0 },
     { purpose: 'operator', failures: 5 },
   ])
-  // Once the folder is there, what is missing from it is lost.
+  // With the folder back, a missing file is lost.
   renameSync(`${mark}.away`, mark)
   for (let failure = 1; failure <= 5; failure++) {
     node.foundation.clock.advance(120_000)
@@ -683,7 +683,7 @@ test('a report about TLS is taken at the address of the record, and at no other 
     { purpose: 'operator', address: 'TLS-Reports+life@mx.posthorn.test' },
     { purpose: 'operator', address: 'tlsrpt@mx.posthorn.test' },
   ])
-  // They are no letters that wait for an answer.
+  // They are not mail that needs an operator's answer.
   assert.equal((await checkOperatorMail(node.foundation.db)).detail, 'nothing is unread')
   assert.equal(await send('postmaster@mx.posthorn.test'), 'accepted 250 2.0.0')
   assert.equal((await checkOperatorMail(node.foundation.db)).detail, '1 mail to postmaster@ is unread')

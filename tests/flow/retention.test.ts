@@ -1,4 +1,4 @@
-// Retention deletes in small steps what is old enough, and never anything else. Also on PostgreSQL 15.
+// Retention deletes expired data in small steps, and never anything else. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
@@ -22,13 +22,13 @@ interface MessageList {
   messages: Message[]
 }
 
-// The node of the first two tests, which move its clock; the first leaves no message for the second to remove.
+// The node of the first two tests, which move its clock. The first leaves no message for the second to remove.
 const place = await makePlace({ after })
 const sink = await startSink(place)
 const relay = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_RETRY_LIFETIME: '90d' }
 const node = await startNode(place, { env: relay })
 
-// The node of the two tests behind them, which deliver nothing; the second moves its clock back.
+// The node of the next two tests, which deliver nothing. The second moves its clock back.
 const other = await makePlace({ after })
 const receiving = await startNode(other, { roles: ['api', 'mx', 'jobs'] })
 
@@ -81,7 +81,7 @@ test('messages of that age go with threads, bytes and files, and who reads on be
   assert.equal(await remover.removeNext(100), false)
   assert.equal((await listed()).length, 4)
   clock.advance(11 * dayMs)
-  // In steps: two, then one, and the round is over.
+  // Two, then one, and the round is over.
   assert.equal(await remover.removeNext(2), true)
   assert.equal((await listed()).length, 2)
   assert.equal(await remover.removeNext(2), false)
@@ -99,7 +99,7 @@ test('messages of that age go with threads, bytes and files, and who reads on be
   )
   assert.ok(!(await blobs.has(blob)))
   assert.deepEqual(await findLeftovers(db), [])
-  // As after a deletion: who was written to stays known, and the key answers that its result is gone.
+  // As after a deletion: the submission keeps its recipients, and the key answers that its result is gone.
   const told = await api.want<Acceptance['submission']>(`/v1/submissions/${sent.submission.id}`)
   assert.equal(told.status, 'delivered')
   const again = await api.call(`/v1/inboxes/${inbox.id}/messages`, {
@@ -110,7 +110,7 @@ test('messages of that age go with threads, bytes and files, and who reads on be
   assert.equal(again.status, 410)
 })
 
-/** Counts what each transaction of `work` takes of the table. */
+/** Counts the rows that each transaction of `work` deletes from the table. */
 function counting(db: Db, table: string): { db: Db; steps: number[] } {
   const steps: number[] = []
   const count = async () => (await db.query<{ n: number }>(`select count(*) as n from ${table}`))[0]!.n
@@ -149,7 +149,7 @@ test('10,000 messages and 10,000 audit entries go in steps of a bounded size', a
   const { db, clock, blobs } = receiving.foundation
   const { api, organizationId } = await receiving.createCaller()
   for (const { id, address: to } of [await api.createInbox(), await api.createInbox()]) {
-    // What is searched is indexed.
+    // The search makes the inbox indexed.
     await api.want(`/v1/inboxes/${id}/messages?q=model`)
     await sendMail(receiving.smtp, { from: 'a@far.test', to, raw: raw('model') })
   }
@@ -182,7 +182,7 @@ test('10,000 messages and 10,000 audit entries go in steps of a bounded size', a
   assert.equal(await rows('audit_entry'), young)
 })
 
-// Another node has the setting.
+// Uses another node, which has the setting.
 test('POSTHORN_RETENTION is heeded by the service itself', async (t) => {
   const { db, clock } = receiving.foundation
   const { api } = await receiving.createCaller()

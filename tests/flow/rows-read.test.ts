@@ -12,18 +12,18 @@ import { RoundRobin } from '../../src/store/sending/round-robin.ts'
 import { addRoutes, type WalkCursor, walkQueues } from '../../src/store/sending/routes.ts'
 import { testDatabase, turnAutovacuumOff } from '../support/postgres.ts'
 
-// One connection, so that what was planned over empty tables is what runs.
+// One connection, so that the plans made over empty tables are the plans that run.
 const db = new Db({ connection: await testDatabase({ after }), maxConnections: 1 })
 after(() => db.close())
 await turnAutovacuumOff(db)
 
-/** Runs `work` in a transaction; answers what it answers, and how many rows of the table it has looked at. */
+/** Runs `work` in a transaction. Returns its result and the number of rows of the table that it read. */
 async function countRows<Result>(
   table: string,
   work: (tx: Tx) => Promise<Result>,
 ): Promise<{ result: Result; rows: number }> {
   return await db.transaction(async (tx) => {
-    // Of earlier transactions too, until the backend has reported them.
+    // Includes earlier transactions until the backend has reported them.
     const count = async () => {
       const [row] = await tx.query<{ rows: number }>(
         `select coalesce(idx_tup_fetch, 0) + seq_tup_read as rows from pg_stat_xact_user_tables where relname = $1`,
@@ -152,7 +152,7 @@ interface Waiting {
   dueAt: Date
 }
 
-/** One delivery that waits for each of the organizations, which are there from then on. */
+/** Adds one waiting delivery for each of the organizations, which exist from then on. */
 async function addWaiting({ route, organizations, status, dueAt }: Waiting): Promise<void> {
   await addRoutes(db.writer, [route], new Date())
   await db.query(
@@ -180,7 +180,7 @@ const newOrganizations = (count: number) => Array.from({ length: count }, () => 
 
 const claimOf = (route: string) => ({ route, epoch: 0, wanted: 4, passedOver: [], rounds: new RoundRobin() })
 
-/** Rows of deliveries that one claim, and one look for what is due, read. */
+/** Counts the delivery rows that one claim and one search for due mail read. */
 async function readByClaims(route: string): Promise<number[]> {
   const at = new Date()
   const due = await countRows('delivery', (tx) => nextDue(tx, claimOf(route), at))
@@ -236,7 +236,7 @@ test('a claim finds what is due among 1,000 organizations that wait, and does no
   assert.deepEqual(await claimDeliveries(db.writer, claim, new Date()), [])
   await addWaiting({ route, organizations: [due!], status: 'deferred', dueAt })
   await addWaiting({ route, organizations: behind, status: 'deferred', dueAt: laterAt })
-  // A round of those who only wait is not made at every claim, but once a second.
+  // Organizations that only wait are visited once a second, not at every claim.
   const soon = new Date(Date.now() + 1_100)
   assert.ok((await nextDue(db.writer, claim, soon))! <= soon)
   const claimed = await claimDeliveries(db.writer, claim, soon)

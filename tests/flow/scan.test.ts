@@ -1,4 +1,4 @@
-// Attachments are scanned by a real clamd: what is given out, what never is, and what an outage leaves behind.
+// A real clamd scans attachments: which ones are served, which never are, and how scanning recovers from an outage.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
@@ -32,7 +32,7 @@ async function start(scope: Scope, env: Record<string, string> = {}): Promise<Ru
   return { place, node: await startNode(place, { env: { POSTHORN_CLAMD: clamd.path, ...env } }), clamd }
 }
 
-/** The clamd of the first is up. That of the second is not, and its clock is moved. Where there is none, all is skipped. */
+/** The first node's clamd is up. The second node's clamd is down, and its clock is moved. Without clamd, all tests skip. */
 const running: Running[] = skip ? [] : [await start({ after }), await start({ after })]
 const [shared, waiting] = running
 await shared?.clamd.start()
@@ -59,7 +59,7 @@ function mail(files: File[]): Buffer {
   return Buffer.from(`${head}--b\r\n\r\nSee the files.\r\n${parts.join('')}--b--\r\n`)
 }
 
-/** Sends a mail to the inbox over SMTP; answers its message once it is filed. */
+/** Sends a mail to the inbox over SMTP. Returns its message once it is filed. */
 async function receive({ node, api }: Stage, inbox: Inbox, files: File[]): Promise<Message> {
   const before = (await api.exported(inbox.id)).length
   const socket = connect({ ...node.smtp, noDelay: true })
@@ -94,12 +94,12 @@ async function scanned(api: Api, message: Message): Promise<Message> {
   })
 }
 
-/** Rows of the stage's organization, which is the parameter. */
+/** Queries with the stage's organization as the parameter. */
 async function ask<Row>({ node, caller }: Stage, sql: string): Promise<Row[]> {
   return await node.foundation.db.query<Row>(sql, [caller.organizationId])
 }
 
-/** How often it was told of each attachment. */
+/** Counts the events for each attachment. */
 async function told(stage: Stage): Promise<Record<string, number>> {
   const rows = await ask<{ attachment: string }>(
     stage,
@@ -227,7 +227,7 @@ test('check 64: while clamd is down nothing is given out and nothing is written;
   await until('the end of the outage to be told', () => node.log().includes('clamd answers again'))
 })
 
-// Nodes of its own: the first knows no clamd.
+// Nodes of its own: the first has no clamd.
 test('check 64: what came while there was no clamd is scanned once there is one', { skip }, async (t) => {
   const stage = await setStage(await start(t, { POSTHORN_CLAMD: '', POSTHORN_MAIL_HOST: 'mx.test' }))
   const filed = await receive(stage, stage.inbox, [['past.txt', Buffer.from(virus)]])
@@ -297,13 +297,13 @@ test('check 64: what was sent is scanned too, and given out by the same rule', {
   assert.equal((await stage.api.call(pathOf(done, 1))).status, 409)
 })
 
-/** Waits until a scan is under way, by its claim. */
+/** Waits until a scan is claimed. */
 async function underWay(stage: Stage): Promise<void> {
   const claimed = () => ask(stage, claimedScans)
   await until('a scan to be under way', async () => (await claimed()).length > 0)
 }
 
-// Last: it stops the node whose clamd was down before.
+// Runs last: it stops the node whose clamd was down before.
 test('check 64: clamd killed, and a node stopped, in the middle of a scan: it is scanned after all', {
   skip,
 }, async (t) => {
@@ -314,7 +314,7 @@ test('check 64: clamd killed, and a node stopped, in the middle of a scan: it is
   process.kill(clamd.pid(), 'SIGSTOP')
   const filed = await receive(stage, inbox, [['large.bin', randomBytes(900_000)]])
   await underWay(stage)
-  // Nobody waits for it to be told of something else.
+  // The scan does not block other events.
   const body = { email: 'gone@far.test' }
   await api.want('/v1/suppressions', { method: 'POST', body, status: 201 })
   await until('what else happens', () => stream.events.some(({ type }) => type === 'suppression.created'))
@@ -323,7 +323,7 @@ test('check 64: clamd killed, and a node stopped, in the middle of a scan: it is
   await until('the outage to be met', () => node.log().includes('clamd cannot be reached', log))
   assert.deepEqual(states(await show(api, filed)), ['unscanned'])
 
-  // A file that was under way when clamd died waits a minute, for it may have ended clamd.
+  // A file in progress when clamd died waits a minute, because it may have crashed clamd.
   await clamd.start()
   node.foundation.clock.advance(120_000)
   assert.deepEqual(states(await scanned(api, filed)), ['clean'])
@@ -331,7 +331,7 @@ test('check 64: clamd killed, and a node stopped, in the middle of a scan: it is
   process.kill(clamd.pid(), 'SIGSTOP')
   const next = await receive(stage, inbox, [['next.bin', randomBytes(900_000)]])
   await underWay(stage)
-  // It stops without waiting for clamd, and lets go of what it had.
+  // The node stops without waiting for clamd, and releases its claim.
   const startedMs = performance.now()
   await node.stop()
   assert.ok(performance.now() - startedMs < 20_000)

@@ -1,4 +1,4 @@
-// An inbox is indexed once somebody searches it: its newest messages at once, the others soon, and none of anybody else's. Also on PostgreSQL 15.
+// The first search of an inbox indexes it: newest messages at once, the others soon, no other inbox. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as yieldLoop } from 'node:timers/promises'
@@ -157,7 +157,7 @@ test('search: an index that nobody used for 30 days goes, and comes back with th
   await used(new Date(startMs + 60 * day))
   await end(29)
   assert.equal(await rows('message_search'), 300)
-  // Searched while it goes: it is whole again.
+  // A search during the removal makes the index complete again.
   assert.equal(await endSearches({ db, clock: on(31) as Clock }, 100), true)
   assert.equal(await rows('message_search'), 200)
   await file([{ n: 301, inbox: 'inb_rare', text: 'word' }], organizationId)
@@ -232,7 +232,7 @@ test('search: of a text the first 64 KiB are searched, however many bytes its le
   assert.deepEqual(await find('outside'), [])
 })
 
-/** Numbers that look random, the same for the same seed. */
+/** Pseudo-random numbers, the same for the same seed. */
 function makeRandom(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -254,7 +254,7 @@ for (const seed of range(1, 7))
     const run = (words: typeof make) =>
       makeSearchable({ db, log: silentLog, parsePool: { words }, ...rotations })
     const filed: InboxId[] = []
-    /** Received early, to be filed late. */
+    /** Received early and filed late. */
     const late: number[] = []
     const fileSome = async () => {
       const o = random(2)

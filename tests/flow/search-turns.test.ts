@@ -1,4 +1,4 @@
-// Turns between organizations in the index of words: however much one of them brings, another's mail is found soon. Also on PostgreSQL 15.
+// Rotation between organizations in the word index: a busy one does not delay another's mail. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { OrganizationId } from '../../src/base/ids.ts'
@@ -86,7 +86,7 @@ test('hostile 17: messages that cannot be indexed cost their organization its tu
   assert.deepEqual([await rows('message_search'), await rows('search_waiting')], [203, 0])
 })
 
-/** Numbers that look random, the same for the same seed. */
+/** Pseudo-random numbers, the same for the same seed. */
 function makeRandom(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -127,7 +127,7 @@ test('search: whatever crashes at whatever step, each message is found, and foun
   const steps = [
     fileSome,
     fileSome,
-    // A node ends between the two steps, in the middle of the first, and of the second.
+    // A node is lost between the two steps, during the first, and during the second.
     () => db.transaction((tx) => takeNewMessages(tx, most())),
     () =>
       db.transaction((tx) => takeNewMessages(tx, most()).then(() => Promise.reject(crash))).catch(passOver),
@@ -136,7 +136,7 @@ test('search: whatever crashes at whatever step, each message is found, and foun
     () => Promise.all([0, 1, 2].map(() => db.transaction((tx) => takeNewMessages(tx, most())))),
   ]
   const step = () => steps[random(steps.length)]!()
-  // Whatever transaction is open on the server holds back what is new, those of other tests too, for as long as they like.
+  // Any open transaction on the server delays new rows, including those of other tests, for as long as it lasts.
   const open = await db.dedicated()
   await open.query('begin; select pg_current_xact_id()')
   for (let n = 0; n < 40; n++) await step()
@@ -156,7 +156,7 @@ test('search: whatever crashes at whatever step, each message is found, and foun
   assert.deepEqual([await rows('message_search'), await rows('search_waiting')], [filed.length, 0])
 })
 
-/** Rows of `search_waiting` that this connection has read, and not reported yet. */
+/** Rows of `search_waiting` that this connection has read and not reported yet. */
 async function rowsRead(tx: Queryable): Promise<number> {
   const [row] = await tx.query<{ rows: number }>(
     `select coalesce(idx_tup_fetch, 0) + seq_tup_read as rows from pg_stat_xact_user_tables where relname = 'search_waiting'`,
@@ -165,7 +165,7 @@ async function rowsRead(tx: Queryable): Promise<number> {
 }
 
 test('search: a turn costs the same among thousands of organizations and behind a long line', async (t) => {
-  // One connection, so that what was planned over an empty table is what runs.
+  // One connection, so that the plans made over an empty table are the plans that run.
   const stage = await setStage(t, 1)
   const { db, file, index } = stage
   await turnAutovacuumOff(db)

@@ -1,4 +1,4 @@
-// The index of words: filled from the outbox after the fact, complete whatever breaks meanwhile, and bounded in what it reads. Also on PostgreSQL 15.
+// The word index: filled from the outbox later, complete after any fault, and bounded in its reads. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '../../src/base/log.ts'
@@ -52,7 +52,7 @@ test('search: what breaks while messages are indexed costs none of them', async 
   await file(range(0, 300).map((n) => ({ n, text: `word w${n}` })))
   let turn = 0
   const breaking = async (mails: SearchedMail[]) => {
-    // In the middle of the second batch: the connections go, as with a killed PostgreSQL.
+    // The connections break in the middle of the second batch, as after a kill of PostgreSQL.
     if (++turn === 20)
       await db.query(
         `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
@@ -124,7 +124,7 @@ test('search: a message that is being deleted is waited for, and indexed if it s
 
 test('check 76: pages of a search keep the order of the list over many parts, with late and deleted mail between', async (t) => {
   const { db, file, index, find } = await setStage(t)
-  // Every hundredth was received early and is filed last, as mail that the parser failed over.
+  // Every hundredth was received early and is filed last, like mail on which the parser failed.
   const late = (n: number) => n % 100 === 50
   const all = range(1, 8_700)
   const filed = [...all.filter((n) => !late(n)), ...all.filter(late)]
@@ -151,7 +151,7 @@ test('check 76: pages of a search keep the order of the list over many parts, wi
 test('search: many parts are asked together, in order', async (t) => {
   const { db, organizationId, file, index, find } = await setStage(t)
   const all = range(1, 1_001)
-  // As an inbox of 400,000 messages has them.
+  // The parts of an inbox of 400,000 messages.
   await db.query(
     `insert into search_part (organization_id, inbox_id, after_id, from_seq)
     select $1, 'inb_a', after, 1000000 from unnest($2::text[]) after`,
@@ -186,10 +186,10 @@ test('search: many parts are asked together, in order', async (t) => {
 })
 
 test('search: what is read does not grow with other mail, nor with the inbox where words are common', async (t) => {
-  // One connection, so that what was planned over empty tables is what runs.
+  // One connection, so that the plans made over empty tables are the plans that run.
   const { db, file, take, indexSome, index, find } = await setStage(t, 1)
   await turnAutovacuumOff(db)
-  /** Entries of indexes that the work has read. */
+  /** Counts the index entries that the work has read. */
   const entriesRead = async (work: () => Promise<unknown>) => {
     const count = async () => {
       await db.query('select pg_stat_force_next_flush()')
@@ -265,7 +265,7 @@ test('search: the outbox keeps what is not indexed yet, and both survive a resto
   for (const table of ['outbox', 'outbox_cursor'])
     await db.query(`update ${table} set xact = (xact::text::bigint % 1000000000000 + 1000000000)::text::xid8`)
   await file([{ n: 4, text: 'word' }])
-  // The rows from the other cluster stand in the future of this one.
+  // The rows of the other cluster have transaction numbers ahead of this one's.
   const words = async (mails: SearchedMail[]) => mails.map(writeVector)
   const [rotation, olderRotation] = [{ last: null }, { last: null }]
   while (await makeSearchable({ db, log: silentLog, parsePool: { words }, rotation, olderRotation }));
@@ -296,7 +296,7 @@ test('check 60: the longest and strangest texts fit the index, and their beginni
   ]
   await file(texts.map((text, n) => ({ n, text: `begin ${text}` })))
   await index((mails) => pool.words(mails))
-  // A page of one holds whatever that has.
+  // A page of size one holds the only match.
   for (const n of texts.keys()) assert.deepEqual(await find('begin', { before: n + 1, limit: 1 }), [n])
   assert.deepEqual(await find('"word word"', { limit: 1 }), [6])
 })

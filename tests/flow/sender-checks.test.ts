@@ -1,4 +1,4 @@
-// What becomes of a mail by who sent it, from the wire to the API: refused or told, whatever DNS and the spam engine do.
+// What happens to a mail because of its sender, from the wire to the API, for any state of DNS and the spam engine.
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ import { type Scope, until } from '../support/until.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 
 const mailHost = 'mx.inbox.test'
-/** Of the honest client. */
+/** The address of the honest client. */
 const ip = '198.18.0.10'
 
 interface Judged extends Message {
@@ -44,13 +44,13 @@ interface Stage extends TestCaller {
   inbox: Inbox
 }
 
-/** A domain that wants forgeries refused, signs, and sends from one address. */
+/** A domain that publishes reject, signs, and sends from one address. */
 const bankZone = (domain: string) =>
   joinZones(dmarcZone(domain, 'v=DMARC1; p=reject'), keyZone(domain), {
     [domain]: { TXT: [`v=spf1 ip4:${ip} -all`] },
   })
 
-/** The first answers of DNS. They are remembered, so a domain whose DNS gets out of order is one test's alone. */
+/** The first answers of DNS. Nodes cache them, so only one test uses a domain whose DNS fails. */
 const zone = joinZones(
   ...['bank.test', 'unsure.test', 'keyless.test'].map(bankZone),
   ...['lists.test', 'mailer.test'].map((domain) => keyZone(domain)),
@@ -82,10 +82,10 @@ async function start(
 
 const shared = await start({ after })
 
-/** It refuses no forgery, and files nothing by itself. */
+/** Refuses no forgery, and files nothing by itself. */
 const lenient = await start({ after }, { env: { POSTHORN_DMARC: 'report' }, roles: ['api', 'mx'] })
 
-/** Files what the lenient node has received. */
+/** Files the mail that the lenient node has received. */
 async function fileLeniently(t: TestContext): Promise<void> {
   const { foundation } = lenient.node
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
@@ -106,7 +106,7 @@ const forger = new Sender(shared.node.smtp)
 const text = (domain: string, body = 'Hello.\r\n', fields = '') =>
   `From: Ann <ann@${domain}>\r\nTo: box@inbox.test\r\nSubject: Hello\r\nDate: Mon, 1 Jan 2024 00:00:00 +0000\r\nMessage-ID: <1@${domain}>\r\n${fields}\r\n${body}`
 
-/** From an address of its own that no record names, unless `change` says otherwise. */
+/** Sends from an address that no record names, unless `change` says otherwise. */
 async function deliver(
   { node, inbox }: Stage,
   raw: string,
@@ -142,18 +142,18 @@ async function assertNothingStored(stage: Stage): Promise<void> {
   assert.deepEqual(blobsIn(stage), [])
 }
 
-/** More than a row holds: it goes to a blob. */
+/** Larger than a row: it goes to a blob. */
 const large = `${'All work and no play makes Jack a dull boy.\r\n'.repeat(10_000)}`
 
 const refusal = '550 5.7.26 Mail from bank.test fails DMARC, and bank.test wants such mail refused'
 
 test('check 55: a forgery of a domain with p=reject is refused by its name, and nothing of it is stored', async () => {
-  // The first mail of the shared node: whatever is there is of this test.
+  // The first mail of the shared node: every row belongs to this test.
   const stage = await setStage()
   assert.equal(await deliver(stage, text('bank.test')), refusal)
   assert.equal(await deliver(stage, text('bank.test', large)), refusal)
   assert.equal(await deliver(stage, text('news.bank.test')), refusal.replace('bank.test', 'news.bank.test'))
-  // A second author, or another one in front, is no way round it.
+  // A second author, or another From field in front, does not circumvent the policy.
   const twoAuthors = text('far.test').replace('\r\n', ', Boss <boss@bank.test>\r\n')
   assert.equal(await deliver(stage, twoAuthors, { from: 'ann@far.test' }), refusal)
   const broken = signed(text('bank.test', large), 'bank.test').replace('no play', 'no joy')
@@ -211,7 +211,7 @@ test('check 52, 54: DNS out of order is temperror, refuses nothing, and is waite
   const temporary = { spf: 'temperror', dkim: 'temperror', dmarc: 'temperror' }
   for (const [count, fault] of (['SERVFAIL', 'REFUSED', 'garbage', 'silent'] as const).entries()) {
     for (const name of names) dns.fail(name, fault)
-    // What failed is remembered for two seconds.
+    // A failed look-up is cached for two seconds.
     stage.node.foundation.clock.advance(3_000)
     const startMs = performance.now()
     assert.match(await deliver(stage, raw, { from: 'ann@unsure.test' }), /^250 2\.0\.0/, fault)
@@ -229,7 +229,7 @@ test('check 54: a key that DNS does not give is no forgery, even where the rest 
   assert.match(await deliver(stage, signed(text('keyless.test'), 'keyless.test')), /^250 2\.0\.0/)
   const [message] = await messagesOf(stage, 1)
   assert.deepEqual(verdictsOf(message!), { spf: 'fail', dkim: 'temperror', dmarc: 'temperror' })
-  // Of somebody else's signature nothing hangs on it.
+  // Nothing depends on a stranger's signature.
   stage.dns.fail('s1._domainkey.stranger.test', 'SERVFAIL')
   assert.equal(await deliver(stage, signed(text('bank.test'), 'stranger.test')), refusal)
 })
@@ -349,7 +349,7 @@ test(
     const stage = await setStage(asking!)
     const from = 'ann@far.test'
     assert.match(await deliver(stage, text('far.test', `${gtube}\r\n`), { from }), /^550 5\.7\.1 /)
-    // Rspamd looks for it in short texts only.
+    // Rspamd looks for the string in short texts only.
     const parts = [`\r\n\r\n${gtube}\r\n`, `\r\nContent-Type: application/octet-stream\r\n\r\n${large}`]
     const mixed = text(
       'far.test',
@@ -432,7 +432,7 @@ test('check 55: a header that is too large to be judged is refused, and leaves n
   assert.deepEqual(blobsIn(shared), before)
 })
 
-// The last one, for it uses up the questions of its network.
+// Runs last, because it uses up the DNS queries of its network.
 test('check 52: who has used up the questions of his network is put off, and gets no forgery in', async () => {
   const { dns } = shared
   let selectors = 0
@@ -452,7 +452,7 @@ test('check 52: who has used up the questions of his network is put off, and get
   })
   const asked = () =>
     new Set(dns.asked.map(({ name }) => name).filter((name) => name.endsWith('_domainkey.evil.example'))).size
-  // A domain that nobody has asked about yet for each try: a policy that is known needs no question.
+  // Each try uses a domain without a cached policy: a cached policy needs no query.
   let tries = 0
   const forge = async () => {
     const domain = `safe${++tries}.example`
@@ -463,7 +463,7 @@ test('check 52: who has used up the questions of his network is put off, and get
     return replies.every((reply) => reply === '451 4.7.1') ? headers : null
   }
   const headers = await until('a forger to be put off', forge).finally(() => (isPutOff = true))
-  // A third of 1,024, but for the forger's own.
+  // A third of 1,024, minus the forger's own queries.
   assert.ok(asked() >= 335, `${asked()}`)
   await Promise.all(flood)
   for (const header of headers)

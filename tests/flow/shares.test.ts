@@ -1,5 +1,4 @@
-// What one organization can occupy of delivery is a share: its silent destinations, its slow mail and its hanging
-// connections hold up nobody else's.
+// Each organization has a share of delivery: its silent hosts, slow mail and hanging connections do not delay others.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -29,7 +28,7 @@ async function timeOf({ api, inbox }: Tenant, to: string): Promise<number> {
   return performance.now() - startMs
 }
 
-/** The median of three, one after the other. */
+/** The median of three sends, one after the other. */
 async function usualTimeOf(tenant: Tenant, to: (n: number) => string): Promise<number> {
   const timesMs: number[] = []
   for (const n of [0, 1, 2]) timesMs.push(await timeOf(tenant, to(n)))
@@ -39,11 +38,11 @@ async function usualTimeOf(tenant: Tenant, to: (n: number) => string): Promise<n
 interface Tarpit {
   port: number
   open: number
-  /** Ends what it holds; it holds nothing more. */
+  /** Closes its connections, and every later one at once. */
   release(): void
 }
 
-/** Takes connections and says nothing. */
+/** Accepts connections and sends nothing. */
 async function startTarpit(t: TestContext, host: string): Promise<Tarpit> {
   const sockets = new Set<Socket>()
   let isReleased = false
@@ -100,7 +99,7 @@ test('hostile 1: 600 silent destinations of one organization hold up nobody, nei
   await send(evil.api, evil.inbox, recipients.slice(0, 300))
   await send(evil.api, evil.inbox, recipients.slice(300))
   await until('its share to be taken', () => tarpit.open >= 45)
-  // Older than what the other one is about to send there.
+  // Older than the mail that the other organization is about to send there.
   const shared = [0, 1, 2].map((n) => `first@both${n}.test`)
   const { submission } = await send(evil.api, evil.inbox, shared)
   const during = {
@@ -113,7 +112,7 @@ test('hostile 1: 600 silent destinations of one organization hold up nobody, nei
   assert.ok(during.far - before.far < 1_000, `another domain: ${during.far} ms`)
   assert.ok(during.shared - before.far < 1_000, `a domain where it has mail too: ${during.shared} ms`)
   assert.ok(tarpit.open <= 50, `${tarpit.open} connections`)
-  // The one who fills the places has nobody's but its own to wait for.
+  // The organization that fills the slots waits only for its own mail.
   await untilStates(evil.api, submission.id, ...shared.map(() => 'delivered'))
   tarpit.release()
   await until('the rest to be tried as places come free', async () => {
@@ -125,11 +124,11 @@ test('hostile 1: 600 silent destinations of one organization hold up nobody, nei
 })
 
 const deadDomains = Array.from({ length: 50 }, (_, n) => `d${n}.dead.test`)
-/** For three sends that are cancelled, 50 each. */
+/** For three cancelled sends, 50 domains each. */
 const cancelledDomains = Array.from({ length: 150 }, (_, n) => `c${n}.dead.test`)
 const deadNamesOf = (domain: string) => Array.from({ length: 100 }, (_, n) => `mx${n}.${domain}`)
 
-/** Domains with 100 mail servers each, whose addresses are never answered, and healthy ones at `address`. */
+/** Domains with 100 mail servers each, whose addresses never answer, and healthy ones at `address`. */
 async function startDeadDns(t: TestContext, healthy: readonly string[], address: string): Promise<DnsServer> {
   const dns = await DnsServer.start(
     Object.fromEntries([
@@ -146,8 +145,8 @@ async function startDeadDns(t: TestContext, healthy: readonly string[], address:
 }
 
 /**
- * Sends to 50 more dead domains and cancels it, three times. The 50 look-ups that began at `fullSinceMs`
- * or later keep their places for 30 s, so none of these begins before; see decisions/0055-cancelled-look-ups.md.
+ * Sends to 50 more dead domains and cancels it, three times. The 50 look-ups that began at `fullSinceMs` or later keep their
+ * slots for 30 s, so none of these begins before. See decisions/0055-cancelled-look-ups.md.
  */
 async function sendAndCancel(
   [evil, good]: [Tenant, Tenant],
@@ -167,7 +166,7 @@ async function sendAndCancel(
   return timesMs.toSorted((one, other) => one - other)[1]!
 }
 
-/** Milliseconds until the address is judged, and the verdict. */
+/** Milliseconds until the address has a verdict, and the verdict. */
 async function judge({ api }: Tenant, email: string): Promise<{ verdict: string; tookMs: number }> {
   const startMs = performance.now()
   const asked = { method: 'POST', body: { email } } as const
@@ -175,7 +174,7 @@ async function judge({ api }: Tenant, email: string): Promise<{ verdict: string;
   return { verdict, tookMs: performance.now() - startMs }
 }
 
-// A node of its own, for its DNS; the other one's is full of hosts that answer.
+// A node of its own, for its DNS: the other node's DNS has many hosts that answer.
 test('hostile 1, 21: 50 domains with 100 dead mail servers each hold up neither mail nor validation of others, cancelled or not', async (t) => {
   const sink = await startSink(t, { host: '127.0.0.6' })
   const names = ['before', 'during', 'shared'].flatMap((name) => [0, 1, 2].map((n) => `${name}${n}.test`))

@@ -17,7 +17,7 @@ import { until } from '../support/until.ts'
 const taken = '250 2.0.0'
 const shared = await startNode(await makePlace({ after }), { env: { POSTHORN_DELIVERY: 'capture' } })
 
-/** Sends a mail of about so many bytes; returns the code of the last reply. */
+/** Sends a mail of about that size. Returns the code of the last reply. */
 async function mail(node: TestNode, to: Inbox[], bytes = 100): Promise<string> {
   const raw = `From: someone@far.test\r\nSubject: x\r\n\r\n${'x'.repeat(bytes)}\r\n`
   return (await new Sender(node.smtp).send({ to: to.map(({ address }) => address), raw })).at(-1)!
@@ -35,7 +35,7 @@ async function messageIds({ foundation: { db } }: TestNode, { id }: Inbox, limit
   return rows.map((row) => row.id)
 }
 
-/** Deletes the message; what is on the wire stays. */
+/** Deletes the message. Mail in transfer is not stopped. */
 async function remove({ api }: TestCaller, id: string): Promise<void> {
   const { status } = await api.call(`/v1/messages/${id}`, { method: 'DELETE' })
   assert.ok(status === 204 || status === 409, `${status}`)
@@ -73,7 +73,7 @@ async function storm(
 }
 
 test('what is kept is counted exactly while mail is received, sent, deleted, purged and folded at once', async () => {
-  // The first test of the shared node: all that it counts is its own.
+  // The first test of the shared node, so it counts only its own data.
   const { db, blobs } = shared.foundation
   const callers = [await shared.createCaller(), await shared.createCaller()]
   const inboxes = await Promise.all(
@@ -116,7 +116,7 @@ test('deleting waits for no receiving, and receiving for no deleting', async () 
   await untilFiled(shared)
   const [one, two] = await caller.api.exported(inbox.id)
   const organizationId = caller.organizationId as OrganizationId
-  // As receiving holds it.
+  // Holds the lock as receiving does.
   const [folded, late] = await db.transaction(async (tx) => {
     await tx.query('select from received_usage where organization_id = $1 for no key update', [
       organizationId,

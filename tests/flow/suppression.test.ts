@@ -1,4 +1,4 @@
-// Suppressed addresses: what suppresses, that nothing is attempted after it, and what validation makes of it. Also on PostgreSQL 15.
+// Suppressed addresses: their causes, that no attempt follows, and how validation uses them. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
@@ -34,18 +34,18 @@ interface Stage {
   inbox: Inbox
 }
 
-/** An organization with an inbox; the far side takes everything. */
+/** An organization with an inbox. The far server takes everything. */
 async function setStage(limits = {}): Promise<Stage> {
   sink.rule = () => null
   const { organizationId, api } = await node.createCaller({ limits })
   return { organizationId, api, inbox: await api.createInbox() }
 }
 
-/** Recipients that have mail from this address. */
+/** The recipients that have received mail from this address. */
 const reachedBy = (from: string) =>
   sink.copies.filter(({ raw }) => raw.includes(from)).map(({ recipient }) => recipient)
 
-/** Sends; the answer is for the caller to judge. */
+/** Sends. The caller checks the answer. */
 function trySend({ api, inbox }: Stage, to: string[], key: string = randomUUID()) {
   const body = { to: to.map((email) => ({ email })), subject: 'Test', text: 'Hello.' }
   const call = { method: 'POST', idempotencyKey: key, body }
@@ -98,7 +98,7 @@ test('check 47: what the far side says of an address suppresses it, and what it 
     '/v1/suppressions',
   )
   for (const { submissionId } of suppressions) assert.equal(submissionId, submission.id)
-  // Another organization has learned nothing.
+  // The suppression does not apply to another organization.
   const { api, organizationId } = await node.createCaller()
   assert.deepEqual(await suppressedBy(api), [])
   const told = await node.foundation.db.query<{ type: string; email: string }>(
@@ -133,7 +133,7 @@ test('check 46: a suppressed recipient, in whatever spelling, is never attempted
   )
   assert.ok((await eventTypes(api, body.submission.id)).includes('suppressed'))
   assert.deepEqual(reachedBy(inbox.address), ['fine@far.test'])
-  // A tag makes another address; another organization has suppressed nothing.
+  // A tag makes another address. Another organization has suppressed nothing.
   await trySend(stage, ['gone+tag@xn--bcher-kva.example'])
   const other = await node.createCaller()
   const sent = await send(other.api, await other.api.createInbox(), [spellings[0]!])
@@ -177,7 +177,7 @@ test('check 46: a recipient that was deferred is suppressed at its next attempt'
     [ended.status, (ended as Submission & { failureCode: string }).failureCode],
     ['failed', 'suppressed'],
   )
-  // What the far side had said before stays to be seen.
+  // The earlier reply of the far server stays visible.
   assert.equal(ended.recipients[0]!.response, '450 4.2.1 not now')
 })
 
@@ -196,14 +196,14 @@ test('check 46: suppressed recipients use up no limit, and a replay answers as i
   const mixed = await trySend(stage, ['a@far.test', 'b@far.test'])
   assert.equal(mixed.status, 202)
   assert.equal((await trySend(stage, ['c@far.test'])).body.error, 'send_limit_exceeded')
-  // The limit would refuse it as well, but it would not help to wait.
+  // The limit would refuse it too, but waiting would not help.
   assert.equal((await trySend(stage, ['a@far.test'])).body.error, 'all_recipients_suppressed')
   assert.equal((await trySend(stage, ['A@far.test', 'a@FAR.test'])).body.error, 'all_recipients_suppressed')
 })
 
 type Names = 'to' | 'cc' | 'bcc'
 
-/** How each operation sends: to a first recipient, and to a second one who stands where it says. */
+/** How each operation sends to a first recipient, and to a second one in the given field. */
 function makeSenders({ api, inbox }: Stage, from: string) {
   const post = (path: string, body: object) =>
     api.call<Refusal & Partial<Acceptance> & Partial<Submission>>(path, {

@@ -1,4 +1,4 @@
-// What an organization that is suspended has waiting is held: it goes on with the approval, unless it expires or is cancelled.
+// The waiting mail of a suspended organization is held; after approval it goes on unless it expires or is cancelled.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newUuid, type SubmissionId } from '../../src/base/ids.ts'
@@ -33,11 +33,11 @@ async function addTenant(): Promise<Tenant> {
   return { id: organizationId, api, inbox: await api.createInbox() }
 }
 
-/** Copies that went out to the domain. */
+/** The copies delivered to the domain. */
 const sentTo = (domain: string) =>
   sink.copies.filter(({ recipient }) => recipient.endsWith(`@${domain}`)).length
 
-/** Some that were refused for now, some that never were tried. */
+/** Fills a queue with some mail that was deferred and some that was never tried. */
 async function fillQueue({ api, inbox }: Tenant, domain: string): Promise<Acceptance[]> {
   sink.rule = ({ stage }) => (stage === 'rcpt' ? '451 4.7.1 greylisted' : null)
   const tried = await Promise.all(
@@ -69,7 +69,7 @@ test('hostile 10: a suspended organization’s full queue is held and hides nobo
   clock.advance(60_000)
   await deliver(other, 'someone@free.test')
   await deliver(other, 'other@free.test')
-  // Nothing to do: nobody takes the queue over again and again.
+  // Nothing is due, so no node acquires the queue repeatedly.
   const epochOf = async () => {
     const [route] = await listQueues(db, '@relay')
     return route!.owner === null ? route!.epoch : null
@@ -134,7 +134,7 @@ test('what is held, or may not go out, is not tried: it says nothing of the way'
   await courier.recorded()
 })
 
-// Last, for it moves the clock by days.
+// Runs last, because it moves the clock by days.
 test('hostile 10: what is held outlives nothing: it expires in its time, and operators can cancel it', async () => {
   const [first, second, other] = [await addTenant(), await addTenant(), await addTenant()]
   const expired = await fillQueue(first, 'expired.test')

@@ -26,7 +26,7 @@ import { until } from '../support/until.ts'
 
 const dayMs = 86_400_000
 
-/** It files no mail and sweeps no blobs by itself. */
+/** Files no mail and sweeps no blobs by itself. */
 const place = await makePlace({ after })
 const node = await startNode(place, { roles: ['api', 'mx'] })
 const { blobs, clock, db, settings } = node.foundation
@@ -40,19 +40,19 @@ const countLogged = (words: string) => node.log().split(words).length - 1
 const files = () =>
   (readdirSync(folder, { recursive: true }) as string[]).filter((name) => name.includes('/')).sort()
 
-// Each test looks at the whole store, so it begins with an empty one.
+// Each test checks the whole store, so it begins with an empty one.
 beforeEach(async () => {
   await db.query('delete from spool')
   await db.query('delete from raw')
   for (const name of files()) rmSync(join(folder, name))
 })
 
-/** Once round the whole store. */
+/** Sweeps the whole store once. */
 async function sweepAll(sweeper: BlobSweeper): Promise<void> {
   for (let part = 0; part < 256; part++) while (await sweeper.sweepNext(2));
 }
 
-/** A file as a crash would leave it; answers its path below the folder. */
+/** Leaves a file as a crash would. Returns its path below the folder. */
 function leave(key: string, ending = '', writtenAt = clock.now()): string {
   const name = `${key.slice(-2)}/${key}${ending}`
   mkdirSync(dirname(join(folder, name)), { recursive: true })
@@ -61,7 +61,7 @@ function leave(key: string, ending = '', writtenAt = clock.now()): string {
   return name
 }
 
-/** Receives a message that is large enough for a blob; answers its file. */
+/** Receives a message that is large enough for a blob. Returns its file. */
 async function receiveLarge(to = inbox.address): Promise<string> {
   const before = files()
   const raw = Buffer.from(`Subject: Large\r\n\r\n${'x'.repeat(70).concat('\r\n').repeat(5_000)}`)
@@ -70,9 +70,9 @@ async function receiveLarge(to = inbox.address): Promise<string> {
   return files().find((name) => !before.includes(name))!
 }
 
-/** Leaves an empty folder in its stead, as where a disk is to be mounted, until `bringBack`. */
+/** Puts an empty folder in its place, like the mount point of an unmounted disk, until `bringBack`. */
 async function takeAway(): Promise<void> {
-  // The node marks the folder every few seconds: a mark that it is about to write would be written to the empty one.
+  // The node marks the folder every few seconds. A pending mark would be written to the empty folder.
   const mark = join(folder, readdirSync(folder).find((name) => name.startsWith('node-'))!)
   const before = statSync(mark).mtimeMs
   await until('the folder to be marked', () => statSync(mark).mtimeMs !== before)
@@ -91,11 +91,11 @@ function uuidOf(atMs = clock.nowMs()): string {
   return `${time.slice(0, 8)}-${time.slice(8)}${randomUUID().slice(13).replace(/^-4/, '-7')}`
 }
 
-// First, for it is the time of files that says how old they are, and the clock is on time until here.
+// Runs first: files carry the real time, and the clock is not moved before this test.
 test('check 88: orphans of each kind go, what has an owner stays, and so does what is young', async () => {
   const owned = await receiveLarge()
   const ownedKey = owned.split('/')[1]!
-  // The row went in a commit, and the process before it removed the file.
+  // The row was deleted by a commit, but the process stopped before it removed the file.
   const forgotten = await receiveLarge()
   await db.query('delete from spool where raw_id = $1', [forgotten.split('/')[1]])
   await db.query('delete from raw where id = $1', [forgotten.split('/')[1]])
@@ -114,11 +114,11 @@ test('check 88: orphans of each kind go, what has an owner stays, and so does wh
   const now = clock.nowMs()
   const kept = [
     owned,
-    // Its upload began long ago and goes on, or its id says that it was made a moment ago.
+    // An upload that began long ago and continues, or an id that was made a moment ago.
     leave(uuidOf(), '.tmp', new Date(now - dayMs)),
     leave(uuidOf(), '', new Date(now - 1000)),
     leave(uuidOf(now - dayMs)),
-    // Not ours.
+    // A file of another program.
     leave('README'),
     leave(uuidOf(), '.bak'),
   ]
@@ -160,7 +160,7 @@ test('check 88: a service over another database takes no blob for an orphan', as
 test('check 88: a folder without any of our blobs is not taken for ours, whatever is mounted there later', async () => {
   const blob = await receiveLarge()
   await takeAway()
-  // Nor by a database from before it remembered that it has marked one.
+  // Nor does a database from before this column mark the folder.
   for (const isKnown of [true, false]) {
     await db.query('update database_identity set has_blob_folder = $1', [isKnown])
     await sweepAll(sweeper)
@@ -204,7 +204,7 @@ test('check 88: large mail is acknowledged only into the folder of its database,
   await untilReady(200)
   const [goneBefore, backBefore] = tellings()
 
-  // As below the mount point of a disk that is gone: refused at once, before anybody has looked.
+  // Like the mount point of an unmounted disk: refused at once, before any sweep has checked it.
   await takeAway()
   await refuses()
   assert.match((await untilReady(503)).reason!, /has no database-id/)
@@ -214,7 +214,7 @@ test('check 88: large mail is acknowledged only into the folder of its database,
   assert.ok(mend?.includes(`write ${await readDatabaseId(db)} into ${folder}/database-id`))
   assert.deepEqual(readdirSync(folder), [])
 
-  // Another's folder.
+  // The folder of another database.
   writeFileSync(join(folder, 'database-id'), uuidOf())
   await refuses()
   assert.deepEqual(readdirSync(folder), ['database-id'])
@@ -238,7 +238,7 @@ test('check 88: a blob is 503 while its folder is away, an error that names it i
   while (await fileSpooled({ ...node.foundation, parsePool, claims: claims('mail') }, 64));
   const [message] = await api.exported(inbox.id)
   const path = `/v1/messages/${message!.id}/source`
-  // As while its disk is not mounted.
+  // Like an unmounted disk.
   renameSync(folder, `${folder}.away`)
   const away = await api.call(path)
   assert.deepEqual([away.status, away.body.error], [503, 'unavailable'])

@@ -1,4 +1,4 @@
-// Mail that waits at a node that delivers nothing: whose its queue is, what is claimed of it, and how it ends. Also on PostgreSQL 15.
+// Mail that waits at a node that delivers nothing: its queue's owner, its claims, and its end. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import pg from 'pg'
@@ -27,7 +27,7 @@ const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
 const node = await startNode(place, { env, roles: ['api'] })
 const { db, clock } = node.foundation
 
-/** An organization with an inbox, and a queue that nobody has had, where nothing waits. */
+/** An organization with an inbox, and an empty queue that never had an owner. */
 async function setQueueStage() {
   await db.query('delete from delivery')
   await db.query(
@@ -40,7 +40,7 @@ async function setQueueStage() {
 const leaseMs = 15_000
 const nowhere = { smtp: null, capture: null, mark: null, program: null }
 
-/** Takes over what it finds: among the queues named, or in a walk through all of them. */
+/** Acquires the queues that it finds, either among those named or in a walk through all of them. */
 async function acquire(nodeId: number, among: string[] | null = null) {
   const at = new Date()
   const find = async () => {
@@ -52,7 +52,7 @@ async function acquire(nodeId: number, among: string[] | null = null) {
   return await routeLeases.acquire(db.writer, { nodeId, leaseMs }, at, keys)
 }
 
-/** Acquires once the server has seen the end of the earlier owner's connection. */
+/** Acquires once the server has noticed that the former owner's connection has ended. */
 async function takeOver(nodeId: number) {
   return await until('the lock to have fallen', async () => (await acquire(nodeId))[0])
 }
@@ -90,7 +90,7 @@ test('check 93: under an epoch that has passed nothing is claimed, recorded, ren
   const [claimed] = await claim(1, 1)
   assert.equal(claimed!.attempts, 1)
 
-  // Its lock falls, as at a kill -9: the queue is taken over at once, whatever is left of the lease.
+  // Its lock is released, as after a kill -9. The queue is acquired at once, whatever is left of the lease.
   await first.leave()
   const taken = await takeOver(second.id)
   assert.deepEqual([taken.key, taken.epoch], ['@relay', 2])
@@ -199,7 +199,7 @@ test('check 77: what comes back from the wire while its inbox is being deleted i
   const inbox = await api.createInbox()
   const [one, two] = [await send(api, inbox, ['a@far.test']), await send(api, inbox, ['b@far.test'])]
   await db.query('update delivery set claim_epoch = 1 where submission_id = $1', [two.submission.id])
-  // The deletion has looked, and waits for the first of the two.
+  // The deletion has read both rows and waits for the first one.
   const holder = new pg.Client(place.connection)
   await holder.connect()
   t.after(() => holder.end())

@@ -1,4 +1,4 @@
-// Waiting for mail: missing nothing, at once, on any node, cheaply, within bounds, and not for ever.
+// Waiting for mail: complete, immediate, on any node, cheap, bounded in number and in time.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
@@ -42,7 +42,7 @@ const ask = (api: Api, inbox: Inbox, query: string) =>
   api.call<Page>(path(inbox, query), { timeoutMs: 90_000 })
 const subjectsOf = ({ messages }: Page) => messages.map(({ subject }) => subject)
 
-/** Requests that wait, of all nodes in this process. */
+/** Counts waiting requests of all nodes in this process. */
 async function countWaiting(): Promise<number> {
   const { values } = await meters.waiting.get()
   return values[0]?.value ?? 0
@@ -81,7 +81,7 @@ async function lastOf(api: Api, inbox: Inbox): Promise<string> {
   return messages.at(-1)!.id
 }
 
-// Another node is asked as well.
+// Asks another node as well.
 test('waiting: the answer comes at once, on the node that files and on another', async (t) => {
   const { caller, inbox } = await setStage()
   const other = await startNode(place, { env, roles: ['api'] })
@@ -128,7 +128,7 @@ test('waiting: a key has 250 and no more; who goes makes room', async () => {
     [429, 'rate_limited'],
   )
   assert.ok(Number(refused.headers.get('retry-after')) > 0)
-  // What needs no waiting is answered.
+  // A request that need not wait is answered.
   assert.equal((await ask(caller.api, inbox, 'after=0')).status, 200)
   const own = await addKey(node, caller, {})
   const [another] = [ask(node.meet(own), inbox, 'after=0&wait=30')]
@@ -159,7 +159,7 @@ test('waiting: a key that was revoked meanwhile, or an inbox that was deleted, i
 })
 
 test('waiting: what follows is found without passing over what was sent, and a thousand inboxes in one statement', async (t) => {
-  // One connection, so that what was planned over empty tables is what runs.
+  // One connection, so that the plans made over empty tables are the plans that run.
   const db = new Db({ connection: await testDatabase(t), maxConnections: 1 })
   t.after(() => db.close())
   await turnAutovacuumOff(db)
@@ -214,7 +214,7 @@ test('waiting: what follows is found without passing over what was sent, and a t
   assert.deepEqual(await findGrown(db, new Map([['inb_gone', 0]])), [{ inboxId: 'inb_gone', seq: null }])
 })
 
-// The last but one: it moves the clock by a month, and all that was deleted is forgotten.
+// The last but one: it moves the clock by a month, after which deletions are forgotten.
 test('waiting: behind a deleted message it goes on as behind any other, for 30 days', async () => {
   const { caller, inbox } = await setStage()
   const { api } = caller
@@ -240,7 +240,7 @@ test('waiting: behind a deleted message it goes on as behind any other, for 30 d
     400,
   )
   node.foundation.clock.advance(31 * day)
-  // What is deleted now is known when the others are forgotten.
+  // A message deleted now is still known when the others are forgotten.
   await api.want(`/v1/messages/${sent[2]!.id}`, { method: 'DELETE', status: 204 })
   assert.equal(await purgeTombstones(node.foundation, 1), true)
   assert.equal(await purgeTombstones(node.foundation, 500), false)

@@ -1,4 +1,4 @@
-// Webhooks end to end: what was announced reaches the endpoints that want it, signed, in order, again until it is taken. Also on PostgreSQL 15.
+// Webhooks end to end: events reach their endpoints signed, in order, and again until accepted. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { randomUUID, randomUUIDv7 } from 'node:crypto'
 import { after, test } from 'node:test'
@@ -45,7 +45,7 @@ interface Stage {
 const minute = 60_000
 const day = 86_400_000
 
-/** Takes mail, but for one who is not there and one who is to come again. */
+/** Takes mail, except for an unknown recipient and one that is deferred. */
 const rule: Rule = ({ stage, command }) => {
   if (stage === 'rcpt' && command.includes('nobody')) return '550 5.1.1 no such user'
   return stage === 'rcpt' && command.includes('later') ? '450 4.2.1 come again' : null
@@ -64,7 +64,7 @@ const env = {
 }
 const node = await startNode(place, { env })
 
-/** An organization of its own. Its receiver stays to the end, so that no other one gets its port, and its calls. */
+/** An organization of its own. Its receiver runs to the end, so that no other receiver gets its port and its calls. */
 async function setStage(): Promise<Stage> {
   return { node, caller: await node.createCaller(), receiver: await startReceiver(place) }
 }
@@ -77,7 +77,7 @@ async function hook({ caller, receiver }: Stage, path: string, body: object = {}
   })
 }
 
-/** Announces suppressions, which nothing else in these tests does; answers their ids. */
+/** Announces suppressions, which nothing else in these tests does. Returns their ids. */
 async function tell({ node, caller }: Stage, count = 1): Promise<string[]> {
   const { db, clock } = node.foundation
   const items: OutboxItem[] = Array.from({ length: count }, (_, n) => ({
@@ -98,7 +98,7 @@ async function deliveriesOf({ caller }: Stage, { id }: Hook): Promise<Delivery[]
   return deliveries
 }
 
-/** Waits until the endpoint's newest delivery is as `isWanted` says. */
+/** Waits until `isWanted` accepts the endpoint's newest delivery. */
 async function untilDelivery(
   stage: Stage,
   of: Hook,
@@ -111,7 +111,7 @@ async function untilDelivery(
   })
 }
 
-/** Of each event, in order, when its call began last. */
+/** The last attempt's start for each event, in order. */
 async function attemptsOf({ node }: Stage, { id }: Hook): Promise<{ event: string; at: Date | null }[]> {
   return await node.foundation.db.query(
     `select item->>'id' as event, last_attempt_at as at from webhook_delivery where webhook_id = $1 order by id`,
@@ -123,10 +123,10 @@ const idOf = ({ headers }: ReceivedCall) => headers['webhook-id']
 const caller = (stage: Stage) => stage.caller.api
 const read = (stage: Stage, { id }: Hook) => caller(stage).want<Hook>(`/v1/webhooks/${id}`)
 
-// The libraries refuse a timestamp that is off, and a second node would have a clock of its own: these three come before
+// The libraries refuse a wrong timestamp, and a second node would have a clock of its own. These three tests run before
 // those that move the clock.
 
-/** What is brought about here; complaints and scans come with their own tests. */
+/** The events caused here. Complaints and scans have tests of their own. */
 const told = [
   ...['domain.verified', 'message.bounced', 'message.deferred', 'message.delivered', 'message.failed'],
   ...['message.received', 'message.sent', 'suppression.created', 'webhook.test'],
@@ -304,7 +304,7 @@ test('check 83: after ten attempts a delivery has failed, and stays visible', as
     })
   for (let attempt = 1; attempt <= 10; attempt++) {
     await untilIt(`attempt ${attempt}`, refused!, ({ attempts }) => attempts === attempt)
-    // What else arrives keeps the endpoint from being disabled, which would end the delivery before its time.
+    // Successful calls for other events keep the endpoint enabled. Otherwise the delivery would end early.
     const [taken] = await tell(stage)
     await untilIt(`the success after attempt ${attempt}`, taken!, ({ status }) => status === 'succeeded')
     stage.node.foundation.clock.advance(attempt < 9 ? day : 1.2 * day)

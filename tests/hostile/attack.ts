@@ -1,4 +1,4 @@
-// What an attack is, and what all of them measure with: memory, the event loop, the time until mail has arrived.
+// The parts of an attack and its measurements: memory, the event loop, and the time until mail has arrived.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -8,7 +8,7 @@ import { createCaller, type Posthorn, startPosthorn } from '../support/service.t
 import { type Sink, startSink } from '../support/sink.ts'
 import { type Scope, until } from '../support/until.ts'
 
-/** How an attack went: what was seen, and whether the service bore it. */
+/** The result of an attack: the observations, and whether the service withstood it. */
 export interface Outcome {
   now: string
   held: boolean
@@ -16,7 +16,7 @@ export interface Outcome {
 
 export interface Attack {
   name: string
-  /** What was seen before there was a defence, measured by this very attack where it says so. */
+  /** The result before the defence existed, measured by this very attack if the text says so. */
   before: string
   run(scope: Scope): Promise<Outcome>
 }
@@ -56,7 +56,7 @@ export function mx(host: string): ZoneRecords {
   return { MX: [[10, host]] }
 }
 
-/** Sends one message from the inbox; it must be accepted. */
+/** Sends one message from the inbox, which must be accepted. */
 export async function send(
   api: Api,
   inbox: Inbox,
@@ -71,7 +71,7 @@ export async function send(
   })
 }
 
-/** Milliseconds until `condition` holds; null where it does not within `limitMs`. */
+/** Milliseconds until `condition` holds; null if it does not within `limitMs`. */
 export async function timeUntil(condition: () => unknown, limitMs = 20_000): Promise<number | null> {
   const startMs = performance.now()
   try {
@@ -82,7 +82,7 @@ export async function timeUntil(condition: () => unknown, limitMs = 20_000): Pro
   }
 }
 
-/** Milliseconds until a message of the tenant's has arrived: in an inbox of its own, and at the healthy destination. */
+/** Milliseconds until a message of the tenant has arrived: in an inbox of its own, and at the healthy destination. */
 export async function measureDelivery({ healthy, victim }: Pick<Stage, 'healthy' | 'victim'>) {
   const [inbox, other] = [await victim.createInbox(), await victim.createInbox()]
   const received = async () => {
@@ -102,7 +102,7 @@ export function inMs(ms: number | null): string {
   return ms === null ? 'not within 20 s' : `${Math.round(ms)} ms`
 }
 
-/** Runs `work` and answers by how many MB the process's resident memory rose above what it had, at the most. */
+/** Runs `work`. Returns the peak growth of the process's resident memory in MB. */
 export async function memoryDuring(pid: number, work: () => Promise<unknown>): Promise<number> {
   const idle = residentMb(pid)
   let most = idle
@@ -120,21 +120,21 @@ export function residentMb(pid: number): number {
   return Number(kilobytes) / 1024
 }
 
-/** Runs `work` and answers the longest stall of the service's event loop meanwhile, in milliseconds, by its own metrics. */
+/** Runs `work`. Returns the longest stall of the service's event loop meanwhile, in milliseconds, by its own metrics. */
 export async function stallDuring(posthorn: Posthorn, work: () => Promise<unknown>): Promise<number> {
   await readStall(posthorn)
   await work()
   return await readStall(posthorn)
 }
 
-/** The longest stall since it was last read. */
+/** The longest stall since the last read. */
 async function readStall({ operator }: Posthorn): Promise<number> {
   const text = await (await fetch(`${operator}/metrics`)).text()
   const [, seconds = 'NaN'] = /^nodejs_eventloop_lag_max_seconds (\S+)/m.exec(text) ?? []
   return Math.round(Number(seconds) * 1000)
 }
 
-/** Lets the service come to rest, so that what is measured next is the attack's. */
+/** Waits until the service is idle, so that the next measurement is the attack's. */
 export async function settle(): Promise<void> {
   await pause(1000)
 }

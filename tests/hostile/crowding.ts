@@ -1,4 +1,4 @@
-// Attacks on what all tenants share: the service's letters, its resolver, its password hashes, the operator's mailbox.
+// Attacks on resources that all tenants share: account mails, the resolver, password hashes, the operator's mailbox.
 import { setTimeout as pause } from 'node:timers/promises'
 import { lastToken, lettersTo, password, Visitor } from '../http/app/visitor.ts'
 import type { Scope } from '../support/until.ts'
@@ -17,7 +17,7 @@ async function setScene(scope: Scope): Promise<Scene> {
   return { stage, visits, neighbour: await Neighbour.settle(stage, visits) }
 }
 
-/** Invites and withdraws from an organization that nobody has approved, and from one that is active. */
+/** Invites and withdraws from an organization without approval, and from an active one. */
 async function openMailer(scope: Scope): Promise<Outcome> {
   const { stage, visits, neighbour } = await setScene(scope)
   const attacker = new Visitor(visits)
@@ -58,7 +58,7 @@ async function openMailer(scope: Scope): Promise<Outcome> {
 const deadDomains = 500
 const namesEach = 100
 
-/** As many recipients, each at a domain whose mail servers' addresses nobody answers for. */
+/** The maximum number of recipients, each at a domain whose mail servers' addresses never resolve. */
 async function deadNames(scope: Scope): Promise<Outcome> {
   const { stage, neighbour } = await setScene(scope)
   const { dns, attacker } = stage
@@ -88,7 +88,7 @@ async function deadNames(scope: Scope): Promise<Outcome> {
   }
 }
 
-/** Mails for a hundred spellings of postmaster@ each, after somebody's report of abuse. */
+/** Sends mails for a hundred spellings of postmaster@ each, after a person's report of abuse. */
 async function floodedOperator(scope: Scope): Promise<Outcome> {
   const { stage, visits, neighbour } = await setScene(scope)
   const { smtp } = stage.posthorn
@@ -112,7 +112,7 @@ async function floodedOperator(scope: Scope): Promise<Outcome> {
   }
 }
 
-/** One mail to all recipients that the service takes. */
+/** One mail to the maximum number of recipients. */
 async function mailTo(smtp: { host: string; port: number }, recipients: string[]): Promise<void> {
   const rcpts = recipients.map((address) => `RCPT TO:<${address}>`)
   const mail = 'From: a@far.test\r\nSubject: Noise\r\n\r\nHello.\r\n.'
@@ -120,7 +120,7 @@ async function mailTo(smtp: { host: string; port: number }, recipients: string[]
   if (!/^[245]/.test(reply ?? '')) throw new Error(`after the dot: ${reply}`)
 }
 
-/** Uses one link to a new password 110 times at once, again and again. */
+/** Uses one link to a new password 110 times at once, repeatedly. */
 async function oneLink(scope: Scope): Promise<Outcome> {
   const { visits, neighbour } = await setScene(scope)
   const attacker = new Visitor(visits)

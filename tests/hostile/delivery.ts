@@ -9,7 +9,7 @@ import { type Attack, inMs, measureDelivery, mx, type Outcome, send, setStage, t
 const domains = 600
 const silence = '127.0.0.2'
 
-/** Takes connections and never says a word. */
+/** Accepts connections and sends nothing. */
 async function startTarpit(scope: Scope, port: number): Promise<{ open: () => number }> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -89,7 +89,7 @@ async function hangingFirst(scope: Scope): Promise<Outcome> {
 async function suspended(scope: Scope): Promise<Outcome> {
   const { posthorn, healthy } = await setStage(scope)
   const { api, organizationId } = await createCaller(posthorn)
-  // The queue exists once something has gone there.
+  // The queue exists once mail has gone there.
   const inbox = await api.createInbox()
   await send(api, inbox, ['first@healthy.test'])
   await until('the first to arrive', () => healthy.copies.length === 1)

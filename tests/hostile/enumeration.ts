@@ -1,4 +1,4 @@
-// Asks 10,000 times, or as often as is said, and prints whether time tells who has an account: node tests/hostile/enumeration.ts [TRIES]
+// Tests by timing whether an account exists, with TRIES requests or 10,000: node tests/hostile/enumeration.ts [TRIES].
 import { Passwords } from '../../src/flow/people/passwords.ts'
 import { questions, timeQuestion } from '../http/app/enumeration.ts'
 import { setStage } from '../http/stage.ts'
@@ -7,7 +7,7 @@ const tries = Number(process.argv[2] ?? 10_000)
 
 for (const [name, question] of Object.entries(questions)) {
   const ends: (() => unknown)[] = []
-  // A service for each: what it writes to people in a day is bounded, and two of them write a letter each time.
+  // A service for each case: its mails to people are limited per day, and two cases send one every time.
   const stage = await setStage(
     { after: (end) => void ends.push(end) },
     { trustedProxies: ['127.0.0.0/8'], passwords: new Passwords() },

@@ -1,4 +1,4 @@
-// Attacks that speak for others: reports about somebody else's mail, a smarthost that is not the one meant.
+// Attacks with a false identity: reports about another tenant's mail, and a false smarthost.
 
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -80,7 +80,7 @@ function complaintOf(returnPath: string, address: string): Buffer {
   return Buffer.from(lines.join('\r\n'))
 }
 
-/** A server on loopback under a name that is no literal loopback address for the eye, with a certificate of its own. */
+/** A server on loopback under a name that does not look like a loopback address, with a certificate of its own. */
 async function falseSmarthost(scope: Scope): Promise<Outcome> {
   const key = readFileSync(`${import.meta.dirname}/../fixtures/tls-key.pem`)
   const cert = readFileSync(`${import.meta.dirname}/../fixtures/tls-cert.pem`)

@@ -32,7 +32,7 @@ async function refusedSends(scope: Scope): Promise<Outcome> {
   }
 }
 
-/** Three bodies that cost much to read for their size, near the largest that are taken. */
+/** Three bodies that cost much to read for their size, near the size limit. */
 const largeBodies = [
   { text: 'xyz '.repeat(2_590_000) },
   { text: '%' },
@@ -47,7 +47,7 @@ const largeBodies = [
   return Buffer.from(body.replace('%', '\\u0101'.repeat(2_500_000)))
 })
 
-/** By bytes that are there already: making them each time would keep busy what the service runs on. */
+/** Sends prepared bytes, because building them each time would load the machine that the service runs on. */
 function post(url: string, secret: string, body: Buffer): Promise<number> {
   const headers = { 'x-api-key': secret, 'content-type': 'application/json', 'idempotency-key': randomUUID() }
   return new Promise((resolve, reject) => {
@@ -126,7 +126,7 @@ async function openUnfinished(http: string, inboxId: string, secret: string): Pr
   const head = `POST /v1/inboxes/${inboxId}/messages HTTP/1.1\r\nhost: x\r\nx-api-key: ${secret}\r\n`
   const rest = `idempotency-key: ${randomUUID()}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`
   const socket = connect(Number(port), hostname)
-  // The service may refuse it and hang up: that is what is being tried.
+  // The service may refuse it and close the connection. The attack tests just that.
   socket.on('error', () => {})
   socket.resume()
   socket.write(head + rest)
@@ -140,9 +140,11 @@ async function openUnfinished(http: string, inboxId: string, secret: string): Pr
 
 const harvestMs = 5_000
 
-/** As many sessions at a time as it is given, for five seconds: how many names are answered, and which of them live. */
+/**
+ * Runs as many concurrent sessions as allowed for five seconds. Counts the answered names and the existing ones among them.
+ */
 async function harvest(scope: Scope): Promise<Outcome> {
-  // Nobody's address is trusted here: the harvester's is one like any other.
+  // No address is trusted here, so the harvester's is an ordinary one.
   const { posthorn, victim } = await setStage(scope, { POSTHORN_SMTP_TRUSTED: '127.0.0.9/32' })
   const [early, late] = [await victim.createInbox('anna'), await victim.createInbox('zoe')]
   const names = [early.address, ...Array.from({ length: 1000 }, (_, n) => `no${n}@inbox.test`), late.address]
@@ -164,7 +166,7 @@ async function harvest(scope: Scope): Promise<Outcome> {
   }
 }
 
-/** One session: asks for all names in one go; answers how many were answered before it was refused, or for too long. */
+/** One session that asks for all names at once. Returns how many were answered before a refusal or the time limit. */
 async function probe(smtp: { host: string; port: number }, names: string[], found: Set<string>) {
   const socket = connect({ ...smtp, localAddress: '127.0.0.7' })
   const wire = new Wire(socket)

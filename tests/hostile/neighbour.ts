@@ -1,4 +1,4 @@
-// A tenant beside an attack, with a person who signs in: how long their send, their RCPT and their sign-in take meanwhile.
+// A tenant during an attack, with a person who signs in: the times of their send, their RCPT and their sign-in.
 import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Db } from '../../src/postgres/db.ts'
@@ -18,7 +18,7 @@ const email = 'neighbour@healthy.test'
 
 export type Visits = ConstructorParameters<typeof Visitor>[0]
 
-/** What visitors of the service's pages need: its address, and its database for the letters that it wrote. */
+/** The service's address, and its database with the mails that it wrote to visitors. */
 export async function openVisits(scope: Scope, posthorn: Posthorn): Promise<Visits> {
   const db = new Db({ connection: posthorn.database() as never })
   scope.after(() => db.close())
@@ -61,7 +61,7 @@ export class Neighbour {
     return neighbour
   }
 
-  /** Their waits until the attack has ended. Rejects as the attack does, and if they are refused. */
+  /** Measures their waits until the attack has ended. Rejects if the attack rejects or if they are refused. */
   async during(attack: Promise<unknown>): Promise<Waits> {
     const waits = new Waits()
     let isOver = false
@@ -93,7 +93,9 @@ export class Neighbour {
   }
 }
 
-/** A session of its own: greets, says the lines one after the other, and gives the reply to the last; null if it was cut. */
+/**
+ * A session of its own: greets, sends the lines one after another, and returns the reply to the last. Null if it was cut.
+ */
 export async function converse(
   smtp: { host: string; port: number },
   ...lines: string[]

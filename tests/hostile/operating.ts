@@ -1,4 +1,4 @@
-// What an operator may get wrong, and what others on the same machine may reach.
+// Mistakes of an operator, and access by other accounts of the same machine.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -31,7 +31,7 @@ async function otherKey(scope: Scope): Promise<Outcome> {
   }
 }
 
-/** Whether the account reaches the database of a service that root started, by way of its postmaster's folder. */
+/** Whether the account reaches the database of a service that root started, through its postmaster's folder. */
 async function otherAccount(scope: Scope): Promise<Outcome> {
   if (process.getuid?.() !== 0) return { now: 'not tried: this needs root', held: false }
   const posthorn = await startPosthorn(scope)
@@ -125,7 +125,7 @@ class Server {
   constructor(folder: string, port: number) {
     this.#folder = folder
     this.#port = port
-    // PostgreSQL refuses root.
+    // PostgreSQL refuses to run as root.
     this.#owner = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
     if (this.#owner.uid) chownSync(folder, this.#owner.uid, this.#owner.gid!)
     const args = ['-D', `${folder}/data`, '-U', 'posthorn', '-E', 'UTF8', '--locale=C', '-A', 'trust']
@@ -154,7 +154,7 @@ class Server {
     })
   }
 
-  /** A further database; answers its URL. */
+  /** Creates another database. Returns its URL. */
   async createDatabase(): Promise<string> {
     const client = new pg.Client({ connectionString: this.url })
     await client.connect()
@@ -170,7 +170,7 @@ class Server {
   }
 }
 
-/** Whether it starts on a server without fsync; and what is left of acknowledged mail where commits do not wait. */
+/** Whether it starts on a server without fsync, and which acknowledged mails survive if commits do not wait. */
 async function unsafeDatabase(scope: Scope): Promise<Outcome> {
   if (!existsSync(programs)) return { now: 'not tried: PostgreSQL 15 of Debian is missing', held: false }
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-hostile-'))

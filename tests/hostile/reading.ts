@@ -34,7 +34,7 @@ async function countFiled(api: Api, inbox: Inbox, subject: string): Promise<numb
   return messages.filter((message) => message.subject === subject).length
 }
 
-/** An address whose spaces lead nowhere, in four fields, as often as a header may hold it: 240 KB. */
+/** An address with useless spaces, in four fields, as often as a header may hold it: 240 KB. */
 function addressBomb(): Buffer {
   const list = Array.from({ length: 6 }, () => `<a${' '.repeat(9_900)}b@c>`).join(',\r\n ')
   return mail(
@@ -54,7 +54,7 @@ async function addressBombs(scope: Scope): Promise<Outcome> {
   return { now: `a plain mail behind them: ${inMs(tookMs)}`, held: tookMs !== null && tookMs < 2000 }
 }
 
-/** 5.7 MB whose four HTML parts grow fifteenfold where each empty line is given the margin of ten quotes. */
+/** 5.7 MB with four HTML parts that grow fifteenfold if each empty line gets the margin of ten quotes. */
 function htmlBomb(number: number): Buffer {
   const html = Buffer.from(`${'<blockquote>'.repeat(10)}<pre>${'x\n\n\n'.repeat(262_094)}`)
   const encoded = html.toString('base64').replace(/.{76}/g, '$&\r\n')
@@ -68,7 +68,7 @@ async function htmlBombs(scope: Scope): Promise<Outcome> {
   const { posthorn, attacker } = stage
   const inbox = await attacker.createInbox()
   const bombs = Array.from({ length: 6 }, (_, number) => htmlBomb(number))
-  // The thread that reads is there from the first mail on.
+  // The reading thread exists from the first mail on.
   await deliverRaw(stage, inbox.address, mail([`From: ${sender}`, 'Subject: plain'], 'Hello.'))
   await until('a plain mail to be filed', () => isFiled(attacker, inbox, 1))
   await settle()
@@ -142,7 +142,7 @@ async function largeMails(scope: Scope): Promise<Outcome> {
   }
 }
 
-/** What strangers write into header fields, as often as a campaign would. */
+/** Hostile values in header fields, as often as a campaign would send them. */
 async function hostileHeaders(): Promise<Outcome> {
   const { cases, answered, failed } = await repliesReadBack(10_000, 1)
   const rest = failed.length > 0 ? `; ${failed[0]!.slice(0, 100)}` : ''

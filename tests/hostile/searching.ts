@@ -1,4 +1,4 @@
-// Attacks by searches that cost the database much, beside a neighbour.
+// Attacks by searches that cost the database much, next to a neighbour.
 import { Db } from '../../src/postgres/db.ts'
 import { fillSearched } from '../support/searched-mail.ts'
 import type { Scope } from '../support/until.ts'
@@ -8,7 +8,7 @@ import { Neighbour, openVisits, proxied } from './neighbour.ts'
 const messages = 60_000
 const searches = 100
 
-/** Words of every message: by a phrase, by their beginning, and with filters that nothing passes. */
+/** Words of every message: as a phrase, by prefix, and with filters that match nothing. */
 const queries = [
   'q=w*&direction=outbound',
   'q=%22alpha%20beta%22&from=nobody@far.test',

@@ -1,4 +1,4 @@
-// What the operator does at the desk is what the commands do: organizations, queues, and what is written down of it.
+// The operator's actions at the desk equal those of the commands: organizations, queues, and their audit entries.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import pg from 'pg'
@@ -35,7 +35,7 @@ interface Entry {
   organizationId: string | null
 }
 
-/** What was written down, but the opening of the desk. */
+/** The audit entries, except for the opening of the desk. */
 async function entries(): Promise<Entry[]> {
   return await db.query<Entry>(
     `select action, subject, detail, ip, organization_id as "organizationId" from audit_entry
@@ -54,7 +54,7 @@ async function pending(name: string): Promise<string> {
   return id
 }
 
-// First: every organization is its own.
+// Runs first, so that every organization is its own.
 test('organizations are found, approved, suspended, renamed and limited, each written down', async () => {
   const ids = [await pending('Harbor & Sons'), await pending('Quiet Fox')]
   const [id] = ids as [string, string]
@@ -323,7 +323,7 @@ const bodies: Record<string, object> = {
   'POST /desk/v1/organizations/{organizationId}/deletion': { confirm: 'Harbor' },
 }
 
-/** Asks for the operation, about an organization in this status; answers what it got and what was recorded. */
+/** Calls the operation on an organization in this status. Returns its result and the recorded entries. */
 async function attempt({ name, recorded }: OperationRow, status: string) {
   const id = await pending('Harbor')
   await db.query('update organization set status = $2 where id = $1', [id, status])

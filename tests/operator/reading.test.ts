@@ -1,5 +1,5 @@
-// What the desk shows: nodes, backlog, the doctor's lines, numbers, and mail for nobody but the operator. Who gets to it: by a
-// link, once; from its own page; by an address of the machine; and nobody elsewhere.
+// The operator's desk shows nodes, backlog, doctor results, numbers and mail, only to operators, by link or own address.
+// Access: once by a link, from the desk itself, and by an address of the machine. All other access is refused.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request } from 'node:http'
@@ -147,7 +147,7 @@ test('a mail that takes too long to read still shows its author, whose name cann
   assert.deepEqual([from, subject], ['"Boss <boss@bank.test>" <evil@far.test>', 'Slow'])
 })
 
-/** A request with the Host that it names, which fetch does not let one choose; its status. */
+/** Sends a request with this Host, which fetch cannot set. Returns its status. */
 function askAs(
   port: number,
   host: string,
@@ -165,7 +165,7 @@ function askAs(
   })
 }
 
-// Last, for it moves the clock.
+// Runs last, because it moves the clock.
 test('the operator’s desk', async (t) => {
   const { db, clock } = node.foundation
   const { port } = node.app.listening.operator

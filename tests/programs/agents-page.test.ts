@@ -1,5 +1,4 @@
-// The loops of docs/agents.md as they stand: each answers a person once, over a restart of its own, and no machine.
-// Two of them do not answer each other.
+// Runs the loops of docs/agents.md: each answers a person once, even after a restart, and never another machine.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -25,7 +24,7 @@ const loops: [language: string, file: string, program: string, needs: string[]][
 
 const isMissing = (program: string) => spawnSync(program, ['--version']).error !== undefined
 
-/** Runs the program in the folder until the function that it returns is called. */
+/** Runs the program in the folder until the returned function is called. */
 function start(t: TestContext, folder: string, program: string, file: string, env: Record<string, string>) {
   const child = spawn(program, [file], {
     cwd: folder,
@@ -37,7 +36,7 @@ function start(t: TestContext, folder: string, program: string, file: string, en
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += text))
   const ended = once(child, 'close')
   const end = async () => {
-    // With what it has started itself: it is the leader of a group of its own.
+    // Includes its child processes: the program leads a process group of its own.
     if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, 'SIGKILL')
     await ended
   }
@@ -95,7 +94,7 @@ for (const [language, file, program, needs] of loops) {
     await first.end()
     await write('a machine', 'Auto-Submitted: auto-replied\r\n')
     await write('two')
-    // As if it had been cut off between an answer and its note.
+    // As if it had been stopped between an answer and its note.
     rmSync(join(folder, 'after'))
     await untilAnswered(2, start(t, folder, program, file, env))
     assert.deepEqual(

@@ -1,4 +1,4 @@
-// Backups: made while mail flows, restored whole or not at all, and held until the operator lets the copy out. Also on PostgreSQL 15.
+// Backups: made while mail flows, restored whole or not at all, held until the operator's release. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -38,7 +38,7 @@ import { createCaller, startPosthorn } from '../support/service.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 
-/** Sends, mail from outside and deletions at once, until it is stopped. */
+/** Sends, receives and deletes mail concurrently until it is stopped. */
 function workOn(stage: BackupStage, inbox: Inbox): { stop(): Promise<unknown> } {
   const load = { running: true, number: 0 }
   const work = async () => {
@@ -51,7 +51,7 @@ function workOn(stage: BackupStage, inbox: Inbox): { stop(): Promise<unknown> } 
     }
   }
   const working = Promise.all([work(), work()])
-  working.catch(() => {}) // met by who stops it
+  working.catch(() => {}) // reported by `stop`
   const stop = () => {
     load.running = false
     return working
@@ -100,7 +100,7 @@ test('a backup killed half-way under load is made again, and restores all that w
     assert.equal(found.internetMessageId, message.internetMessageId)
     assert.equal((await copied.call(`/v1/submissions/${submission.id}`)).status, 200)
   }
-  // What came meanwhile is there whole, or not at all.
+  // Mail that arrived meanwhile is in the copy whole, or not at all.
   for (const message of await inboundOf(copied, busy))
     assert.ok((await sourceOf(copied, message)).length > 700)
   assert.equal(await copy.stop(), 0)
@@ -179,7 +179,7 @@ test('every table is in a backup, or is left out for a reason', async (t) => {
     `select relname::text as name, relkind::text as kind from pg_class where relnamespace = current_schema()::regnamespace
       and relkind in ('r', 'p', 'm', 'f')`,
   )
-  // Of other kinds nothing is copied: partitions, materialized views and foreign tables need a way of their own.
+  // Backups do not support relations of other kinds: partitions, materialized views and foreign tables.
   assert.deepEqual(
     kinds.filter(({ kind }) => kind !== 'r'),
     [],

@@ -1,4 +1,4 @@
-// The mail that is for the operator, at the command line: captured mail by the id that its delivery was answered, and the mail for postmaster@ and abuse@.
+// The operator's mail at the command line: captured mail by its delivery's reply id, and mail to postmaster@ and abuse@.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,7 +20,7 @@ interface Entry {
 const posthorn = await startPosthorn({ after }, { env: { POSTHORN_DELIVERY: 'capture' } })
 const attempt = (...words: string[]) => runCommand(words, posthorn.env, tmpdir())
 
-/** What a terminal must not be given raw: a change of title, a cleared screen, the same in one character. */
+/** Text that must not reach a terminal raw: a title change, a cleared screen, and the same with a one-byte introducer. */
 const hostile = '\x1b]0;owned\x07\x1b[2J\u009b2J'
 
 async function submit(api: Api, inboxId: string, subject: string): Promise<string> {
@@ -154,7 +154,7 @@ test('what a stranger’s mail would do to a terminal is seen and not obeyed', a
     assert.doesNotMatch(stdout, obeyed, words.join(' '))
     if (words.length === 2 && words[0] === 'show') assert.match(stdout, /^line\n␛\]0;owned␇␛\[2J\ufffd2J/m)
   }
-  // The bytes are for files and programs; a terminal gets signs here too.
+  // Files and programs get the bytes. A terminal gets visible signs here too.
   const source = (await attempt('mail', 'show', mail!.id, '--source')).stdout
   assert.ok(source.includes('\x1b]0;owned\x07'))
   if (!existsSync('/usr/bin/script')) return

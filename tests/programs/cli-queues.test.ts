@@ -1,4 +1,4 @@
-// A queue is paused ahead of its first mail, and what is sent there later waits.
+// An operator pauses a queue before its first mail; later mail to that domain waits.
 import assert from 'node:assert/strict'
 import { hostname } from 'node:os'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-// The command line as an operator meets it: help, exit statuses, one JSON document a command, one line for what is wrong.
+// The command line for operators: help, exit statuses, one JSON document per command, one line per error.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ import type { Scope } from '../support/until.ts'
 
 const nowhere = '00000000-0000-7000-8000-000000000000'
 
-/** A folder in which no command may leave anything behind. */
+/** A folder in which commands must not leave files. */
 function emptyFolder(scope: Scope): string {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-cli-'))
   scope.after(() => rmSync(folder, { recursive: true, force: true }))
@@ -54,7 +54,7 @@ test('the program ends with 2 after wrong use and with 1 after a wrong setting, 
   assert.deepEqual(readdirSync(folder), [])
 })
 
-/** What each shell says of the words, when it is asked with a TAB behind them. */
+/** The completions of each shell for these words, as if TAB follows them. */
 const completers: [shell: string, needs: string, ask: (script: string, words: string[]) => string[]][] = [
   [
     ...(['bash', 'bash'] as const),
@@ -95,7 +95,7 @@ for (const [shell, needs, ask] of completers)
     assert.deepEqual(await complete(...create, '--kind', 's'), ['server'])
     assert.ok((await complete(...create, '--scopes', '')).includes('mailbox:read'))
     const second = await complete(...create, '--scopes', 'delivery:read,mailbox:r')
-    // Bash has what is behind the last colon alone replaced.
+    // Bash replaces only the text after the last colon.
     assert.deepEqual(second, [shell === 'bash' ? 'read' : 'delivery:read,mailbox:read'])
     assert.deepEqual(await complete(...create, '--org', ''), [])
   })
@@ -207,7 +207,7 @@ test('a running service', async (t) => {
     const renamed = await posthorn.cli(['org', 'rename', organization.id, '  Ada & Söhne '])
     assert.equal(renamed['name'], 'Ada & Söhne')
     assert.equal((await posthorn.cli(['org', 'show', organization.id]))['name'], 'Ada & Söhne')
-    // A program that uses the database ends by itself once it has answered.
+    // A program that uses the database exits by itself after its answer.
     const { status, stdout } = await run(ownProgram, ['org', 'show', organization.id], posthorn.env, tmpdir())
     assert.equal(status, 0)
     assert.match(stdout, /^ +messagesPerMinute +\d+\n +messagesPerDay +\d+\n +recipientsPerDay +\d+\n/m)
@@ -350,7 +350,7 @@ test('a running service', async (t) => {
   })
 
   await t.test('a second serve on the folder says so and ends with 1', async () => {
-    // One that is not refused goes on until a signal: it has a process of its own.
+    // If it is not refused, it runs until a signal, so it has a process of its own.
     const { status, stdout, stderr } = await run(ownProgram, ['serve', '--json'], posthorn.env, tmpdir())
     assert.equal(status, 1)
     assert.equal(stdout, '')

@@ -1,5 +1,4 @@
-// `posthorn demo` on a fresh folder, as a newcomer meets it: it ends well and tells the whole story. Each tour is a
-// process of its own: it starts a service, and listens for signals.
+// `posthorn demo` on a fresh folder ends well and shows everything. Each tour is a process of its own, for the signals.
 import assert from 'node:assert/strict'
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +11,7 @@ import { inherited, startPosthorn } from '../support/service.ts'
 
 function fresh(t: TestContext): { folder: string; env: Record<string, string> } {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-demo-'))
-  // The embedded PostgreSQL of a service run by root belongs to another user, who must be able to pass through.
+  // If root runs the service, its embedded PostgreSQL runs as another user, who must be able to enter the folder.
   chmodSync(folder, 0o755)
   t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 }))
   const listeners = {
@@ -28,7 +27,7 @@ test('the demo runs to its end on a fresh folder and shows the story', async (t)
   const { status, stdout, stderr } = await run(ownProgram, ['demo'], env, folder)
   assert.equal(status, 0, `${stdout}\n${stderr}`)
   // Two inboxes, a send, the arrival, the reply with its references, the thread with both; an attachment that the built-in
-  // scanner found clean; calls that are signed; a bounce and what follows from it; numbers.
+  // scanner found clean; signed calls; a bounce and its consequences; numbers.
   for (const word of [
     ...[/inb_[a-f0-9]{24}/, /msg_[a-f0-9]{24}/, /thr_[a-f0-9]{24}/, /in-reply-to/i, /references/i, /202/],
     ...[/menu\.txt, 18 bytes, (?:unscanned|clean)/, /→ 200 .*\n +content +Soup\. Fish\. Cake\.\n/],

@@ -1,4 +1,4 @@
-// The managed domain's DKIM keys, rotated by the command: what it prints is published, seen, and signs in place of the former.
+// The command rotates the managed domain's DKIM keys: new keys are published, found in DNS, and replace the former ones.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
@@ -35,7 +35,7 @@ async function setStage(t: TestContext, env: Record<string, string>) {
 
 type Stage = Awaited<ReturnType<typeof setStage>>
 
-/** The selectors that sign a mail which is sent now, in order. */
+/** The selectors that sign a mail sent now, in order. */
 async function selectorsOf({ api, inbox, sink }: Pick<Stage, 'api' | 'inbox' | 'sink'>): Promise<string[]> {
   const before = sink.copies.length
   await sendOne(api, inbox.id)
@@ -57,7 +57,7 @@ async function sendOne(api: Api, inboxId: string): Promise<void> {
 const namesOf = (keys: ManagedKey[], state: ManagedKey['state']) =>
   keys.filter((key) => key.state === state).map(({ selector }) => selector)
 
-/** The text of a zone line's strings, joined as readers join them. */
+/** The text of a zone line's strings, joined as a resolver joins them. */
 function textIn(zoneLine: string): string {
   const strings = [...zoneLine.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, string]) => string!)
   assert.ok(strings.every((string) => string.length <= 255))
@@ -79,7 +79,7 @@ test('in production new keys wait, printed again as they are, until DNS shows th
   )
   const again = await rotate(posthorn)
   assert.deepEqual([again.made, again.keys], [0, first.keys])
-  // For people: the very lines of a zone file, and what happens next.
+  // People get the exact lines of a zone file, and the next step.
   const told = await runCommand(['dkim', 'rotate'], posthorn.env, posthorn.folder)
   const lines = told.stdout.split('\n').filter((line) => line.includes(' IN TXT '))
   assert.deepEqual(
@@ -89,13 +89,13 @@ test('in production new keys wait, printed again as they are, until DNS shows th
   assert.match(told.stdout, /ph1 goes on signing.*looks every few seconds/)
   assert.deepEqual(await selectorsOf(stage), ['ph1'])
   const looked = await runCommand(['doctor', '--json'], posthorn.env, posthorn.folder)
-  // Nothing else of this domain is in DNS.
+  // DNS has no other record of this domain.
   assert.equal(looked.status, 1)
   const { checks } = JSON.parse(looked.stdout) as Doctor
   const check = checks.find(({ name }) => name === `DNS: DKIM ${pending[0]!.selector}`)!
   assert.deepEqual([check.status, check.mend], ['warning', `publish: ${pending[0]!.zoneLine}`])
   assert.match(checks.find(({ name }) => name === 'signing key')!.detail, /ph1 .*wait to be published/)
-  // Of one of them DNS has another key: it does not sign, and the other does.
+  // DNS has a wrong key for one selector. That selector does not sign, and the other does.
   dns.set(pending[0]!.name, { TXT: ['v=DKIM1; k=rsa; p=AAAA'] })
   dns.set(pending[1]!.name, { TXT: [textIn(pending[1]!.zoneLine)] })
   const show = () => posthorn.cli<Rotation>(['dkim', 'show'])
@@ -134,7 +134,7 @@ test('in development new keys sign at once, and the former is retired', async (t
     'the service to sign with them',
     async () => (await selectorsOf(stage)).join() === signing.join(),
   )
-  // Again and again: each time both are new, and the list of former ones has an end.
+  // Repeated: each rotation makes two new keys, and the list of former keys stays bounded.
   for (let times = 0; times < 5; times++) await rotate(posthorn)
   const last = await rotate(posthorn)
   assert.deepEqual([namesOf(last.keys, 'active').length, namesOf(last.keys, 'retired').length], [2, 8])

@@ -1,4 +1,4 @@
-// The embedded PostgreSQL of root: an account of its own, made where it is missing, and closed to every other one.
+// Root's embedded PostgreSQL: it has an account of its own, created if missing, and refuses every other account.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { chown, mkdtemp, rm, stat } from 'node:fs/promises'
@@ -24,7 +24,7 @@ async function idOf(option: '-u' | '-g', account: string): Promise<number> {
   return Number((await run('id', [option, account])).stdout)
 }
 
-/** A process that becomes another account and asks the socket for the superuser's session; what it is told. */
+/** A process that switches to another account and asks the socket for a superuser session. Prints the server's reply. */
 const intruder = `
   import pg from ${JSON.stringify(import.meta.resolve('pg'))}
   const [host, uid, gid] = process.argv.slice(1)
@@ -59,7 +59,7 @@ test('hostile 15: root’s PostgreSQL runs under an account of its own, and lets
     assert.equal(await intrude(around, account), 'EACCES')
     assert.equal(await intrude(join(directory, 'socket'), account), 'EACCES')
   }
-  // Another PostgreSQL of the same account reaches the socket, and is not who runs the service.
+  // Another PostgreSQL of the same account reaches the socket, and is not the account that runs the service.
   assert.equal(await intrude(around, 'posthorn'), '28000')
   await server.release()
   await chown(join(directory, 'cluster'), 65_534, 65_534)
@@ -73,7 +73,9 @@ const chooser = `
   const choices = Array.from({ length: 3 }, () => chooseOwner(process.argv[1]))
   console.log(JSON.stringify(await Promise.all(choices).catch((error) => error.message)))`
 
-/** In a mount namespace of its own: an /etc without the account, first without the programs that make one, then with them. */
+/**
+ * Runs in a mount namespace with an /etc that lacks the account: first without the programs that create one, then with them.
+ */
 const withoutAccount = `set -e
 mount -t tmpfs posthorn-test "$1"
 cp -a /etc/. "$1"

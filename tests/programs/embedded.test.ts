@@ -25,11 +25,11 @@ import { findPostmaster } from '../../src/postgres/embedded/postmaster.ts'
 import { type EmbeddedServer, useEmbedded } from '../../src/postgres/embedded/use-embedded.ts'
 
 const linux = process.platform === 'linux'
-/** What the running test has taken; released after it, whatever became of it. */
+/** Servers that the running test uses. They are released after it, whatever its result. */
 const used: EmbeddedServer[] = []
 const source = new URL('../../src/', import.meta.url)
 
-/** An empty folder for one PostgreSQL; whatever runs there in the end is killed. */
+/** An empty folder for one PostgreSQL. A server that still runs there at the end is killed. */
 async function emptyFolder(t: TestContext): Promise<string> {
   const parent = await mkdtemp(join(tmpdir(), 'posthorn-test-'))
   const directory = join(parent, 'postgres')
@@ -71,7 +71,7 @@ async function until(what: string, condition: () => Promise<boolean>): Promise<v
   }
 }
 
-/** Another Node that uses the same folder; resolves when it printed `ready` (or, with `early`, at once). */
+/** Starts another Node that uses the same folder. Resolves once it printed `ready` (or, with `early`, at once). */
 async function otherUser(t: TestContext, directory: string, early = 'no'): Promise<ChildProcess> {
   const program = `
     import { useEmbedded } from ${JSON.stringify(new URL('postgres/embedded/use-embedded.ts', source).href)}
@@ -124,7 +124,7 @@ test('embedded: it never listens on TCP, and its socket is its owner’s alone',
   if (linux) assert.deepEqual(await listeningInodes(await pidOf(directory)), [])
 })
 
-/** Inodes of TCP sockets in state LISTEN that the process has open. */
+/** Inodes of the process's TCP sockets in state LISTEN. */
 async function listeningInodes(pid: number | null): Promise<string[]> {
   const tables = await Promise.all(
     ['tcp', 'tcp6'].map((name) => readFile(`/proc/net/${name}`, 'utf8').catch(() => '')),

@@ -1,4 +1,4 @@
-// A data folder of the program before the newest migration starts under this one, with all that was in it.
+// A data folder of the program before the newest migration starts with this program, and keeps all its data.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'

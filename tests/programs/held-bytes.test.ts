@@ -1,4 +1,4 @@
-// What requests hold: bytes within a share, for as long as they come, and connections within the share of an address.
+// Bounds on requests: the bytes of bodies, limited by share while they arrive, and the connections of an address.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -13,7 +13,7 @@ const mebibyte = 1 << 20
 const stage = await setStage({ after })
 const json = { 'content-type': 'application/json' }
 
-/** A connection that says this, and everything that it is told. */
+/** Opens a connection that sends this text, and records everything that it receives. */
 function open(t: TestContext, port: number, said: string): { socket: Socket; told(): string } {
   const socket = connect(port, '127.0.0.1')
   let told = ''
@@ -60,10 +60,10 @@ test('hostile 8: 60 unfinished requests of 15 MiB hold a share of the memory, an
   assert.equal((await send()).status, 202)
   mostMb = Math.max(mostMb, rssMb())
   t.diagnostic(`${Math.round(idleMb)} MB before, ${Math.round(mostMb)} MB at most`)
-  // 64 MiB are held; the rest is what the collector has not come to, which differs with the machine's hour.
+  // 64 MiB are held. The rest awaits garbage collection, which varies by machine load.
   const writtenMb = (requests.length * (length - mebibyte)) / mebibyte
   assert.ok(mostMb - idleMb < writtenMb / 2, `${mostMb} MB after ${idleMb} MB, of ${writtenMb} MB written`)
-  // Those that found no room are told so once they have said all.
+  // Requests without room get their refusal once they have sent everything.
   for (const { socket } of requests) socket.write(part)
   const refused = () => requests.filter(({ told }) => told().startsWith('HTTP/1.1 429 '))
   await until('most of them to be refused', () => refused().length >= 55, { timeoutMs: 30_000 })

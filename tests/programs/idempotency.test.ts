@@ -1,4 +1,4 @@
-// Idempotency keys from outside: one key, one submission, whatever is in flight, repeated, changed, deleted or killed.
+// Idempotency keys from outside: one key, one submission, even if concurrent, repeated, changed, deleted or killed.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -195,7 +195,7 @@ for (const count of [1, 2])
         ]
         for (const [change, error] of refused)
           assert.equal((await sendBy(apis[0]!, sender, operation, { key, change })).body.error, error)
-        // A reply of this sender goes to this address too.
+        // A reply from this sender goes to this address too.
         const answersOf = { to: [{ email: 'answers@far.test' }] }
         const change = operation === 'reply' ? {} : answersOf
         const suppression = { method: 'POST', body: { email: 'answers@far.test' } }
@@ -208,7 +208,7 @@ for (const count of [1, 2])
         assert.deepEqual(outcome(limited), [429, 'send_limit_exceeded'])
         await setLimit(1000)
         assert.deepEqual(outcome(await sendBy(apis[0]!, sender, operation, { key, change })), [202, false])
-        // A replay asks for nothing any more.
+        // A replay uses no limit.
         await setLimit(0)
         await sender.api.want('/v1/suppressions', { ...suppression, status: 201 })
         assert.deepEqual(outcome(await sendBy(apis.at(-1)!, sender, operation, { key, change })), [202, true])
@@ -239,7 +239,7 @@ test('check 72: the first request with a key that still runs after 5 s is 409 to
   await holder.query('select from usage where organization_id = $1 for update', [sender.organizationId])
   const send = (operation: Operation) => sendBy(sender.api, sender, operation, { key: `slow-${operation}` })
   const pairs = operations.map((operation) => [send(operation), send(operation)])
-  // Whichever of the two came first runs as long as the lock is held.
+  // The first of the two runs as long as the lock is held.
   for (const pair of pairs) {
     const second = await Promise.race(pair)
     assert.deepEqual(outcome(second), [409, 'idempotency_in_progress'])
@@ -281,7 +281,7 @@ test('check 72: a deleted result is 410 for ever, whatever is asked', async (t) 
         ])
           for (const key of ['gone-one', 'a-new-one'] as const) {
             const one = senders[kind]
-            // In an inbox that lives, a new key is a new send.
+            // If the inbox exists, a new key is a new send.
             if (kind === 'message' && key === 'a-new-one') continue
             const wanted = key === 'gone-one' ? [410, 'idempotency_result_expired'] : [404, 'not_found']
             const answer = await sendBy(one.api, one, operation, { key, change })
@@ -297,7 +297,7 @@ test('check 72: a deleted result is 410 for ever, whatever is asked', async (t) 
   })
   await assertGone('after the purge')
   deployment.advance(31 * 86_400_000)
-  // Every job that has to do with age has run since.
+  // Every retention job has run since.
   const begun = clock.monotonicMs()
   await until('the jobs to run', () => clock.monotonicMs() > begun + 5_000)
   await assertGone('after 31 days')

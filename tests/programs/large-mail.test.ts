@@ -1,4 +1,4 @@
-// Eight mails of 24 MB at a time, of attachments and other parts: what memory grows by, and that each byte is there.
+// Eight mails of 24 MB at a time, with attachments and other parts: memory growth is bounded, and every byte is kept.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Message } from '../support/api.ts'
@@ -7,7 +7,7 @@ import { decodeBase64, sha256 } from '../support/decode-span.ts'
 import { largeMail, measureLargeMail } from '../support/large-mail.ts'
 import { createCaller, startPosthorn } from '../support/service.ts'
 
-/** What they took when each was held as a whole, was 300 to 400 MB; a thread that begins to read takes 25 MB. */
+/** Holding each mail as a whole took 300 to 400 MB. A thread that begins to read takes 25 MB. */
 const most = 256 << 20
 
 const eight = [

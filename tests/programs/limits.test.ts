@@ -1,4 +1,4 @@
-// Limits from outside, under parallel requests: what is allowed is exactly what gets through.
+// Limits from outside, under parallel requests: exactly the allowed number is accepted.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { Answer, Api, Inbox, Refusal } from '../support/api.ts'
@@ -26,7 +26,7 @@ function send(api: Api, inbox: Inbox, number: number, recipients = 1): Promise<A
   return api.call(`/v1/inboxes/${inbox.id}/messages`, { method: 'POST', idempotencyKey, body })
 }
 
-/** Refusals come with their code, and where waiting helps with `retry-after` in seconds. */
+/** Refusals carry their code, and `retry-after` in seconds if waiting helps. */
 function assertOutcome(answers: Answer<Refusal>[], accepted: number, code: string): void {
   const refused = answers.filter(({ status }) => status !== 202 && status !== 201)
   assert.equal(answers.length - refused.length, accepted)
@@ -88,7 +88,7 @@ test('check 50, check 75: limits are exact under 50 parallel requests', async (t
   )
 })
 
-/** A used-up limit does not touch what was accepted before: its key replays. */
+/** A used-up limit does not affect accepted requests: their keys replay. */
 async function replaysStand(
   t: TestContext,
   api: Api,
@@ -108,7 +108,7 @@ for (const count of [1, 2])
   test(`check 50, 95: limits of volume are exact for every operation, with ${count === 1 ? 'one node' : 'two nodes'}`, async (t) => {
     const deployment = await deploy(t, { nodes: count })
     const { nodes, advance } = deployment
-    // What the making of a sender counts for is a day old, and no day ends during the test.
+    // The usage from creating a sender is a day old, and no day ends during the test.
     const nextNoon = () => advance(day + day / 2 - (nodes[0]!.foundation.clock.nowMs() % day))
     const flood = async (sender: Awaited<ReturnType<typeof makeSender>>, request: SendRequest = {}) => {
       const apis = nodes.map((node) => node.meet(sender))

@@ -1,4 +1,4 @@
-// `posthorn operator link`: beside a running service, wherever its listener is, and where none runs.
+// `posthorn operator link`: next to a running service, with any listener address, and without a running service.
 import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
 import { test } from 'node:test'

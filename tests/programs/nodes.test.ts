@@ -1,4 +1,4 @@
-// Several nodes over one database: what they must share is looked at before they take work, and clocks may differ.
+// Several nodes over one database: each start checks what they must share, and clocks may differ.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -19,7 +19,7 @@ import { makePlace, type Place, send, startNode, untilStates, urlOf } from '../s
 import { inherited, startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-/** One line on standard error, and nothing else. */
+/** Asserts one line on standard error, and no other output. */
 function assertOneLine(answer: { status: number | null; stdout: string; stderr: string }, words: RegExp) {
   assert.equal(answer.status, 1, answer.stderr)
   assert.equal(answer.stdout, '')
@@ -47,7 +47,7 @@ function anotherNode(t: TestContext, place: Place, env: Record<string, string>) 
   }
   const serve = (more: Record<string, string>, words: string[] = ['serve']) => {
     const given = { ...settings, ...env, ...more }
-    // A start that should be refused, and is not, goes on until a signal: it has a process of its own.
+    // If the start is not refused, it runs until a signal, so it has a process of its own.
     return words[0] === 'serve' ? run(ownProgram, words, given, folder) : runCommand(words, given, folder)
   }
   return { folder, data: join(folder, 'data'), serve }
@@ -106,7 +106,7 @@ test('hostile 13: a node with blobs of its own stops with one line, and the doct
   mkdirSync(join(folder, 'blobs'))
   const apart = { POSTHORN_BLOB_URL: `file:${join(folder, 'blobs')}` }
   assertOneLine(await serve(apart), /blobs is not the blob folder of the other nodes.*POSTHORN_BLOB_URL/)
-  // What an earlier start of the other node has left, in a copy, is not its mark of now.
+  // The mark of an earlier start of the other node, found in a copy, is not its current mark.
   const { dataDir, blobFolder } = first.foundation.settings
   const number = readFileSync(join(dataDir, 'folder-id'), 'utf8')
   writeFileSync(join(folder, 'blobs', `node-${number}`), 'an earlier word')
@@ -120,7 +120,7 @@ test('hostile 13: a node with blobs of its own stops with one line, and the doct
   assert.equal(second.foundation.settings.blobFolder, blobFolder)
   await second.stop()
   await first.stop()
-  // Alone it may have any.
+  // A single node may have any folder.
   const moved = await startNode(place, { env: apart })
   await moved.stop()
 })
@@ -142,7 +142,7 @@ test('hostile 13: a node whose blobs are a copy of those of a living node stops 
     return !words.some((word) => now.includes(word))
   })
   assertOneLine(await serve({}), /blobs is not the blob folder of the other nodes.*POSTHORN_BLOB_URL/)
-  // Those that share them find the word of any moment.
+  // A node that shares the folder finds the current mark at any moment.
   const second = await startNode(place)
   await second.stop()
 })
@@ -187,12 +187,12 @@ test('hostile 13: of two nodes that start together none takes mail before both a
   place.after(() => other.end())
   const watching = new Db({ connection: place.connection, maxConnections: 1 })
   place.after(() => watching.close())
-  // What listens already would end the start at once.
+  // A port in use would end the start at once.
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   place.after(() => new Promise<void>((resolve) => void taken.close(() => resolve())))
   const { port } = taken.address() as AddressInfo
-  // The other one, whose blobs are elsewhere, is known after this one has looked for it, and before it is known itself.
+  // The other node has other blobs. It registers between this node's search and this node's own registration.
   await other.query('begin')
   await other.query('lock table node in share row exclusive mode')
   await other.query(
@@ -238,7 +238,7 @@ test('a copy of a data folder is told what makes it a folder of its own', async 
   assert.match(check.detail, /the folder is a copy: delete its folder-id/)
 })
 
-/** Node's own clock, as the kernel would show it an hour later. */
+/** Node's own clock, one hour ahead. */
 const hourLate = `const Real = Date
 globalThis.Date = class extends Real {
   constructor(...given) { super(...(given.length > 0 ? given : [Real.now() + 3600000])) }
@@ -304,7 +304,7 @@ test('mail for our own domains leaves within seconds of a node that takes it', a
 test('a node that hangs holds up no mail between inboxes of another node', async (t) => {
   const place = await makePlace(t)
   const healthy = await startNode(place)
-  // A process of its own: only that can be stopped without stopping this test.
+  // A process of its own, so that SIGSTOP does not stop this test.
   const hung = await startPosthorn(place, {
     roles: 'mx,delivery,jobs',
     env: {

@@ -1,4 +1,4 @@
-// The database goes away and comes back: what was promised stands, nothing is promised meanwhile, nobody starts anew.
+// The database goes away and comes back: promises are kept, none are made meanwhile, no restart is needed.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { globSync, readdirSync, readFileSync, readlinkSync, renameSync } from 'node:fs'
@@ -18,7 +18,7 @@ import { startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 
-/** Ends every connection to the database but this one, as a restart does: with a last word, then the end. */
+/** Ends every other connection to the database as a restart does: with a final message, then the end. */
 async function terminateAll({ connection }: Place): Promise<number> {
   const client = new pg.Client(connection)
   await client.connect()
@@ -89,7 +89,7 @@ test('/readyz is 503 while the database takes no writes, and 200 again when it d
   await until('the node to be ready', async () => (await readyz(node)).code === 200)
 })
 
-// The server is its own: what it waits for at a commit is a setting of all its databases.
+// A server of its own: synchronous commit is a setting of all its databases.
 test('/readyz is 503 while commits wait for a standby that is away, however often it is asked', async (t) => {
   const server = await ExternalServer.make(t)
   const env = { POSTHORN_DATABASE_URL: await server.start() }
@@ -113,7 +113,7 @@ test('/readyz is 503 while commits wait for a standby that is away, however ofte
     new Set(answers.map(({ code, status }) => `${code} ${status}`)),
     new Set(['503 unavailable']),
   )
-  // Those who have gone leave none behind.
+  // Clients that disconnected leave no waiting commit behind.
   await until('no commit to wait', async () => (await waiting()) === 0)
   await setStandby('')
   await until('the node to be ready', async () => (await readyz(node)).code === 200)
@@ -125,7 +125,7 @@ test('check 87: while the database is out of reach there is 503 and 451, and aft
   const door = new Door(place)
   await door.open()
   place.after(() => door.shut())
-  // What is on the wire when the node loses its lease may have been taken or not: it is tried again soon.
+  // If the node loses its lease during a transfer, the mail may have been taken. The node retries soon.
   const env = {
     POSTHORN_DELIVERY: 'relay',
     POSTHORN_RELAY_URL: sink.url,
@@ -146,7 +146,7 @@ test('check 87: while the database is out of reach there is 503 and 451, and aft
       body: { to: [{ email: 'b@far.test' }], subject: 'Test', text: 'Hello.' },
     })
   assert.equal((await receive('before')).outcome, 'accepted')
-  // The far side holds the answer to a message until the database is gone: its result is recorded when that is back.
+  // The far server delays its reply to a message until the database is gone. The result is recorded after the recovery.
   let release = () => {}
   const held = new Promise<void>((resolve) => (release = resolve))
   let isOnWire = false
@@ -195,7 +195,7 @@ test('check 87: while the database is out of reach there is 503 and 451, and aft
   })
   const outages = outagesOf(node)
   for (const { work, lines } of outages) {
-    // On a busy machine a connection may not be there in time once more.
+    // On a busy machine, connecting may exceed its time limit once more.
     assert.ok(lines.length <= 4, `${work}: ${lines.length}`)
     for (const [index, line] of lines.entries())
       assert.equal(line, index % 2 === 0 ? 'unavailable; further failures are counted' : 'available again')
@@ -223,7 +223,7 @@ const linesOf = (node: TestNode): LogLine[] =>
     .split('\n')
     .map((line) => JSON.parse(line))
 
-/** What was logged of each kind of work that the database was out of reach for. */
+/** The log entries about the outage, by kind of work. */
 function outagesOf(node: TestNode): { work: string; lines: string[] }[] {
   const lines = linesOf(node).filter(({ work }) => work !== undefined)
   for (const { level, reason } of lines) assert.ok(level < 40 || reason)
@@ -247,7 +247,7 @@ for (const [table, question] of [
       POSTHORN_RELAY_URL: sink.url,
       POSTHORN_DNS: dns.address,
     }
-    // Not the node that accepts: that has what is sent at hand.
+    // Not the accepting node, because it has the mail in memory.
     const node = await startNode(place, { env, roles: ['delivery'] })
     const { api } = await (await startNode(place, { env, roles: ['api'] })).createCaller()
     await proveDomain(api, dns, 'sender.test', ['outbound'])
@@ -267,7 +267,7 @@ for (const [table, question] of [
       await client.connect()
       place.after(() => client.end())
     }
-    // What is known of keys is a second old at most.
+    // Keys are cached for up to one second.
     node.foundation.clock.advance(1_000)
     await holder.query(`begin; lock table ${table} in access exclusive mode`)
     await pauseQueue(node.foundation, '@relay', 'running')
@@ -293,7 +293,7 @@ for (const [table, question] of [
     )
   })
 
-/** A large mail that waits in a paused queue, and where the blob folder is. */
+/** A large mail that waits in a paused queue, and the path of the blob folder. */
 async function holdLargeMail(t: TestContext) {
   const place = await makePlace(t)
   const sink = await startSink(t)
@@ -396,7 +396,7 @@ function assertUnavailable({ path, status, headers, body }: Answer<Refusal> & { 
   assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/, path)
 }
 
-/** How many files below the folder this process has open, where the system tells. */
+/** The number of open files below the folder in this process, if the system reports it. */
 function openFiles(folder: string): number {
   if (process.platform !== 'linux') return 0
   const targets = readdirSync('/proc/self/fd').map((fd) => {
@@ -409,7 +409,7 @@ function openFiles(folder: string): number {
   return targets.filter((target) => target.startsWith(folder)).length
 }
 
-/** Once answers come again, what was asked for meanwhile is there once or not at all, and its keys hold. */
+/** After the recovery, each send requested meanwhile exists once or not at all, and its key works. */
 async function assertWhole({ api, inbox }: { api: Api; inbox: Inbox }, name: string): Promise<void> {
   const body = { to: [{ email: 'b@far.test' }], subject: 'Test', text: 'Hello.' }
   const path = `/v1/inboxes/${inbox.id}/messages`
@@ -447,7 +447,7 @@ test('check 87: while the database is silent every request is 503 in bounded tim
   t.after(() => process.off('warning', note))
   door.hold()
   place.after(() => door.release())
-  // More than there are connections; the client's own patience is 30 s.
+  // More requests than connections. The client's own time limit is 30 s.
   const source = api.call<Refusal>(`/v1/messages/${large!.id}/source`)
   const answers = await Promise.all(['silent', 'silent-too'].map((name) => askEverything(stage, name)))
   for (const answer of answers.flat()) assertUnavailable(answer)
@@ -473,7 +473,7 @@ test('check 87: while every connection waits for a lock there is 503 in bounded 
   await holder.connect()
   place.after(() => holder.end())
   await holder.query('begin; lock table organization in access exclusive mode')
-  // What is known of the key is a second old at most: each request has to ask.
+  // Keys are cached for up to one second, so each request must query the database.
   node.foundation.clock.advance(1_000)
   const answers = await Promise.all(['locked', 'locked-too'].map((name) => askEverything(stage, name)))
   for (const answer of answers.flat()) assertUnavailable(answer)

@@ -1,4 +1,4 @@
-// The commands of README and docs, pasted word by word into one shell; their answers are what the pages show.
+// Pastes the commands of README and docs into one shell; their output must match the pages.
 import assert from 'node:assert/strict'
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,11 +16,11 @@ const root = resolve(import.meta.dirname, '../..')
 
 interface Step {
   commands: string[]
-  /** The JSON that the page shows for the last of them that prints any. */
+  /** The JSON on the page for the last of the commands that prints any. */
   answer: unknown
 }
 
-/** The page's commands but those of npm, block by block, each with the answer below it. */
+/** The page's commands except npm's, block by block, each with the output below it. */
 function readSteps(path: string): Step[] {
   const steps: Step[] = []
   for (const [, language, text] of readFileSync(join(root, path), 'utf8').matchAll(
@@ -28,7 +28,7 @@ function readSteps(path: string): Step[] {
   )) {
     if (language === 'json') steps.at(-1)!.answer ??= JSON.parse(text!)
     if (language !== 'sh' || /^npm /m.test(text!)) continue
-    // A line goes on behind a backslash or a pipe.
+    // A line continues after a backslash or a pipe.
     const commands = text!.trim().split(/(?<![\\|])\n/)
     steps.push({ commands, answer: undefined })
   }
@@ -40,7 +40,7 @@ const isId = (text: string) =>
 const isTime = (text: string) => /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text)
 const cut = '…'
 
-/** Holds a live answer to the one shown; `…` stands for anything. Ids that are shown get to know their live ones. */
+/** Compares a live answer with the one on the page. `…` matches anything. Ids on the page are mapped to live ids. */
 function compare(shown: unknown, live: unknown, ids: Map<string, string>, at = ''): void {
   if (shown === cut) return
   if (typeof shown === 'string' && typeof live === 'string' && isId(shown) && isId(live)) {
@@ -58,7 +58,7 @@ function compare(shown: unknown, live: unknown, ids: Map<string, string>, at = '
   } else assert.equal(live, shown, at)
 }
 
-/** One shell, into which commands are pasted one after the other as they stand, but for where the service listens. */
+/** One shell. Commands are pasted one after another unchanged, except for the service's address. */
 class Shell {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>
   readonly #posthorn: Posthorn
@@ -72,12 +72,12 @@ class Shell {
     this.#child = spawn('/bin/sh', [], { cwd: folder, env: posthorn.env, stdio: ['pipe', 'pipe', 'pipe'] })
     this.#child.stdout.on('data', (text) => (this.#said += text))
     this.#child.stderr.on('data', (text) => (this.#complaints += text))
-    // The stream has no end: it is followed for a moment. curl 28: the time is up, as it was to be.
+    // The stream has no end, so curl stops after a moment. Status 28 of curl means that its time limit ended, as expected.
     this.#child.stdin.write(`set -u
       curl() { case "$*" in "-N "*) command curl --max-time 1 "$@"; [ $? = 28 ] ;; *) command curl "$@" ;; esac; }\n`)
   }
 
-  /** What the command prints; it must succeed. */
+  /** Returns the command's output. The command must succeed. */
   async run(command: string): Promise<string> {
     const { http, smtp } = this.#posthorn
     const line = command

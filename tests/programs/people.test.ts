@@ -1,4 +1,4 @@
-// The whole way of a person, over a real service: sign-up by a mail that is delivered, access, approval, a key, 30 days.
+// The whole story of a person, over a real service: sign-up by a delivered mail, access, approval, a key, 30 days.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deleteOrganization } from '../../src/flow/accounts/delete-organization.ts'
@@ -12,7 +12,7 @@ import { createCaller, startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 
-/** The letters of the inbox, oldest first, once there are so many. */
+/** The mails of the inbox, oldest first, once there are `count`. */
 async function received(api: Api, inbox: Inbox, count: number) {
   return await until('the letter', async () => {
     const found = await api.exported(inbox.id)
@@ -20,7 +20,7 @@ async function received(api: Api, inbox: Inbox, count: number) {
   })
 }
 
-/** The secret of the link in the newest mail of the inbox. */
+/** The secret in the newest mail's link. */
 async function receivedToken(
   api: Api,
   inbox: Inbox,
@@ -84,7 +84,7 @@ test('from sign-up to the first call with a key, by mail that this service deliv
   )
   await ada.want('/resets', { method: 'POST', status: 202, body: { email: inbox.address } })
   const reset = await receivedToken(api, inbox, 3)
-  // Many rounds of letters have gone by.
+  // Several rounds of mails have passed.
   assert.equal((await api.exported(chief.id)).length, 1)
   assert.ok(reset.link.startsWith(`${posthorn.http}/reset#`))
   const log = posthorn.log()

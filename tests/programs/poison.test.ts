@@ -1,4 +1,4 @@
-// A mail whose reading ends the process each time is put aside after five, whatever stands behind it.
+// A mail whose reading always ends the process is set aside after five times, whatever follows it.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readdirSync, renameSync } from 'node:fs'
@@ -28,11 +28,11 @@ test('check 97: a mail that ends the process each time is shown as text after fi
     assert.equal(sent.outcome, 'accepted', sent.reply)
   }
   const [blob] = blobsIn(join(place.folder, 'blobs'))
-  // Opening this one takes for ever, for nobody writes to it; who is at it is killed, as a fault in native code would do.
+  // Opening this one never returns, because it has no writer. The reader is killed, as by a fault in native code.
   renameSync(blob!, `${blob}.away`)
   assert.equal(spawnSync('mkfifo', [blob!]).status, 0)
   const { db } = node.foundation
-  // The first claim of a life finds that the mail is slow to read; with the second it is read.
+  // The first claim of a process finds that the mail is slow to read. The second claim reads it.
   await db.query('create table poison_claim (owner integer, failures integer)')
   await db.query(`create function note_claim() returns trigger language plpgsql
     as 'begin insert into poison_claim values (new.claimed_by, new.failures); return null; end'`)

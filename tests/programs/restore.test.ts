@@ -1,4 +1,4 @@
-// What a restore makes of a backup: the same rows, secrets that open, nothing of a damaged one, and a copy that is held.
+// Restores of a backup: the same rows, readable secrets, no damaged copy, and a copy that is held.
 import assert from 'node:assert/strict'
 import { cpSync, type Dirent, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -46,7 +46,7 @@ import { emptyDatabase } from '../support/postgres.ts'
 import { type Posthorn, startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-/** Of everything one, and what waits: a mail for the world, and the calls that tell of it. */
+/** Adds one of everything, and pending work: an outgoing mail, and webhook calls about it. */
 async function fill({ posthorn, api, inboxes: [inbox, other], sink, receiver }: BackupStage) {
   await registerDomain(api, 'customer.test')
   sink.rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 later' : null)
@@ -74,7 +74,7 @@ function copyOf(t: TestContext, folder: string): string {
   return copy
 }
 
-/** Returns what mends it. */
+/** Damages a byte. Returns a function that repairs it. */
 function flipByte(file: string): () => void {
   const bytes = readFileSync(file)
   const damaged = Buffer.from(bytes)
@@ -83,10 +83,10 @@ function flipByte(file: string): () => void {
   return () => writeFileSync(file, bytes)
 }
 
-/** A copy has its own; the outbox is numbered anew by the transactions of another server. */
+/** Tables whose rows differ in a copy. The outbox is renumbered by the transactions of another server. */
 const ownOfEach = [...Object.keys(leftOut), 'outbox', 'outbox_cursor']
 
-/** Signs in somebody who has an account; returns the session's token. */
+/** Signs in a person with an account. Returns the session's token. */
 async function signIn(env: Record<string, string>): Promise<string> {
   const { db, clock, close } = await openExisting(readSettings(env), silentLog, () => {})
   try {
@@ -100,7 +100,7 @@ async function signIn(env: Record<string, string>): Promise<string> {
   }
 }
 
-/** Of what stands in the database: each table's rows, and that every secret in it opens. */
+/** Digests of the database: each table's rows, and that every secret in it opens. */
 async function digestsOf(env: Record<string, string>): Promise<Record<string, string>> {
   const { db, secretBox, close } = await openExisting(readSettings(env), silentLog, () => {})
   try {
@@ -144,7 +144,7 @@ test('hostile 31: a backup and what is restored from it', async (t) => {
       const env = await emptyPlace(t, posthorn)
       assert.equal((await command(['restore', again], env)).status, 0)
       assert.deepEqual(await digestsOf(env), original)
-      // Neither is restored over what is there.
+      // Neither restore overwrites existing data.
       for (const place of [external, { ...external, POSTHORN_DATA_DIR: join(temporaryFolder(t), 'new') }]) {
         const { status, stderr } = await command(['restore', folder], place)
         assert.equal(status, 1)
@@ -174,7 +174,7 @@ test('hostile 31: a backup and what is restored from it', async (t) => {
       const { status, stderr } = await command(['restore', damaged], env)
       assert.equal(status, 1, name)
       assert.match(stderr, /^posthorn: [^\n]*is damaged: [^\n]+\n$/m)
-      // Nothing was begun, or what was begun does not start.
+      // Either the restore wrote no data, or the partial data does not start.
       if (existsSync(env['POSTHORN_DATA_DIR']!)) await refuseToServe(env)
       restoreByte()
     }
@@ -277,14 +277,14 @@ test('hostile 31: a backup and what is restored from it', async (t) => {
     const before = [sink.connections, receiver.connections()]
     const copy = await startPosthorn(t, { env })
     const copied = new Api(() => copy.http, secret)
-    // A session may have been ended since, by its person or by a reset.
+    // The person, or a reset, may have ended a session since.
     const headers = { cookie: `__Host-posthorn=${session}` }
     assert.equal((await fetch(`${copy.http}/app/v1/me`, { headers })).status, 401)
     for (const { message, source } of mails) {
       assert.deepEqual(await sourceOf(copied, message), source)
       assert.deepEqual(await copied.want(`/v1/messages/${message.id}`), message)
     }
-    // What is sent in a rehearsal is captured, and announced to nobody.
+    // Mail sent in a rehearsal is captured, and no endpoint receives its events.
     const { told, twice } = await countCalls(copy)
     assert.equal(twice, 0)
     const captured = await send(copied, stage.inboxes[0], ['rehearsal@away.test'])
@@ -295,7 +295,7 @@ test('hostile 31: a backup and what is restored from it', async (t) => {
     await untilStates(copied, waiting.submission.id, 'deferred')
     assert.deepEqual([sink.connections, receiver.connections()], before)
 
-    // The doctor asks the relay whether it answers.
+    // The doctor checks whether the relay answers.
     assert.match((await command(['doctor'], env)).stdout, /! restored copy +of [^\n]+, held: /)
     const looked = sink.connections
     assert.deepEqual(await copy.cli(['restore', 'release']), { released: true })
@@ -318,7 +318,7 @@ test('hostile 31: a backup and what is restored from it', async (t) => {
   })
 })
 
-/** Puts the key of the original where the copy looks for its own. */
+/** Puts the key of the original at the copy's key path. */
 function keepKey(original: Posthorn, { POSTHORN_DATA_DIR: folder = '' }: Record<string, string>): void {
   mkdirSync(folder, { mode: 0o700 })
   cpSync(join(original.folder, 'secret-key'), join(folder, 'secret-key'))
@@ -333,7 +333,7 @@ async function refuseToServe(env: Record<string, string>): Promise<void> {
   )
 }
 
-/** Calls that were made or wait, and those of them that tell of what another has told of. */
+/** Counts calls that were made or wait, and those that repeat the event of another call. */
 async function countCalls(posthorn: Posthorn): Promise<{ told: number; twice: number }> {
   const client = new pg.Client(posthorn.database())
   await client.connect()

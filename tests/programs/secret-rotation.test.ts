@@ -1,4 +1,4 @@
-// The secret key is changed while no node runs, is broken off at every step, and is lost: nothing that can be kept is lost.
+// The secret key is changed while no node runs, interrupted at every step, and lost: everything that can be kept is kept.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -43,7 +43,7 @@ async function openEndpoint(api: Api, url: string): Promise<Webhook> {
   return await api.want('/v1/webhooks', { method: 'POST', status: 201, body: { url } })
 }
 
-/** Everything that is sealed, opened with this key alone; answers how much that was. */
+/** Opens every sealed value with this key alone. Returns their number. */
 async function openAll(db: Db, key: Buffer): Promise<number> {
   const box = new SecretBox(key)
   let count = 0
@@ -82,7 +82,7 @@ async function setStage(t: TestContext) {
   return { place, env, node, caller, api, secret, receiver, sink, file: join(place.folder, 'secret-key') }
 }
 
-/** Mail goes out and its webhook comes. */
+/** Asserts that mail is sent and that its webhook call arrives. */
 async function prove(api: Api, calls: () => number): Promise<void> {
   const inbox = await api.createInbox()
   const before = calls()
@@ -122,7 +122,7 @@ test('broken off after any of its steps, a rotation goes on, and nothing is lost
       assert.equal(error, stop)
       return null
     })
-    // Whatever was done by then: what the file has of the database's key opens everything, and a node would start.
+    // At any step, the file has the key that opens everything, and a node would start.
     const state = await readKeyState(db)
     const keys = (await readKeyFile(file))!
     await openAll(db, findSealing(state, keys)!)
@@ -146,13 +146,14 @@ test('broken off after any of its steps, a rotation goes on, and nothing is lost
   const [key, ...others] = (await readKeyFile(file))!
   assert.deepEqual(others, [])
   await openAll(db, key)
-  // A line that stands twice is one key.
+  // A line that occurs twice is one key.
   writeFileSync(file, `${key.toString('hex')}\n`.repeat(2))
   assert.equal((await rotate(quiet)).status, 'rotated')
   await openAll(db, (await readKeyFile(file))![0])
   const { foundation } = await startNode(place, { env })
   const { secretBox } = foundation
-  // Reports about mail that was sent under the first key are still believed, and a list goes on; the key itself is no good.
+  // Reports about mail sent under the first key are still accepted, and a list cursor still works. The key itself is
+  // invalid.
   assert.deepEqual(readReturnPath(secretBox, localPart, 'inbox.test', clock.now()), token)
   assert.equal(readReturnPath(secretBox, localPart, 'other.test', clock.now()), null)
   await assert.rejects(openAll(db, first))
@@ -166,7 +167,7 @@ test('broken off after any of its steps, a rotation goes on, and nothing is lost
   assert.ok(deeds.length > 5)
 })
 
-/** Settings of a command over the place. */
+/** Settings of a command for the place. */
 function settingsOf(place: Place, file: string): Record<string, string> {
   return {
     ...process.env,
@@ -198,7 +199,7 @@ test('while a node runs nothing changes, and a node that read the key before a c
   )
   await node.stop()
   const anew = await startNode(place, { env })
-  // Calls are signed by the secrets that were there before.
+  // Calls are signed by the earlier secrets.
   await prove(anew.meet(caller), () => receiver.callsOf('/hook').length)
   verifyCall(secret, receiver.callsOf('/hook').at(-1)!)
   const { api } = await anew.createCaller()
@@ -208,7 +209,7 @@ test('while a node runs nothing changes, and a node that read the key before a c
 
 test('a key file that cannot be written gets its lines from the operator, and the command says which and when it is over', async (t) => {
   const place = await makePlace(t)
-  // No draft of a new file has room for its name beside one of this length.
+  // The file name is so long that a draft with a longer name cannot be created.
   const file = join(place.folder, 'k'.repeat(240))
   copyFileSync(join(place.folder, 'secret-key'), file)
   const node = await startNode(place, { env: { POSTHORN_SECRET_KEY_FILE: file } })
@@ -220,19 +221,19 @@ test('a key file that cannot be written gets its lines from the operator, and th
   const write = (...keys: Buffer[]) =>
     writeFileSync(file, keys.map((key) => `${key.toString('hex')}\n`).join(''))
   await assert.rejects(rotate(), /nothing is changed.*ENAMETOOLONG.*add a second line yourself/)
-  // The order of the lines says nothing.
+  // The order of the lines has no meaning.
   write(next, former)
   const over = /the change is complete, but .* cannot be written .*: leave line 1 alone in it yourself/
   await assert.rejects(rotate(), over)
   await openAll(db, next)
-  // Run again, it does not begin another one.
+  // A second run does not begin another key.
   await assert.rejects(rotate(), over)
   write(next)
   await assert.rejects(rotate(), /nothing is changed/)
   await openAll(db, next)
 })
 
-/** Ends the command by SIGKILL once it tells of this step; resolves once it is gone. */
+/** Kills the command with SIGKILL once it prints this step. Resolves once it has ended. */
 async function killAt(posthorn: Posthorn, step: RegExp): Promise<void> {
   const options = { cwd: posthorn.folder, env: posthorn.env }
   const child: ChildProcess = spawn(ownProgram, ['secret', 'rotate'], {
@@ -349,13 +350,13 @@ test('without its secret key, and without a copy, a service comes back: it sends
       .replaceAll(/\r\n\s+/g, ' ')
       .includes(`s=${signing!.selector}`),
   )
-  // The customer's own keys are new ones, which wait to be published.
+  // The customer has new keys, which wait to be published.
   const known = await api.want<typeof domain>(`/v1/domains/${domain.id}`)
   const selectors = ({ records }: typeof domain) =>
     records.filter(({ purpose }) => purpose === 'dkim').map(({ name }) => name)
   assert.equal(selectors(known).length, 2)
   assert.ok(selectors(known).every((name) => !selectors(domain).includes(name)))
-  // The webhook fails, says why, and works again with a new secret.
+  // The webhook fails with a reason, and works again with a new secret.
   const deliveries = async () =>
     (await api.want<{ deliveries: { error: string | null }[] }>(`/v1/webhooks/${webhook.id}/deliveries`))
       .deliveries

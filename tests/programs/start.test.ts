@@ -1,4 +1,4 @@
-// What the start looks at before it takes work: a server that keeps what it commits, the right folder, and no secret told.
+// The checks of the start before work: a server that keeps its commits, the right folder, and no secret in the output.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -111,7 +111,7 @@ test('every session of a running node commits durably, though its database says 
   const { rows } = await client.query('select current_database() as name')
   await client.query(`alter database ${rows[0].name} set synchronous_commit = off`)
   const { foundation } = await startNode(place)
-  // The claim of its folder and its own connection are such as these.
+  // The folder's claim and the service's own connection use sessions like these two.
   const [row] = await foundation.db.query<{ value: string }>(
     `select current_setting('synchronous_commit') as value`,
   )
@@ -139,7 +139,7 @@ test('in the wrong folder no command but serve, migrate and demo makes anything'
     if (words[0] !== 'doctor') assert.match(stderr, /^posthorn: [^\n]+\n$/)
     assert.deepEqual(readdirSync(folder), [])
   }
-  // Nor where the folder is, and no database in it.
+  // Nor does it create the folder, or a database in it.
   mkdirSync(join(folder, 'data'))
   assert.equal((await runCommand(['org', 'list'], inherited(), folder)).status, 1)
   assert.deepEqual(readdirSync(join(folder, 'data')), [])
@@ -167,8 +167,8 @@ test('an external database without tables is not taken for ours by a command', a
 })
 
 /**
- * Put before the program: it writes down how the key comes to the disk, step by step, and kills it when `LAST` of them
- * are done; with `OTHER` another process is the first to make the key.
+ * Loaded before the program. Records step by step how the key is written to the disk, and kills the program after `LAST`
+ * steps. With `OTHER`, another process is the first to make the key.
  */
 const watchDisk = `import fs from 'node:fs/promises'
 import { appendFileSync, writeFileSync } from 'node:fs'
@@ -213,7 +213,7 @@ syncBuiltinESMExports()
 `
 const steps = ['writeFile draft', 'sync draft', 'link secret-key', 'rm draft', 'sync data']
 
-/** The program in a folder of its own, without a secret key, over a database that has none either. */
+/** The program in a folder of its own, without a secret key, over a database without one. */
 async function keylessProgram(t: TestContext) {
   const [place, folder] = [await makePlace(t), emptyFolder(t)]
   const [preload, stepsFile, keyFile] = ['watch.mjs', 'steps', 'data/secret-key'].map((name) =>
@@ -269,7 +269,7 @@ test('hostile 32: the start and the doctor print what a dangerous setting expose
   })
   const exposed = 'POSTHORN_ALLOW_PRIVATE_NETWORKS is true: customers can have this machine call .*'
   const mend = 'unset POSTHORN_ALLOW_PRIVATE_NETWORKS'
-  // The line that says that it is ready goes another way, and may be read first.
+  // The line that reports readiness is on another stream, and may arrive first.
   await until('the start to say so', () =>
     new RegExp(`"level":"warn".*"${exposed}; ${mend}`).test(posthorn.log()),
   )
@@ -281,7 +281,7 @@ const secret = 'hUnter2-4711-verySecret'
 const hexKey = 'c0ffee'.padEnd(64, '7')
 const pem = '-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIGhVbnRlcjI\n-----END PRIVATE KEY-----'
 
-/** Settings with secrets in them, as they are mistyped; each of them stops the start. */
+/** Mistyped settings that contain secrets. Each of them stops the start. */
 const mistyped: [string, string][] = [
   ...[
     `postgres:/u:${secret}@127.0.0.1:1/x`,
@@ -324,7 +324,7 @@ for (const [index, [name, value]] of mistyped.entries())
   test(`hostile 16: a secret in ${name} is not told when the start fails (${index})`, async (t) => {
     const folder = emptyFolder(t)
     const env = { ...inherited(), [name]: value }
-    // A process of its own: whatever writes to its streams is seen.
+    // A process of its own, so that all output to its streams is captured.
     const { status, stdout, stderr } = await run(ownProgram, ['serve', '--json'], env, folder)
     assert.equal(status, 1, stderr)
     assert.equal(stdout, '')

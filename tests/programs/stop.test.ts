@@ -1,5 +1,4 @@
-// A stop: what is under way is answered, and who keeps a connection for more holds nothing up. And what a load balancer is
-// told from the start to the stop.
+// A stop answers pending requests, and idle connections do not delay it. Load balancers see it on `/readyz`.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -12,7 +11,7 @@ import { makePlace, startNode } from '../support/node.ts'
 import { startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-/** The answer of `/readyz`; null while nobody listens there. */
+/** The response of `/readyz`; null if no process listens there. */
 async function readyz(port: number): Promise<{ code: number; status: string } | null> {
   const response = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null)
   return response && { code: response.status, ...((await response.json()) as { status: string }) }
@@ -29,7 +28,7 @@ async function takesConnections(port: number): Promise<boolean> {
 }
 
 test('/readyz is 503 until the API and SMTP take connections', async (t) => {
-  // A node of its own, for its start is what is watched.
+  // A node of its own, because the test watches its start.
   const [http, smtp, operator] = [await freePort(), await freePort(), await freePort()]
   const ports = { POSTHORN_HTTP: http, POSTHORN_SMTP: smtp, POSTHORN_OPERATOR: operator }
   const env = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, `127.0.0.1:${port}`]))
@@ -62,7 +61,7 @@ const ways = {
 
 for (const [scheme, open] of Object.entries(ways))
   test(`a request under way at a stop is answered, and its connection, kept for more, holds nothing up: ${scheme}`, async (t) => {
-    // A node of its own, for it is stopped.
+    // A node of its own, because it is stopped.
     const node = await startNode(await makePlace(t), { env: withHttps, roles: ['api'] })
     const { secret } = await node.createCaller()
     const socket = open(node.app.listening[scheme as keyof typeof ways]!.port)
@@ -76,17 +75,17 @@ for (const [scheme, open] of Object.entries(ways))
     let hasStopped = false
     const stopped = node.stop().then(() => (hasStopped = true))
     assert.deepEqual(await readyz(node.app.listening.operator.port), { code: 503, status: 'draining' })
-    // By then connections without a request are closed.
+    // By then, connections without a request are closed.
     await sleep(2_500)
     socket.write('{}')
-    // It would otherwise be cut after 20 s.
+    // Otherwise it would be cut after 20 s.
     await until('the stop', () => hasStopped, { timeoutMs: 10_000 })
     await Promise.all([stopped, ended])
     assert.match(answer, /\r\nHTTP\/1\.1 201 /)
   })
 
 test('connections on which nothing has been asked do not hold up a stop', async (t) => {
-  // A node of its own, for it is stopped.
+  // A node of its own, because it is stopped.
   const node = await startNode(await makePlace(t), { env: withHttps, roles: ['api'] })
   const { http, https } = node.app.listening
   const spare = [ways.http(http!.port), ways.http(https!.port)]
@@ -95,13 +94,13 @@ test('connections on which nothing has been asked do not hold up a stop', async 
   await Promise.all([...spare.map((socket) => once(socket, 'connect')), once(encrypted, 'secureConnect')])
   let hasStopped = false
   const stopped = node.stop().then(() => (hasStopped = true))
-  // They would otherwise be cut after 20 s.
+  // Otherwise they would be cut after 20 s.
   await until('the stop', () => hasStopped, { timeoutMs: 10_000 })
   await stopped
 })
 
 test('a load balancer has the drain delay to see that a node stops, before its listeners close', async (t) => {
-  // A node of its own, for it is stopped.
+  // A node of its own, because it is stopped.
   const env = { POSTHORN_DRAIN_DELAY: '3s' }
   const node = await startNode(await makePlace(t), { env, roles: ['api', 'mx'] })
   const { http, smtp, operator } = node.app.listening
@@ -120,7 +119,7 @@ test('a signal that comes twice at once, as from a terminal and from npm, stops 
 })
 
 test('a signal during the start ends the service in order, and its PostgreSQL with it', async (t) => {
-  // A service of its own, for its start is interrupted.
+  // A service of its own, because its start is interrupted.
   const posthorn = await startPosthorn(t)
   await posthorn.stop()
   const interrupted = posthorn.start().catch(() => {})

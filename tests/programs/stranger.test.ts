@@ -1,4 +1,4 @@
-// A stranger's client: types generated from the live document compile with a story, which then runs against the service.
+// A customer's client: types generated from the live document compile with a story, which then runs against the service.
 import assert from 'node:assert/strict'
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -52,7 +52,7 @@ test('a stranger’s client out of the document compiles, and runs the tour and 
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   copyFileSync(join(stranger, 'story.ts'), join(folder, 'story.ts'))
-  // The tour as it is, but for its types, which are the document's own.
+  // The unchanged tour, except for its types, which are generated from the document.
   mkdirSync(join(folder, 'tour'))
   for (const file of ['api.ts', 'bounce.ts', 'receiver.ts', 'tour.ts'])
     copyFileSync(join(root, 'src/cli/demo', file), join(folder, 'tour', file))

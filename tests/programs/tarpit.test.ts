@@ -1,4 +1,4 @@
-// One destination's trouble is its own: a tarpit delays nobody else, and a dead destination costs no write per message.
+// Trouble at one destination stays there: a tarpit delays no other mail, and a dead destination costs no write per message.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
@@ -14,7 +14,7 @@ const queued = 2000
 
 test('check 49: a tarpitting destination with 2,000 queued messages delays another by less than a second', async (t) => {
   const { slow, fast, api, inbox } = await setStage(t)
-  // Not a word after RCPT, for as long as the test lasts.
+  // No reply after RCPT for the whole test.
   slow.rule = ({ stage }) => (stage === 'rcpt' ? new Promise(() => {}) : null)
   const before = await latencies(api, inbox, fast)
   await sendMany(api, inbox, 'slow.test', queued)
@@ -41,7 +41,7 @@ test('a dead destination costs no write per message while it is down', async (t)
   t.diagnostic(`${rows} rows written in ${tries} connections with ${queued} messages waiting`)
   assert.ok(rows < 100, `${rows} rows written`)
 
-  // And once it is up again everything arrives, once.
+  // After it is up again, everything arrives once.
   slow.rule = () => null
   await until('everything to arrive', () => slow.copies.length >= queued, { timeoutMs: 120_000 })
   assert.equal(new Set(slow.copies.map(({ messageId }) => messageId)).size, queued)
@@ -59,7 +59,7 @@ interface Stage {
 
 async function setStage(t: TestContext): Promise<Stage> {
   const fast = await startSink(t, { host: '127.0.0.3' })
-  // All remote MX hosts are spoken to on one port, so the two differ by their address.
+  // All remote MX hosts use one port, so the two differ by their address.
   const slow = await startSink(t, { host: '127.0.0.2', port: fast.port })
   const dns = await DnsServer.start({
     'slow.test': { MX: [[10, 'mx.slow.test']] },
@@ -100,7 +100,7 @@ async function sendMany(api: Api, inbox: Inbox, domain: string, count: number): 
   await Promise.all(Array.from({ length: 32 }, worker))
 }
 
-/** Milliseconds from the request to the arrival at the sink, of ten messages one after the other. */
+/** Milliseconds from the request to the arrival at the sink, for ten messages one after another. */
 async function latencies(api: Api, inbox: Inbox, sink: Sink): Promise<number[]> {
   const found: number[] = []
   for (let number = 0; number < 10; number++) {
@@ -119,14 +119,14 @@ const median = (values: number[]): number => values.toSorted((one, other) => one
 const brief = (values: number[]): string => `median ${median(values)} ms, max ${Math.max(...values)} ms`
 
 /**
- * Rows, over all tables, whose newest version was written while `wait` lasted. Unlike the counters of
- * pg_stat_user_tables, which a backend may report ten seconds late, this is exact at once.
+ * Rows in all tables whose newest version was written while `wait` lasted. This is exact at once. The counters of
+ * pg_stat_user_tables may be ten seconds late.
  */
 async function rowsWrittenDuring(posthorn: Posthorn, wait: () => Promise<unknown>): Promise<number> {
   const client = new pg.Client(posthorn.database())
   await client.connect()
   try {
-    // Making messages searchable writes a row for each, whatever becomes of its delivery.
+    // Indexing writes a row for each message, whatever happens to its delivery.
     await until('all to be searchable', async () => (await client.query(unindexed)).rows.length === 0)
     const { rows: start } = await client.query('select pg_snapshot_xmax(pg_current_snapshot())::text as id')
     await wait()

@@ -1,4 +1,4 @@
-// `npm test` names each file that fails, in every way that a file can fail, and leaves nothing behind when it is interrupted.
+// `npm test` names each failed file, whatever the failure, and leaves nothing behind when it is interrupted.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -70,12 +70,12 @@ test('waits', async (t) => {
   assert.ok(isRunning(postmaster))
   runner.kill('SIGINT')
   assert.deepEqual(await ended, [1, null])
-  // Its parent has ended as well: init takes note of its end in its own time.
+  // Its parent has ended as well, so init reaps it at some later time.
   await until('PostgreSQL to have ended', () => !isRunning(postmaster))
 })
 
 function runnerEnv(): NodeJS.ProcessEnv {
-  // Node tells a test within a test apart by this variable.
+  // Node recognizes a test within a test by this variable.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   return env
 }

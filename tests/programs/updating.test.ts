@@ -1,4 +1,4 @@
-// Updating node by node: the program of before goes on beside the one that has migrated their database, and what either acknowledged is there.
+// Updates node by node: the former program works next to the new one after the migration, and no acknowledged mail is lost.
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ import { createCaller, type Posthorn, startPosthorn } from '../support/service.t
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 
-/** Some bytes are kept in the folder that the nodes share, and not in the database. */
+/** Large enough for the shared blob folder instead of the database. */
 const largeBytes = 300_000
 
 interface Stage {
@@ -36,7 +36,7 @@ async function makeStage(t: TestContext): Promise<Stage> {
   return { connection, env }
 }
 
-/** Mail that comes to a node and goes out of it without a pause; all of it must be acknowledged. */
+/** Sends mail to a node and through it without a pause. All of it must be acknowledged. */
 class Load {
   readonly submissions: string[] = []
   readonly received: string[] = []
@@ -85,7 +85,7 @@ class Load {
   }
 }
 
-/** What a node has done by itself since it was started. */
+/** The work that a node has done by itself since its start. */
 async function countWork({ operator }: Posthorn): Promise<Record<string, number>> {
   const text = await (await fetch(`${operator}/metrics`)).text()
   const sum = (name: string) =>
@@ -118,7 +118,7 @@ async function countMigrations({ connection }: Stage): Promise<number> {
   return rows[0].n
 }
 
-/** Everything that was acknowledged, by whichever node, is where it was to go, once. */
+/** Everything that either node acknowledged has arrived exactly once. */
 async function assertAllThere(api: Api, to: Inbox, loads: Load[]): Promise<void> {
   for (const id of loads.flatMap(({ submissions }) => submissions)) {
     await untilStates(api, id, 'delivered')
@@ -134,7 +134,7 @@ async function assertAllThere(api: Api, to: Inbox, loads: Load[]): Promise<void>
   assert.deepEqual(subjects.sort(), wanted.sort())
 }
 
-/** The program of before does not start any more: it cannot know what the new schema means. */
+/** The former program no longer starts, because it does not know the new schema. */
 async function assertRefused({ program }: FormerProgram, { env, folder }: Posthorn): Promise<void> {
   const { status, stdout, stderr } = await run(program, ['serve'], env, folder)
   assert.deepEqual([status, stdout], [1, ''])

@@ -1,4 +1,4 @@
-// Webhooks over a kill -9: what was committed is still told, with the same id.
+// Webhooks after a kill -9: committed events are still delivered, with the same id.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { Api } from '../support/api.ts'

@@ -1,4 +1,4 @@
-// Settings, files, folders, ports and addresses that are wrong: the program ends with 1 and one line, which names the setting.
+// Wrong settings, files, folders, ports and addresses: the program exits with 1 and one line, which names the setting.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { createPrivateKey } from 'node:crypto'
@@ -26,16 +26,16 @@ import { inherited } from '../support/service.ts'
 const program = process.env['POSTHORN_TEST_PROGRAM'] ?? resolve(import.meta.dirname, '../../bin/posthorn')
 const place = await makePlace({ after })
 const isRoot = process.getuid?.() === 0
-/** Whom nothing belongs to. */
+/** The account `nobody`, which owns no files. */
 const nobody = 65_534
 const refusedMs = 60_000
 
-/** Here another program listens. */
+/** Another program listens here. */
 const foreign = createServer((socket) => socket.end('220 another ESMTP\r\n')).listen(0, '127.0.0.1')
 await once(foreign, 'listening')
 after(() => foreign.close())
 const taken = `127.0.0.1:${(foreign.address() as AddressInfo).port}`
-/** RFC 5737: no machine has it. */
+/** RFC 5737: no machine has this address. */
 const lacked = '192.0.2.77'
 
 const [pair, otherPair] = [await makeSelfSigned('mx.example.com'), await makeSelfSigned('mx.example.com')]
@@ -47,20 +47,20 @@ const encryptedKey = createPrivateKey(pair.key).export({
 })
 
 interface Case {
-  /** The setting that the line has to name. */
+  /** The setting that the line must name. */
   setting: string
   what: string
   env?: Record<string, string>
-  /** Makes what the settings name; in the folder that the program is run in. */
+  /** Creates the files that the settings name, in the program's folder. */
   prepare?: (folder: string) => void
-  /** As somebody else, over a database of their own: root reads and writes everything. */
+  /** Runs as another user with a database of its own, because root can read and write everything. */
   as?: 'nobody'
   words: RegExp
 }
 
 const files = { POSTHORN_SMTP_TLS_CERT: 'cert.pem', POSTHORN_SMTP_TLS_KEY: 'key.pem' }
 
-/** Two PEM files, of which `change` makes what they are in this case. */
+/** Two PEM files, changed by `change` for this case. */
 function pems(change: Partial<Record<'cert.pem' | 'key.pem', string | Buffer>>) {
   return (folder: string) => {
     const contents = { 'cert.pem': pair.cert, 'key.pem': pair.key, ...change }
@@ -365,7 +365,7 @@ const cases: Case[] = [
   ...(lowestPort > 80 ? privileged : []),
 ]
 
-/** Read for their form alone, which src/config/absurd-values.test.ts has: what they name may be away at the start. */
+/** Only their form is checked, in src/config/absurd-values.test.ts. The servers that they name may be down at the start. */
 const formAlone = [
   ...['POSTHORN_HTTP_MEMORY', 'POSTHORN_PUBLIC_URL', 'POSTHORN_ACME', 'POSTHORN_ACME_DIRECTORY'],
   ...['POSTHORN_MANAGED_DOMAIN', 'POSTHORN_DNS', 'POSTHORN_DELIVERY', 'POSTHORN_RELAY_URL'],
@@ -390,7 +390,7 @@ interface Ended {
   stderr: string
 }
 
-/** Runs `posthorn serve` in the folder until it ends; one that starts is ended, and has no status. */
+/** Runs `posthorn serve` in the folder until it ends. A program that starts is ended and has no status. */
 async function serve(folder: string, env: Record<string, string>, as: Case['as']): Promise<Ended> {
   const identity = as === 'nobody' && isRoot ? { uid: nobody, gid: nobody } : {}
   const child = spawn(program, ['serve', '--json'], { cwd: folder, env, ...identity })
@@ -406,7 +406,7 @@ async function serve(folder: string, env: Record<string, string>, as: Case['as']
   return { ...ended, status: ended.stdout === '' ? status : null }
 }
 
-/** The folder that the program is run in, and settings under which it would start. */
+/** The program's folder, and settings under which it would start. */
 function makeGround({ as, prepare }: Case): { folder: string; env: Record<string, string> } {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-wrong-'))
   prepare?.(folder)
@@ -433,12 +433,12 @@ describe('F10, F2, F13: what is wrong is told in one line', { concurrency: 2 }, 
     test(`${one.setting} ${one.what}`, async (t) => {
       const { folder, env } = makeGround(one)
       t.after(() => {
-        // An ordinary user does not look into what it has locked.
+        // An ordinary user cannot read its own locked folder.
         if (existsSync(join(folder, 'locked'))) chmodSync(join(folder, 'locked'), 0o700)
         rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
       })
       const { status, stdout, stderr } = await serve(folder, { ...env, ...one.env }, one.as)
-      // What the first start of an embedded database makes is told before.
+      // Messages about the first start of an embedded database come before.
       const lines = stderr.split('\n').filter((line) => !/^(?:creating the|starting) PostgreSQL/.test(line))
       assert.deepEqual([status, stdout, lines.length, lines[1]], [1, '', 2, ''], stderr)
       assert.match(lines[0]!, /^posthorn: /)

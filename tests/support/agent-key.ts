@@ -1,7 +1,7 @@
-// Further keys of an organization that a test has, such as one for an agent.
+// Adds further keys to a test's organization, such as a key for an agent.
 import { createKey, type KeyInput, unrestricted } from '../../src/flow/accounts/key.ts'
 
-/** A key that may do everything but what `input` says otherwise. */
+/** A key that may do everything except for the restrictions in `input`. */
 export async function addKey(
   { foundation }: { foundation: Parameters<typeof createKey>[0] },
   { organizationId }: { organizationId: string },

@@ -1,4 +1,4 @@
-// A small typed client of the HTTP API, as a stranger would write it from the specification.
+// A small typed client of the HTTP API, as a customer would write it from the specification.
 
 export interface Answer<Body> {
   status: number
@@ -71,20 +71,20 @@ export class Api {
   readonly #base: () => string
   readonly #secret: string
 
-  /** `base` is asked for every request, since a service that was started again listens elsewhere. */
+  /** Calls `base` for every request, because a restarted service listens elsewhere. */
   constructor(base: () => string, secret: string) {
     this.#base = base
     this.#secret = secret
   }
 
-  /** One request; the answer's status is for the caller to judge. Rejects only where there was no answer. */
+  /** Sends one request. The caller checks the status. Rejects only if there was no response. */
   async call<Body = Refusal>(path: string, call: Call = {}): Promise<Answer<Body>> {
     const response = await this.#fetch(path, call)
     const text = await response.text()
     return { status: response.status, headers: response.headers, body: text ? JSON.parse(text) : null }
   }
 
-  /** The body of a request that must be answered with `status` (200); anything else is an error that quotes it. */
+  /** The body of a response that must have `status` (200). Any other response throws an error that quotes it. */
   async want<Body>(path: string, { status = 200, ...call }: Call & { status?: number } = {}): Promise<Body> {
     const answer = await this.call<Body>(path, call)
     if (answer.status !== status) {
@@ -94,7 +94,7 @@ export class Api {
     return answer.body
   }
 
-  /** The raw bytes of an answer that must be 200. */
+  /** The raw bytes of a response that must be 200. */
   async bytes(path: string): Promise<Buffer> {
     const response = await this.#fetch(path, {})
     if (response.status !== 200) throw new Error(`GET ${path}: ${response.status} ${await response.text()}`)

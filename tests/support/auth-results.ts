@@ -1,4 +1,4 @@
-// Reads the Authentication-Results of a mail as a stranger would: methods, results and properties, no product code.
+// Reads the Authentication-Results of a mail without product code: methods, results and properties.
 
 export interface ReadResult {
   method: string
@@ -7,7 +7,7 @@ export interface ReadResult {
   properties: Record<string, string>
 }
 
-/** The fields of the name above the mail, unfolded, from the top. */
+/** The header fields with this name, unfolded, from the top. */
 export function fieldsOf(mail: string, name: string): string[] {
   const header = mail
     .replaceAll('\r\n', '\n')
@@ -20,7 +20,7 @@ export function fieldsOf(mail: string, name: string): string[] {
     .map((line) => line.slice(start.length).trim())
 }
 
-/** What `server` says in all of its fields. */
+/** The results in all fields of `server`. */
 export function authResultsOf(mail: string, server: string): ReadResult[] {
   return fieldsOf(mail, 'Authentication-Results').flatMap((field) => {
     const [id = '', ...entries] = withoutProse(field)
@@ -37,7 +37,7 @@ function readEntry(entry: string): ReadResult[] {
   return [{ method, result, properties: Object.fromEntries(properties) }]
 }
 
-/** Without comments and reasons, in which anything may stand; quoted values lose their quotes and what would end them. */
+/** Removes comments and reasons, which may contain anything. Quoted values lose their quotes and any delimiter inside. */
 function withoutProse(field: string): string {
   const plain = field
     .replace(/ reason="(?:[^"\\]|\\.)*"/g, '')

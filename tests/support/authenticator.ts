@@ -1,4 +1,4 @@
-// A passkey in software: makes credentials and signs challenges as an authenticator with a browser does (WebAuthn Level 3).
+// A software passkey: makes credentials and signs challenges as an authenticator and a browser do (WebAuthn Level 3).
 import { createHash, createSign, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
 
 interface Creation {
@@ -34,7 +34,7 @@ export class Authenticator {
     this.#publicKey = coseKey(Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url'))
   }
 
-  /** What `navigator.credentials.create` makes of the options on a page of the origin, as JSON. */
+  /** The result of `navigator.credentials.create` for these options on a page of the origin, as JSON. */
   create({ challenge, rp, user }: Creation, origin: string): object {
     this.#userHandle = user.id
     const length = Buffer.alloc(2)
@@ -60,7 +60,7 @@ export class Authenticator {
     }
   }
 
-  /** What `navigator.credentials.get` makes of them. */
+  /** The result of `navigator.credentials.get` for these options. */
   get({ challenge, rpId }: Request, origin: string): Assertion {
     this.counter++
     const data = this.#authenticatorData(rpId, present | verified)
@@ -111,7 +111,7 @@ function coseKey(x: Buffer, y: Buffer): Buffer {
   ])
 }
 
-// RFC 8949 3.1: the few kinds that are needed, each shorter than 64 KiB.
+// RFC 8949 3.1: the few types that tests need, each shorter than 64 KiB.
 function cborMap(entries: [Buffer, Buffer][]): Buffer {
   return Buffer.concat([Buffer.from([0xa0 | entries.length]), ...entries.flat()])
 }

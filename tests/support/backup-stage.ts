@@ -1,4 +1,4 @@
-// A service with something of everything, whose mail goes to a sink and whose events go to a receiver.
+// A service with data of every kind, whose mail goes to a sink and whose events go to a receiver.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import type { Api, Inbox, Message } from './api.ts'
@@ -16,11 +16,11 @@ export interface BackupStage {
   inboxes: [Inbox, Inbox]
   sink: Sink
   receiver: WebhookReceiver
-  /** Where the backup goes. */
+  /** The folder for the backup. */
   folder: string
 }
 
-/** More than what stands in a row. */
+/** More than a row holds. */
 export const largeBytes = 600_000
 
 export async function setBackupStage(scope: Scope): Promise<BackupStage> {
@@ -40,7 +40,7 @@ export async function setBackupStage(scope: Scope): Promise<BackupStage> {
   return { posthorn, api, secret, inboxes, sink, receiver, folder: join(temporaryFolder(scope), 'backup') }
 }
 
-/** One mail from outside; resolves once it is acknowledged. */
+/** Sends one mail from outside. Resolves once it is acknowledged. */
 export async function receiveMail(
   posthorn: Posthorn,
   inbox: Inbox,
@@ -58,7 +58,7 @@ export async function inboundOf(api: Api, inbox: Inbox): Promise<Message[]> {
 
 export const sourceOf = (api: Api, { id }: Message): Promise<Buffer> => api.bytes(`/v1/messages/${id}/source`)
 
-/** What has been filed once it is so many, each message with its source. */
+/** Waits until that many messages are filed and scanned. Returns each with its source. */
 export async function filedIn(
   api: Api,
   inbox: Inbox,

@@ -1,4 +1,4 @@
-// Backups as an operator makes them: by the command, and restored into a place of their own.
+// Backups as an operator makes them: by the command, and restored into an empty database and folder.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -26,7 +26,7 @@ export interface BackupAnswer {
 
 type Env = Record<string, string>
 
-/** A folder that everybody can go through, gone with the scope. */
+/** A folder that every user can traverse. It is removed with the scope. */
 export function temporaryFolder(scope: Scope): string {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-backup-'))
   chmodSync(folder, 0o755)
@@ -34,7 +34,7 @@ export function temporaryFolder(scope: Scope): string {
   return folder
 }
 
-/** Settings like the service's with an empty data folder, and an empty database of the kind that the tests run with. */
+/** The service's settings with an empty data folder and an empty database of the kind that the tests use. */
 export async function emptyPlace(
   scope: Scope,
   posthorn: Pick<Posthorn, 'env'>,
@@ -49,7 +49,7 @@ export async function emptyPlace(
   }
 }
 
-/** Any command as it is typed. */
+/** Runs any command as it is typed. */
 export async function command(words: string[], env: Env) {
   return await runCommand(words, env, tmpdir())
 }
@@ -61,7 +61,7 @@ export async function verify(folder: string, env: Env) {
   return { exitStatus: status, ...answer }
 }
 
-/** Begins the command and kills it once `isReached`; answers whether it was still at work then. */
+/** Starts the command and kills it once `isReached`. Returns whether it was still running then. */
 export async function killWhen(words: string[], env: Env, isReached: () => boolean): Promise<boolean> {
   const child = spawn(ownProgram, words, { env, cwd: tmpdir(), stdio: 'ignore' })
   const ended = once(child, 'exit')
@@ -71,14 +71,14 @@ export async function killWhen(words: string[], env: Env, isReached: () => boole
   return child.signalCode === 'SIGKILL'
 }
 
-/** How many files stand in a folder and those below. */
+/** Counts the files in a folder and its subfolders. */
 export function countFiles(folder: string): number {
   if (!existsSync(folder)) return 0
   return readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
     .length
 }
 
-/** A mail that is an attachment of so many bytes, which nothing packs. */
+/** A mail with an incompressible attachment of this size. */
 export function heavyMail(to: string, messageId: string, bytes: number): Buffer {
   const lines = randomBytes(bytes)
     .toString('base64')
@@ -89,7 +89,7 @@ export function heavyMail(to: string, messageId: string, bytes: number): Buffer 
   return Buffer.from(`${head}${type}\r\n${lines}\r\n`)
 }
 
-/** Every table's rows in one digest. */
+/** A digest of all rows, by table. */
 export async function digestTables(db: Queryable): Promise<Record<string, string>> {
   const digests: Record<string, string> = {}
   for (const { name } of await listTables(db)) {
@@ -102,7 +102,7 @@ export async function digestTables(db: Queryable): Promise<Record<string, string
   return digests
 }
 
-/** The most memory that the command's process had at a time, in MiB. */
+/** The peak memory of the command's process, in MiB. */
 export async function peakMemory(words: string[], env: Env): Promise<number> {
   const child = spawn(ownProgram, words, { env, cwd: tmpdir(), stdio: 'ignore' })
   let peakKib = 0
@@ -111,7 +111,7 @@ export async function peakMemory(words: string[], env: Env): Promise<number> {
       const text = readFileSync(`/proc/${child.pid}/status`, 'utf8')
       peakKib = Math.max(peakKib, Number(/^VmHWM:\s+(\d+)/m.exec(text)?.[1] ?? 0))
     } catch {
-      // It has ended.
+      // the process has ended
     }
   }, 20)
   const [code] = await once(child, 'exit')

@@ -1,4 +1,4 @@
-// A browser as the service sees one: it keeps cookies, and sends its origin and the page's token with every change.
+// A browser as the service sees it: keeps cookies, and sends its origin and the page's token with every change.
 import type { Clock } from '../../src/base/clock.ts'
 import type { PersonId } from '../../src/base/ids.ts'
 import { startSession } from '../../src/flow/people/sessions.ts'
@@ -15,14 +15,14 @@ export class Browser {
   readonly #base: string
   readonly #cookies = new Map<string, string>()
   #pageToken = ''
-  /** The last set-cookie that came. */
+  /** The last Set-Cookie received. */
   lastCookie = ''
 
   constructor(base: string) {
     this.#base = base
   }
 
-  /** One in which the person is signed in. */
+  /** A browser in which the person is signed in. */
   static async of(
     { base, db, clock }: { base: string; db: Db; clock: Clock },
     personId: PersonId,
@@ -37,7 +37,7 @@ export class Browser {
     return browser
   }
 
-  /** Signs in by a link; who is signed in. */
+  /** Signs in by a link. Returns the person's session. */
   async signIn(token: string): Promise<{ csrfToken: string; organization: { id: string } | null }> {
     const { status, body } = await this.ask('POST', '/app/v1/session/link', { token })
     if (status !== 200) throw new Error(`not signed in: ${status} ${JSON.stringify(body)}`)
@@ -53,7 +53,7 @@ export class Browser {
     return this.#cookies.get(name)
   }
 
-  /** One request; a header that is given as '' is not sent. */
+  /** Sends one request, without headers whose value is ''. */
   async ask(
     method: string,
     path: string,

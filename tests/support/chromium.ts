@@ -1,4 +1,4 @@
-// A real browser, driven over its DevTools protocol: what a page asks for, what it complains of, and what it shows.
+// A real browser, driven over its DevTools protocol: a page's requests, its errors, and its content.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -8,22 +8,22 @@ import { createInterface } from 'node:readline'
 import { inherited } from './service.ts'
 import { type Scope, until } from './until.ts'
 
-/** Null where it is not installed. */
+/** Null if it is not installed. */
 export const chromiumPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) =>
   existsSync(path),
 )
 export const chromiumMissing = chromiumPath ? null : 'chromium is not installed'
 
 export interface Page {
-  /** Every URL that the page asked for. */
+  /** Every URL that the page requested. */
   requests: string[]
-  /** What stands in its console as an error, what it refused, and what it threw. */
+  /** Console errors, blocked requests, and exceptions. */
   complaints: string[]
   /** The value of an expression in the page. */
   evaluate<Value>(expression: string): Promise<Value>
-  /** Loads the page again, and resolves once it is: an expression asked for in between would be answered by an error. */
+  /** Reloads the page. Resolves once it has loaded, because an expression evaluated meanwhile would fail. */
   reload(): Promise<void>
-  /** A PNG of what is seen. */
+  /** A PNG of the visible page. */
   screenshot(): Promise<Buffer>
 }
 
@@ -107,7 +107,7 @@ class DevTools {
     this.#socket = socket
   }
 
-  /** The result of one command, of the page once there is one; rejects where the browser refuses it. */
+  /** The result of one command, sent to the page once it exists. Rejects if the browser refuses it. */
   async ask(method: string, params: object = {}): Promise<Record<string, unknown>> {
     const id = ++this.#next
     const session = this.sessionId && !method.startsWith('Target.') ? { sessionId: this.sessionId } : {}

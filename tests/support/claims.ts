@@ -1,4 +1,4 @@
-// Claims under the number of a node that is up, for what a test has done by itself.
+// Claims under the number of a live node, for work that a test does itself.
 import type { Clock } from '../../src/base/clock.ts'
 import { Claims } from '../../src/flow/claims.ts'
 import type { Db } from '../../src/postgres/db.ts'
@@ -9,11 +9,11 @@ import { type Scope, until } from './until.ts'
 export interface JoinedNode {
   id: number
   claims(kind: WorkKind): Claims
-  /** Its lock is gone by then. */
+  /** The node's lock is released by then. */
   leave(): Promise<void>
 }
 
-/** Joins as one more node; it has left before the scope ends. */
+/** Joins as one more node. It leaves before the scope ends. */
 export async function joinAsNode(scope: Scope, { db, clock }: { db: Db; clock: Clock }): Promise<JoinedNode> {
   const node = await joinNodes(db, { smtp: null, capture: null, mark: null, program: null }, new Date())
   node.lost.catch(() => {})
@@ -31,7 +31,7 @@ export async function joinAsNode(scope: Scope, { db, clock }: { db: Db; clock: C
   return { id: node.id, leave, claims: (kind) => new Claims({ db, clock, nodeId: () => node.id }, kind) }
 }
 
-/** What stands for work in a test: nothing of it is read, and all of it goes at the end. */
+/** Adds placeholder work. No test reads its content, and all of it is deleted at the end. */
 export async function addWork(
   { db, clock }: { db: Db; clock: Clock },
   kind: WorkKind,

@@ -1,4 +1,4 @@
-// clamd for tests: Debian's, with a signature of our own and nothing downloaded; and one that lies as it is told.
+// clamd for tests: Debian's, with one signature of our own and no downloads; and a fake with scripted answers.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { accessSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,10 +10,10 @@ import { type Scope, until } from './until.ts'
 
 const program = '/usr/sbin/clamd'
 
-/** What the signature finds. Nothing else is harmful to this clamd. */
+/** The text that the signature matches. This clamd takes everything else for clean. */
 export const virus = 'POSTHORN-TEST-SIGNATURE-AND-NO-VIRUS'
 
-/** Why the tests with a real clamd are skipped, or false. */
+/** The reason for skipping the tests with a real clamd, or false. */
 export const clamdMissing = findClamd()
 
 function findClamd(): string | false {
@@ -30,15 +30,15 @@ function findClamd(): string | false {
 }
 
 export interface TestClamd {
-  /** As POSTHORN_CLAMD takes it. */
+  /** The form that POSTHORN_CLAMD takes. */
   path: string
   pid(): number
   start(): Promise<void>
-  /** SIGKILL; resolves once it is gone. */
+  /** Sends SIGKILL. Resolves once the process has ended. */
   kill9(): Promise<void>
 }
 
-/** A clamd that is not started yet; longer streams are cut off. It has ended, and its folder is gone, after the scope. */
+/** A clamd that is not started yet. Longer streams are cut off. With the scope it ends and its folder is removed. */
 export function makeClamd(scope: Scope, { longest = '1M' }: { longest?: string } = {}): TestClamd {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-clamd-'))
   const path = join(folder, 'socket')
@@ -73,10 +73,10 @@ export function makeClamd(scope: Scope, { longest = '1M' }: { longest?: string }
   return { path, pid: () => child!.pid!, start, kill9 }
 }
 
-/** What a fake clamd does with a connection, after its first bytes; `PING` and `VERSION` never come here. */
+/** The fake's behavior on a connection after its first bytes. It never sees `PING` and `VERSION`. */
 export type Script = (socket: Socket, received: Buffer) => void
 
-/** A server that answers `PONG`, unless it plays dead, and does with streams what `script` says for each piece of them. */
+/** A server that answers `PONG`, unless it plays dead, and calls `script` for each piece of a stream. */
 export async function fakeClamd(
   scope: Scope,
   script: Script,
@@ -103,7 +103,7 @@ export async function fakeClamd(
   return { host: '127.0.0.1', port: (server.address() as AddressInfo).port }
 }
 
-/** The content of a stream once it is whole, else null. */
+/** The content of a complete stream, else null. */
 export function streamed(received: Buffer): Buffer | null {
   const pieces: Buffer[] = []
   for (let at = 'zINSTREAM\0'.length; at + 4 <= received.length; ) {

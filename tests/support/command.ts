@@ -1,14 +1,14 @@
-// Commands of Posthorn as they are typed: run in this process by their own definition, or as the program that they are.
+// Runs Posthorn's commands as they are typed, in this process by their own definition or as a program.
 import { execFile } from 'node:child_process'
 import { resolve } from 'node:path'
 import { Writable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 
 const testedProgram = process.env['POSTHORN_TEST_PROGRAM']
-// Another build, an installed package say, can be put before the same judges.
+// The same tests can judge another build, such as an installed package.
 export const ownProgram = testedProgram ?? resolve(import.meta.dirname, '../../bin/posthorn')
 
-/** A command or a program gets this long. */
+/** The time limit of a command or a program. */
 const limitMs = 120_000
 
 interface Finished {
@@ -17,7 +17,7 @@ interface Finished {
   stderr: string
 }
 
-/** Runs a program to its end, 120 s at most; its exit status is an answer, not an error. */
+/** Runs a program for up to 120 s. A nonzero exit status does not throw. */
 export function run(
   file: string,
   args: string[],
@@ -31,16 +31,16 @@ export function run(
       const status = error ? (typeof error.code === 'number' ? error.code : null) : 0
       resolve({ status, stdout, stderr: status === null ? `${error?.message}\n${stderr}` : stderr })
     })
-    // A program that does not read its input has said so by its exit status.
+    // A program that does not read its input reports the reason by its exit status.
     child.stdin!.on('error', () => {})
     child.stdin!.end(input)
   })
 }
 
 /**
- * Runs `posthorn` with these words, and nobody at its keyboard, to its end, 120 s at most: in this process, which saves
- * the two seconds that another one takes to begin. It is a process all the same if another build is tested, or if `env`
- * has something for Node itself. `demo`, and a `serve` that may start, listen for signals: they are for `run`.
+ * Runs `posthorn` with these words and without a terminal, for up to 120 s. It runs in this process, which saves the two
+ * seconds that a new process takes to start. It runs as a process if another build is tested, or if `env` has settings for
+ * Node itself. Use `run` for `demo`, and for a `serve` that may start, because they listen for signals.
  */
 export async function runCommand(
   words: string[],
@@ -48,7 +48,7 @@ export async function runCommand(
   folder: string,
 ): Promise<Finished> {
   if (testedProgram !== undefined || isForNode(env)) return await run(ownProgram, words, env, folder)
-  // Most files of tests that import this one run no command.
+  // Most test files that import this module run no command.
   const program = await import('../../src/cli/run-command.ts')
   const [stdout, stderr] = [capture(), capture()]
   const terminal = {
@@ -67,7 +67,7 @@ export async function runCommand(
   return { status, stdout: stdout.text(), stderr: `${hint}${stderr.text()}` }
 }
 
-/** Node reads its part of the environment when it starts, and not again. */
+/** Node reads its environment variables only when it starts. */
 function isForNode(env: Record<string, string>): boolean {
   return Object.entries(env).some(([name, value]) => name.startsWith('NODE_') && value !== process.env[name])
 }

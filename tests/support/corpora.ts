@@ -1,4 +1,4 @@
-// Every published mail there is, suite by suite, as it comes over SMTP; and header fields and texts that stand alone, in mails.
+// Every published mail, suite by suite, as it comes over SMTP; single header fields and texts are put into mails.
 import { globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseAllDocuments } from 'yaml'
@@ -6,13 +6,13 @@ import { parseAllDocuments } from 'yaml'
 const root = resolve(import.meta.dirname, '../..', process.env['POSTHORN_TESTDATA'] ?? '../shared/testdata')
 
 export interface CorpusMail {
-  /** The path of its file below the published suites, behind `#` its name or place there. */
+  /** The path of its file below the published suites, with its name or index in the file after `#`. */
   name: string
   /** Every line ends with CRLF. */
   raw: Buffer
 }
 
-/** Suites whose files are mails, by the patterns of their names. */
+/** Suites whose files are mails, by the patterns of their file names. */
 const suites: Record<string, string> = {
   'mime-cpython': 'msg_*.txt',
   'mime-mime4j': '*.msg',
@@ -23,7 +23,7 @@ const suites: Record<string, string> = {
   'dkim-chasquid': '*.msg',
 }
 
-/** Of single header fields, the field of a mail that each file is made. */
+/** For suites of single header fields: the mail field that each file becomes. */
 const singleFields = {
   'address.json': 'To',
   'date.json': 'Date',
@@ -32,8 +32,8 @@ const singleFields = {
 }
 
 /**
- * The mails of each suite, by its name; a mail that stands there more than once comes once, and one that the mail server
- * refuses for its line ends or a NUL not at all. Suites are empty where they are absent (an error in CI).
+ * The mails of each suite, by its name. Duplicates are removed, and so are mails that the mail server refuses for their line
+ * ends or a NUL. Absent suites are empty (an error in CI).
  */
 export function readCorpora(): Map<string, CorpusMail[]> {
   const corpora = new Map<string, CorpusMail[]>()
@@ -89,7 +89,7 @@ function mailsOfStrings(): CorpusMail[] {
   })
 }
 
-/** The list that the file is, or none where it is absent. */
+/** The list in the file, empty if the file is absent. */
 function readJson<Item>(name: string): Item[] {
   return globSync(name, { cwd: root }).flatMap((file) => JSON.parse(readFileSync(join(root, file), 'utf8')))
 }

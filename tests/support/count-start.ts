@@ -1,4 +1,4 @@
-// Notes each node that the tests of a run start; the runner prints how many there were.
+// Records each node that the tests of a run start, so that the runner can print their number.
 import { appendFileSync } from 'node:fs'
 
 export function countStart(): void {

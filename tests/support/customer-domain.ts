@@ -1,4 +1,4 @@
-// A customer's domain, registered over the API, with as much of its records in the test's DNS as it is to be proved for.
+// A customer's domain, registered over the API, with the records for its proved uses in the test's DNS.
 import type { Api } from './api.ts'
 import type { DnsServer, ZoneRecords } from './dns-server.ts'
 
@@ -27,7 +27,7 @@ export interface Domain {
   verifiedAt: string | null
 }
 
-/** What the records of each use are; ownership goes with either. */
+/** The records of each use. Either use includes ownership. */
 const purposes = {
   ownership: ['ownership'],
   outbound: ['ownership', 'dkim', 'return_path', 'spf', 'dmarc'],
@@ -40,7 +40,7 @@ export async function registerDomain(api: Api, domain: string): Promise<Domain> 
   return await api.want('/v1/domains', { method: 'POST', body: { domain }, status: 201 })
 }
 
-/** Puts the records of these uses in DNS, and takes away the others; DNS then shows the domain as that far proved. */
+/** Publishes the records of these uses in DNS and removes the others, so that DNS proves exactly these uses. */
 export function publish(dns: DnsServer, { records }: Domain, uses: Use[]): void {
   const wanted = new Set(uses.flatMap((use) => purposes[use]))
   const zone = new Map<string, ZoneRecords>(records.map(({ name }) => [name, {}]))
@@ -58,7 +58,7 @@ export async function verify(api: Api, { id }: { id: string }): Promise<Domain> 
   return domain
 }
 
-/** Registers the domain, publishes the records of these uses and has them seen. */
+/** Registers the domain, publishes the records of these uses and has the service check them. */
 export async function proveDomain(api: Api, dns: DnsServer, name: string, uses: Use[]): Promise<Domain> {
   const domain = await registerDomain(api, name)
   publish(dns, domain, uses)

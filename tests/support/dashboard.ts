@@ -1,4 +1,4 @@
-// The pages in a real browser: built where they are not, signed in, with every complaint of theirs kept.
+// The dashboard in a real browser: built if necessary, signed in, with every page error recorded.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -20,11 +20,11 @@ export interface Pages {
   page: Page
   context: BrowserContext
   base: string
-  /** What stands in the console as an error, and what was thrown. */
+  /** Console errors and exceptions. */
   complaints: string[]
   /** Opens an address of the dashboard and waits for its title. */
   open(path: string, title: string): Promise<void>
-  /** What axe finds on the page as it stands, in both themes. */
+  /** The findings of axe on the current page, in both themes. */
   audit(): Promise<string[]>
 }
 
@@ -59,7 +59,7 @@ async function addPerson(
   return id
 }
 
-/** Builds the pages where they are not, and starts a browser that ends with the scope. */
+/** Builds the pages if necessary, and starts a browser that ends with the scope. */
 export async function launchBrowser(scope: Scope): Promise<Browser> {
   if (!existsSync(join(root, 'dashboard/dist/index.html')))
     execFileSync(join(root, 'node_modules/.bin/vite'), ['build', 'dashboard'], { cwd: root, stdio: 'ignore' })
@@ -68,7 +68,7 @@ export async function launchBrowser(scope: Scope): Promise<Browser> {
   return browser
 }
 
-/** The address that signs a new person in, once. */
+/** The one-time address that signs a new person in. */
 export async function signInAddress(
   node: Pick<TestNode, 'foundation'>,
   organizationId: string,
@@ -77,7 +77,7 @@ export async function signInAddress(
   return `/sign-in#${await linkOf(node, organizationId, role)}`
 }
 
-/** What a link for a new person would have behind its #. */
+/** The part after the # in a link for a new person. */
 async function linkOf(
   node: Pick<TestNode, 'foundation'>,
   organizationId: string,
@@ -93,7 +93,7 @@ async function linkOf(
   return token
 }
 
-/** A window in which somebody of the organization is signed in: an owner, where it does not say. */
+/** A window with a signed-in person of the organization, by default an owner. */
 export async function openPages(
   scope: Scope,
   node: Pick<TestNode, 'app' | 'foundation'>,
@@ -124,7 +124,7 @@ export async function openPages(
   return { page, context, base, complaints, open, audit: () => audit(page) }
 }
 
-/** Colours are what they are, and not on their way there. */
+/** Switches off transitions and animations, so that colors are final. */
 export async function standStill(page: Page): Promise<void> {
   await page.evaluate(`(() => {
     const still = new CSSStyleSheet()
@@ -133,7 +133,7 @@ export async function standStill(page: Page): Promise<void> {
   })()`)
 }
 
-/** What axe finds. A theme changes colours and nothing else, so in the second one it looks at these alone. */
+/** The findings of axe. Themes differ only in colors, so the second theme is checked for colors only. */
 export async function violationsOf(page: Page, theme: 'light' | 'dark'): Promise<string[]> {
   const options = {
     resultTypes: ['violations'],
@@ -145,7 +145,7 @@ export async function violationsOf(page: Page, theme: 'light' | 'dark'): Promise
     violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html.slice(0, 200)).join(' | ')))`)
 }
 
-/** What axe finds on the page as it stands, in both themes. */
+/** The findings of axe on the current page, in both themes. */
 export async function audit(page: Page): Promise<string[]> {
   await page.evaluate(readFileSync(axe, 'utf8'))
   await standStill(page)

@@ -1,4 +1,4 @@
-// The content of an attachment by what its entry says of its place, decoded at once and not by the code under test.
+// Decodes the content of an attachment from the span in its entry, at once and without the code under test.
 import { createHash } from 'node:crypto'
 import type { ParsedAttachment } from '../../src/mail/read/parse.ts'
 import { decodeQuotedPrintable } from '../../src/mail/read/transfer-encoding.ts'
@@ -10,7 +10,7 @@ export function decodeSpan(raw: Buffer, { start, length, encoding }: ParsedAttac
   return encoding === 'quoted-printable' ? decodeQuotedPrintable(body) : body
 }
 
-/** Pieces that were each padded follow each other; after them, an end without padding counts in whole groups. */
+/** Pieces with padding may follow each other. After them, an end without padding counts in whole groups. */
 export function decodeBase64(body: Buffer): Buffer {
   const texts = body.toString('latin1').split('=', maxPaddings)
   const last = texts.length > maxPaddings - 1 ? null : texts.pop()!
@@ -22,7 +22,10 @@ export function decodeBase64(body: Buffer): Buffer {
 
 const maxPaddings = 200_000
 
-/** Between the first `begin` and the first `end`; never more out than came in, whatever the lengths of lines say. */
+/**
+ * Decodes between the first `begin` and the first `end`. Never returns more bytes than came in, whatever the lengths of
+ * lines say.
+ */
 export function decodeUuencode(body: Buffer): Buffer {
   const lines = body.toString('latin1').split('\n')
   const begin = lines.findIndex((line) => /^begin [0-7]{3,4}(?: |\r?$)/.test(line))

@@ -1,4 +1,4 @@
-// Nodes over one database, and callers who can use each of the operations that send.
+// Nodes that share one database, and callers who can use each of the sending operations.
 import { randomUUID } from 'node:crypto'
 import type { Role } from '../../src/config/settings.ts'
 import type { Answer, Api, Inbox, Refusal, Submission } from './api.ts'
@@ -28,7 +28,7 @@ interface DeployOptions {
   roles?: Role[]
 }
 
-/** Nodes that, unless `roles` says otherwise, take requests and deliver nothing. */
+/** Nodes that take requests and deliver nothing, unless `roles` says otherwise. */
 export async function deploy(
   scope: Scope,
   { nodes: count, env = {}, roles = ['api'] }: DeployOptions,
@@ -48,7 +48,7 @@ export async function deploy(
 export type Operation = 'message' | 'reply' | 'send'
 export const operations: Operation[] = ['message', 'reply', 'send']
 
-/** What each operation answers, as far as its answers are alike. */
+/** The fields that the answers of all operations share. */
 export type SendAnswer = Answer<
   Refusal & { replayed: boolean; submission: Submission; message?: { id: string } }
 >
@@ -56,14 +56,14 @@ export type SendAnswer = Answer<
 /** A caller with an inbox, a thread and a domain that is proved for sending. */
 export interface Sender extends TestCaller {
   inbox: Inbox
-  /** Where a reply goes: to `far.test`, by the `replyTo` of what was received or the `to` of what was sent. */
+  /** The thread of a reply. Replies go to `far.test`, by the `replyTo` of received mail or the `to` of sent mail. */
   thread: { id: string; messageId: string }
   from: string
 }
 
 let senders = 0
 
-/** Its limits hold from the first message on; making it uses up one message and one recipient. */
+/** Its limits apply from the first message on. Creating it uses one message and one recipient. */
 export async function makeSender(deployment: Deployment, options: CallerOptions = {}): Promise<Sender> {
   const caller = await deployment.nodes[0]!.createCaller(options)
   const name = `sender-${++senders}.example`
@@ -79,7 +79,7 @@ export async function makeSender(deployment: Deployment, options: CallerOptions 
 
 export interface SendRequest {
   key?: string
-  /** How many recipients; a reply always has one. */
+  /** The number of recipients. A reply always has one. */
   recipients?: number
   change?: object
 }
@@ -100,7 +100,7 @@ export function requestOf(
   return { path: `/v1/threads/${thread.id}/replies`, body }
 }
 
-/** One send by the operation; its answer is for the caller to judge. */
+/** Sends once by the operation. The caller checks the answer. */
 export async function sendBy(
   api: Api,
   sender: Sender,
@@ -119,7 +119,7 @@ export function idsOf({ body: { message, submission } }: SendAnswer): string {
   return `${message?.id} ${submission.id}`
 }
 
-/** How often each status came. */
+/** Counts the answers by status. */
 export function countStatuses(answers: { status: number }[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1

@@ -1,4 +1,4 @@
-// The operator's desk in a real browser: its pages built where they are not, every complaint of theirs kept.
+// The operator's desk in a real browser: its pages built if necessary, with every page error recorded.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -12,17 +12,17 @@ const axe = readFileSync(join(root, 'node_modules/axe-core/axe.min.js'), 'utf8')
 
 export interface DeskWindow {
   page: Page
-  /** What stands in the console as an error or a warning, and what was thrown. */
+  /** Console errors and warnings, and exceptions. */
   complaints: string[]
-  /** What was asked of anybody else. */
+  /** Requests to other origins. */
   outside: string[]
-  /** Takes a picture in each theme and has axe look at the page in both; what it finds. */
+  /** Takes a picture in each theme and runs axe in both. Returns its findings. */
   judge(name: string): Promise<string[]>
 }
 
 /**
- * A window of this width at the address. Pictures go to the folder of `POSTHORN_TEST_PICTURES`, or to one that goes with the
- * test.
+ * A window of this width at the address. Pictures go to the folder `POSTHORN_TEST_PICTURES`, or else to one that is removed
+ * with the test.
  */
 export async function openWindow(scope: Scope, url: string, widthPx: number): Promise<DeskWindow> {
   const browser = await launchBrowser(scope)
@@ -69,7 +69,7 @@ export async function deskLink(posthorn: Posthorn): Promise<string> {
   return (await posthorn.cli<{ url: string }>(['operator', 'link'])).url
 }
 
-/** A service with mail that waits, of an organization that is approved. */
+/** A service with waiting mail of an approved organization. */
 export async function startWithQueue(scope: Scope): Promise<Posthorn> {
   const posthorn = await startPosthorn(scope)
   const { api } = await createCaller(posthorn)

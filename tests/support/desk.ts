@@ -1,4 +1,4 @@
-// The operator's desk as a page of it calls it: opened by a link, with the cookie, the origin and the token that changes need.
+// Calls the operator's desk as its page does: opened by a link, with the cookie, the origin and the token for changes.
 import assert from 'node:assert/strict'
 import { createDeskLink } from '../../src/flow/people/operator-access.ts'
 import type { TestNode } from './node.ts'
@@ -6,7 +6,7 @@ import type { TestNode } from './node.ts'
 export interface Asked {
   method?: string
   body?: object
-  /** In place of those of a page; null: without it. */
+  /** Replace the page's headers; null removes one. */
   headers?: Record<string, string | null>
 }
 
@@ -51,7 +51,7 @@ export class DeskPage {
     return answer.body as Body
   }
 
-  /** Takes a link's token for a session. */
+  /** Exchanges a link's token for a session. */
   async open(token: string): Promise<DeskAnswer> {
     const answer = await this.ask('/session', { method: 'POST', body: { token } })
     this.cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? this.cookie
@@ -65,7 +65,7 @@ export function deskOf(node: TestNode): DeskPage {
   return new DeskPage(`http://${host}:${port}`)
 }
 
-/** A page of the desk that a link of its own has opened. */
+/** A page of the desk, opened by a link of its own. */
 export async function openedDesk(node: TestNode): Promise<DeskPage> {
   const desk = deskOf(node)
   const { token } = await createDeskLink(node.foundation)

@@ -1,4 +1,4 @@
-// Verifiers of DKIM signatures that are not ours: mailauth, opendkim, dkimpy, Mail::DKIM.
+// Independent verifiers of DKIM signatures: mailauth, opendkim, dkimpy, Mail::DKIM.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -10,9 +10,9 @@ export type DkimRecords = Record<string, string>
 
 export interface DkimJudge {
   name: string
-  /** False where the version that Debian has knows RSA only. */
+  /** False if Debian's version supports RSA only. */
   knowsEd25519: boolean
-  /** For each message whether all of its signatures verify. */
+  /** Returns for each message whether all of its signatures verify. */
   verify(messages: Buffer[], records: DkimRecords): Promise<boolean[]>
 }
 
@@ -62,7 +62,7 @@ const opendkim: DkimJudge = {
 const dkimpy: DkimJudge = {
   name: 'dkimpy',
   knowsEd25519: true,
-  // Debian's Python has dkimpy as a package; another that comes first on the path may not.
+  // Debian's Python has dkimpy as a package. Another Python earlier on the path may not.
   verify: async (messages, records) => askScript('/usr/bin/python3', 'dkim-dkimpy.py', messages, records),
 }
 
@@ -78,7 +78,7 @@ function askScript(command: string, script: string, messages: Buffer[], records:
   return JSON.parse(spawnSync(command, [join(import.meta.dirname, script)], options).stdout)
 }
 
-/** What this machine has; what it lacks is said in one line, and is a failure under CI. */
+/** The verifiers installed here. One line reports the missing ones, which are a failure under CI. */
 export function findJudges(): DkimJudge[] {
   const probes: [DkimJudge, string, string[]][] = [
     [opendkim, 'opendkim', ['-V']],

@@ -1,12 +1,12 @@
-// A look-up over a table of DMARC records and names, for tests of what is asked and what is made of the answers.
+// A look-up over a table of DMARC records and names, for tests of the queries and the use of their answers.
 import type { DnsAnswer } from '../../src/dns/resolver.ts'
 import type { Lookup } from '../../src/mailauth/lookup.ts'
 
-/** Texts of `_dmarc` below each name; `temporary` where DNS does not answer; names of `existing` have an address. */
+/** Texts of `_dmarc` below each name; `temporary` if DNS does not answer. Names of `existing` have an address. */
 export interface Zone {
   dmarc: Record<string, string | string[]>
   existing?: readonly string[]
-  /** Answers for other names, of TXT alone. */
+  /** TXT answers for other names. */
   txt?: Record<string, string[]>
 }
 

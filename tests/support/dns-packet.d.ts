@@ -12,7 +12,7 @@ declare module 'dns-packet' {
     class?: string
     data: unknown
   }
-  /** EDNS, which has fields of its own where other records have a TTL. */
+  /** EDNS has fields of its own in the bytes that hold the TTL of other records. */
   export interface Opt {
     type: 'OPT'
     name: '.'

@@ -10,7 +10,7 @@ export interface ZoneRecords {
   MX?: [number, string][]
   A?: string[]
   AAAA?: string[]
-  /** One record a row: its text, or its strings. */
+  /** One record per entry: its text, or its strings. */
   TXT?: (string | string[])[]
   CNAME?: string
   PTR?: string[]
@@ -18,9 +18,9 @@ export interface ZoneRecords {
 }
 
 /**
- * `truncated`: over UDP always TC. `garbage`: bytes that are no DNS. The right answer under another id (`otherId`), to
- * another question, or from another port. `withoutEdns`: FORMERR for who asks with EDNS. `referral`: the answer of a
- * server that neither has the name nor asks others.
+ * `truncated`: always TC over UDP. `garbage`: bytes that are no DNS. The right answer under another id (`otherId`), to
+ * another question, or from another port. `withoutEdns`: FORMERR for queries with EDNS. `referral`: the answer of a server
+ * that neither has the name nor asks others.
  */
 export type DnsFault =
   | 'SERVFAIL'
@@ -37,11 +37,11 @@ export type DnsFault =
 export interface StartOptions {
   host?: string
   port?: number
-  /** Does what there is to do over TCP, in place of the server. */
+  /** Handles TCP connections instead of the server. */
   converse?: (socket: Socket) => void
 }
 
-/** Writes what is sent in answer to the bytes of a question: messages, none, or several. */
+/** Returns the messages to send in reply to a query's bytes: none, one or several. */
 export type WriteReplies = (query: Buffer, transport: 'udp' | 'tcp') => Buffer[]
 
 export interface AskedQuestion {
@@ -51,7 +51,7 @@ export interface AskedQuestion {
 }
 
 const rcodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 }
-// What a resolver of today announces over UDP; a longer answer is truncated.
+// The UDP size that modern resolvers announce. Longer answers are truncated.
 const udpSizeBytes = 1232
 
 export class DnsServer {
@@ -59,11 +59,11 @@ export class DnsServer {
   readonly address: string
   /** Every question that arrived, in order. */
   readonly asked: AskedQuestion[] = []
-  /** How many questions have arrived while it held its answers back. */
+  /** The number of queries that arrived while answers were held back. */
   held = 0
-  /** The zone that is said not to have what is not there, and for how long; null says nothing of it. */
+  /** The zone and times in negative answers. Null: they have no SOA. */
   soa: { zone: string; ttlSeconds: number; minimumSeconds: number } | null = null
-  /** What is sent at all for names that have a writer. */
+  /** Complete replies for names that have a writer. */
   readonly #writers = new Map<string, WriteReplies>()
   readonly #delaysMs = new Map<string, number>()
   readonly #udp: UdpSocket
@@ -88,14 +88,14 @@ export class DnsServer {
     tcp.on('connection', (socket) => {
       this.#connections.add(socket)
       socket.on('close', () => this.#connections.delete(socket))
-      // A resolver that hangs up early is no failure of the test.
+      // A resolver that hangs up early does not fail the test.
       socket.on('error', () => socket.destroy())
       if (converse) converse(socket)
       else this.#converse(socket)
     })
   }
 
-  /** Starts on a free port with `zone`; names that are neither there nor above one that is do not exist. */
+  /** Starts on a free port with `zone`. A name does not exist if the zone has neither it nor a name below it. */
   static async start(
     zone: Record<string, ZoneRecords> = {},
     { host = '127.0.0.1', port = 0, converse }: StartOptions = {},
@@ -111,7 +111,7 @@ export class DnsServer {
       } catch (error) {
         udp.close()
         if (port !== 0) throw error
-        // The same port is taken for TCP: try another pair.
+        // The same TCP port is in use: try another pair.
         continue
       }
       const server = new DnsServer(udp, tcp, converse)
@@ -120,7 +120,7 @@ export class DnsServer {
     }
   }
 
-  /** Puts the records of a name in place of what it had. */
+  /** Replaces the records of a name. */
   set(name: string, records: ZoneRecords): void {
     this.#zone.set(name.toLowerCase(), records)
   }
@@ -129,25 +129,25 @@ export class DnsServer {
     this.#zone.delete(name.toLowerCase())
   }
 
-  /** Answers every question about `name`, or those of one type, with a fault; null mends it. */
+  /** Answers every query for `name`, or those of one type, with a fault. Null removes the fault. */
   fail(name: string, fault: DnsFault | null, type = '*'): void {
     const key = `${name.toLowerCase()} ${type}`
     if (fault) this.#faults.set(key, fault)
     else this.#faults.delete(key)
   }
 
-  /** Answers about `name` only after so long. */
+  /** Delays answers for `name` by this time. */
   delay(name: string, ms: number): void {
     this.#delaysMs.set(name.toLowerCase(), ms)
   }
 
-  /** Sends what `write` gives for every question about `name`; null ends that. */
+  /** Sends the replies of `write` to every query for `name`. Null ends that. */
   answerWith(name: string, write: WriteReplies | null): void {
     if (write) this.#writers.set(name.toLowerCase(), write)
     else this.#writers.delete(name.toLowerCase())
   }
 
-  /** Leaves what arrives over UDP from now on unanswered until the function given back is called. */
+  /** Holds back answers over UDP from now on until the returned function is called. */
   hold(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#held = promise
@@ -188,11 +188,11 @@ export class DnsServer {
     if (ms) await pause(ms)
   }
 
-  /** From this server's port, or where it is to lie about that from another one. */
+  /** Sends from this server's port, or from another one if the fault says so. */
   async #sendPacket(packet: Buffer, message: Buffer, peer: { port: number; address: string }): Promise<void> {
     const { name, type } = decode(message).questions[0]!
     if (this.#faultOf(name, type) !== 'otherPort') {
-      // It may have been closed while the answer was held back.
+      // The socket may have been closed while the answer was held back.
       if (!this.#isClosed) this.#udp.send(packet, peer.port, peer.address)
       return
     }
@@ -245,7 +245,7 @@ export class DnsServer {
     })
   }
 
-  /** The records of a name and type behind its CNAMEs; null where the name does not exist. */
+  /** The records of a name and type behind its CNAMEs. Null if the name does not exist. */
   #collect(start: string, type: string): Answer[] | null {
     const answers: Answer[] = []
     let name = start

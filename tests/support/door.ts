@@ -1,9 +1,9 @@
-// A door before a test's database that can be shut: what is under way breaks, and nobody gets in.
+// A proxy in front of a test's database that can be shut, which breaks connections and refuses new ones.
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import type { Place } from './node.ts'
 
-/** After so much silence a node's connections to the database send a probe. */
+/** After this silence, a node's connections to the database send a probe. */
 const keepAliveMs = 5_000
 
 export class Door {
@@ -29,7 +29,7 @@ export class Door {
     }
   }
 
-  /** Opens it, at the same port each time. */
+  /** Opens the proxy, at the same port each time. */
   async open(): Promise<void> {
     this.#server = createServer((near) => {
       const far = connect(this.#target)
@@ -68,13 +68,13 @@ export class Door {
     await once(server, 'close')
   }
 
-  /** What is asked still gets through, but no answer comes back: so a stopped server looks. */
+  /** Passes requests on and holds back all answers, like a stopped server. */
   hold(): void {
     this.#isHeld = true
     for (const far of this.#fars) far.pause()
   }
 
-  /** Nothing gets through either way, and nobody is told: so a network looks that has fallen apart. */
+  /** Drops all bytes both ways without closing a connection, like a partitioned network. */
   silence(): void {
     this.hold()
     this.#isSilent = true
@@ -82,8 +82,8 @@ export class Door {
   }
 
   /**
-   * The server has gone without a word, and another has its address, which resets the connections that it does not know: each
-   * at the next thing said, or else at the next probe of TCP keepalive. New connections get through.
+   * The server is gone without closing, and another host has its address. That host resets unknown connections at the next
+   * byte sent, or else at the next probe of TCP keepalive. New connections get through.
    */
   desert(): void {
     for (const near of this.#nears) {
@@ -94,7 +94,7 @@ export class Door {
     this.#fars.clear()
   }
 
-  /** Holds from the moment on that this text is asked with, before it gets an answer. */
+  /** Holds back answers from the first query with this text on, including its own. */
   holdFrom(text: string): void {
     this.#lastWords = text
   }
@@ -103,7 +103,7 @@ export class Door {
     if (this.#lastWords !== null && bytes.includes(this.#lastWords)) this.hold()
   }
 
-  /** Hands on what was held, and all that comes. */
+  /** Passes on the held bytes and everything after them. */
   release(): void {
     this.#isHeld = false
     this.#isSilent = false
@@ -111,7 +111,7 @@ export class Door {
     for (const socket of [...this.#fars, ...this.#nears]) socket.resume()
   }
 
-  /** The database behind it. */
+  /** The URL of the database behind it. */
   get url(): string {
     const url = new URL(this.#database)
     url.host = `127.0.0.1:${this.#port}`

@@ -1,4 +1,4 @@
-// A reader of the live stream, as a stranger would write it from the specification of server-sent events.
+// A reader of the live stream, written from the specification of server-sent events.
 import type { Scope } from './until.ts'
 
 export interface StreamedEvent {
@@ -16,7 +16,7 @@ export interface EventSource {
   close(): void
 }
 
-/** Opens the stream and reads on until it is closed or ends. */
+/** Opens the stream and reads until it is closed or ends. */
 export async function openStream(
   scope: Scope,
   base: string,
@@ -29,7 +29,7 @@ export async function openStream(
   const events: StreamedEvent[] = []
   let ended = false
   const reading = read(response, events)
-    .catch(() => {}) // closed by us, or broken off with the service
+    .catch(() => {}) // closed by us, or broken by the service
     .finally(() => (ended = true))
   const close = () => abort.abort()
   scope.after(async () => {

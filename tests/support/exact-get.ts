@@ -1,4 +1,4 @@
-// One GET over a connection of its own, plain or by TLS with whatever certificate, with the Host field that is given.
+// Sends one GET over a connection of its own, plain or by TLS with any certificate, with the given Host field.
 import { once } from 'node:events'
 import { get, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import { get as getByTls } from 'node:https'
@@ -9,9 +9,9 @@ interface Exact {
   host?: string
   headers?: Record<string, string>
   scheme?: 'http' | 'https'
-  /** From where it is asked; an address of loopback. */
+  /** The source address, a loopback address. */
   localAddress?: string
-  /** Whom it asks there; this machine's loopback where it does not say. */
+  /** The address to connect to, by default this machine's loopback. */
   address?: string
 }
 

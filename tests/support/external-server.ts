@@ -1,4 +1,4 @@
-// A PostgreSQL that is not ours, for what depends on how it is set, reached or replicated.
+// An external PostgreSQL for tests that depend on its settings, its address or its replication.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { type Scope, until } from './until.ts'
 
 const execute = promisify(execFile)
 
-/** An external PostgreSQL 15 or later with a password, started anew with other settings as often as it takes. */
+/** An external PostgreSQL 15 or later with a password. It can be restarted with other settings any number of times. */
 export class ExternalServer {
   readonly folder: string
   readonly owner: Owner | null
@@ -53,7 +53,7 @@ export class ExternalServer {
     return server
   }
 
-  /** Answers its URL; what ran before has stopped. */
+  /** Stops the former server, starts one and returns its URL. */
   async start(...settings: string[]): Promise<string> {
     await this.#stop()
     const own = ['listen_addresses=', `unix_socket_directories=${this.folder}`, ...settings]
@@ -75,7 +75,7 @@ export class ExternalServer {
     return `postgres://posthorn:horn%2Fsecret@127.0.0.1:${port}/postgres`
   }
 
-  /** The same as a standby, which follows nobody. */
+  /** The same as a standby without a primary. */
   async startAsStandby(): Promise<string> {
     await this.#stop()
     writeFileSync(join(this.folder, 'cluster/standby.signal'), '')

@@ -1,15 +1,15 @@
-// The far side for tests that share a node: each brings a domain and a mail server of its own, found by one DNS server.
+// Mail servers for tests that share a node: each test adds a domain and a server, and one DNS server names them all.
 import { DnsServer } from './dns-server.ts'
 import { type Sink, type SinkOptions, startSink } from './sink.ts'
 import type { Scope } from './until.ts'
 
 export interface FarServers {
   dns: DnsServer
-  /** Where each of them listens, at its own address. */
+  /** The port of every server, each at its own address. */
   port: number
   /** The settings of a node that delivers to them. */
   env: Record<string, string>
-  /** A domain of which DNS names the address of a server that is yet to listen. */
+  /** A domain whose address is in DNS and whose server does not listen yet. */
   name(): { domain: string; host: string }
   /** A domain and its mail server, which ends with the scope. */
   start(scope: Scope, options?: SinkOptions): Promise<{ domain: string; sink: Sink }>
@@ -18,7 +18,7 @@ export interface FarServers {
 export async function makeFarServers(scope: Scope): Promise<FarServers> {
   const dns = await DnsServer.start()
   scope.after(() => dns.close())
-  /** It keeps the port, and takes no mail. */
+  /** Reserves the port, and takes no mail. */
   const { port } = await startSink(scope, { host: '127.0.0.40' })
   const env = {
     POSTHORN_DELIVERY: 'direct',

@@ -1,4 +1,4 @@
-// The far side of the world in all its moods: domains that take mail, refuse it for now or for good, stall, or are not there.
+// The receiving side with every behavior: domains that accept mail, defer it, refuse it, stall, or do not exist.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -22,7 +22,7 @@ const at =
   (step) =>
     step.stage === stage ? reply : null
 
-/** By the domain below `.far.test`: how its server answers; all are without TLS but `tls`. */
+/** How each server answers, by the domain below `.far.test`. All are without TLS except `tls`. */
 function moods(slowMs: number): Record<string, Rule> {
   const seen = new Set<string>()
   return {

@@ -1,7 +1,7 @@
-// How many rows PostgreSQL fetched for some work, so that a read is bounded by what it counts and not by the clock.
+// Counts the rows that PostgreSQL fetched for some work, so that a test bounds a read without a clock.
 import type { Db, Tx } from '../../src/postgres/db.ts'
 
-/** Rows that the work fetched, of all tables, in one transaction. */
+/** Counts rows of all tables that the work fetched in one transaction. */
 export async function fetchedRows(db: Db, work: (tx: Tx) => Promise<unknown>): Promise<number> {
   return await db.transaction(async (tx) => {
     const count = async () => {

@@ -1,6 +1,6 @@
-// Where the focus is on a page and whether that is seen: expressions that are evaluated in it.
+// Expressions that a page evaluates: which element has the focus, and whether the focus is visible.
 
-/** What has the focus and does not show it, as HTML; null where all is well. */
+/** The HTML of a focused element without a visible focus ring; null if all is well. */
 export const ringFault = `(() => {
   let at = document.activeElement
   while (at?.tagName === 'IFRAME' && at.contentDocument?.activeElement) at = at.contentDocument.activeElement
@@ -16,10 +16,10 @@ export const ringFault = `(() => {
   return at.outerHTML.slice(0, 200)
 })()`
 
-/** What has the focus, in short. */
+/** The focused element, shortened. */
 export const lastStops = 'document.activeElement?.outerHTML.slice(0, 200)'
 
-/** What could have the focus and is not in `reached`: of a group of radio buttons one is enough. */
+/** Focusable elements that are not in `reached`. One radio button of a group is enough. */
 export const unreached = `(() => {
   const offered = document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex]')
   const groups = new Set([...reached].filter(({ type }) => type === 'radio').map(({ name }) => name))

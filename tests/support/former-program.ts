@@ -1,4 +1,4 @@
-// The program as it was at an earlier commit of this clone, with the packages of now.
+// The program of an earlier commit of this clone, with today's packages.
 import { execFile } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,8 +17,8 @@ export interface FormerProgram {
 }
 
 /**
- * The program of a commit before the newest migration came, in a folder that is gone when the scope ends. Null in a
- * copy of the project whose history has none.
+ * The program of a commit before the newest migration, in a folder that is removed with the scope. Null if the project's
+ * history has no such commit.
  */
 export async function extractFormerProgram(scope: Scope): Promise<FormerProgram | null> {
   const commit = await findFormerCommit()
@@ -33,13 +33,13 @@ export async function extractFormerProgram(scope: Scope): Promise<FormerProgram 
   return { program: join(folder, 'bin/posthorn'), commit }
 }
 
-/** The newest commit whose migrations are the first ones of today's, with the same text, and not all of them. */
+/** The newest commit whose migrations are a proper prefix of today's, with the same text. */
 async function findFormerCommit(): Promise<string | null> {
   if (!existsSync(join(root, '.git'))) return null
   const files = readdirSync(join(root, migrations)).sort()
   try {
     const now = (await git(['hash-object', '--', ...files.map((name) => migrations + name)])).split('\n')
-    // A migration that is not committed yet came after everything that is.
+    // An uncommitted migration is newer than all committed ones.
     const changes = await git(['log', '--format=%H %P', '--', migrations])
     for (const commit of ['HEAD', ...changes.split(/\s+/).filter(Boolean)]) {
       const listed = (await git(['ls-tree', commit, migrations])).matchAll(/ blob (\w+)\t/g)
@@ -50,7 +50,7 @@ async function findFormerCommit(): Promise<string | null> {
     }
     return null
   } catch {
-    // A shallow clone ends before the commit in question, and not every machine has git.
+    // A shallow clone may lack the commit, and not every machine has git.
     return null
   }
 }

@@ -1,4 +1,4 @@
-// Every grammar that reads bytes of strangers, or writes what strangers gave, with the signs that it is made of.
+// Every grammar that reads or writes bytes from strangers, with the tokens that it consists of.
 
 import { readReply, typeNumbers, writeQuery } from '../../src/dns/message.ts'
 import { readAnswer } from '../../src/dns/read-answer.ts'
@@ -46,7 +46,7 @@ import { type Grammar, unique } from './linear-time.ts'
 
 const bytesOf = (text: string) => Buffer.from(text, 'latin1')
 const pieceBytes = 4096
-/** As a reader of streams is given them. */
+/** Pieces as a stream reader receives them. */
 function piecesOf(text: string): Buffer[] {
   const bytes = bytesOf(text)
   const count = Math.ceil(bytes.length / pieceBytes)
@@ -99,7 +99,7 @@ const rawFields: Grammar = {
   frames: header.frames!,
   limits: header.limits!,
   separator: crlf,
-  // Its name, its value, and all of it.
+  // Its name, its value, and the whole field.
   longestOutput: (length) => 3 * length + 1024,
 }
 
@@ -166,7 +166,7 @@ const policyRecords: Grammar = {
   ],
   limits: [4096],
   separator: ';',
-  // The record as it was stands beside what it says.
+  // The original record and its parsed form.
   longestOutput: (length) => 2 * length + 1024,
 }
 
@@ -193,7 +193,7 @@ const domains: Grammar = {
   frames: [['a', '.example']],
   limits: [63, 253],
   separator: '\n',
-  // Status and words of a refusal, for each.
+  // Status and text of a refusal, for each.
   longestOutput: (length) => 60 * length + 1024,
 }
 
@@ -412,7 +412,7 @@ const mime: Grammar = {
     ['Content-Transfer-Encoding: x-uuencode\r\n\r\nbegin 644 a\r\n', 'end\r\n'],
   ],
   separator: crlf,
-  // Text and HTML, the new text, and 999 entries of attachments with digests and places.
+  // Text and HTML, the new text, and 999 attachment entries with digests and spans.
   longestOutput: (length) => 8 * length + 300_000,
 }
 
@@ -620,7 +620,7 @@ const replies: Grammar = {
   ],
   limits: [512, 4096],
   separator: '',
-  // Both readers, each with the lines and the text; of a line of three characters the form on the wire has six.
+  // Both readers return the lines and the text. A line of three characters takes six on the wire.
   longestOutput: (length) => 8 * length + 1024,
 }
 
@@ -703,7 +703,7 @@ const json: Grammar = {
   longestOutput: (length) => 6 * length + 1024,
 }
 
-/** Every pattern that a schema of what is sent has, as the validator compiles it. */
+/** Every pattern in a schema of a send, as the validator compiles it. */
 const written = JSON.stringify(sendComponents).match(/(?<="pattern":)"(?:[^"\\]|\\.)*"/g) ?? []
 const patterns = [...new Set(written)].map((text) => new RegExp(JSON.parse(text) as string, 'u'))
 const schemas: Grammar = {
@@ -773,7 +773,7 @@ const writtenFields: Grammar = {
   tokens: [' ', '"', '\\', '=?', '?=', '<a@b> ', 'a', '漢', '\u{1f600}', '\t', 'Re:', 're: '],
   limits: [60, 76, 900, 998],
   separator: ' ',
-  // A word that must be encoded, three times; an id, twice.
+  // An encoded word appears three times, an id twice.
   longestOutput: (length) => 30 * length + 4096,
 }
 
@@ -802,7 +802,7 @@ const writtenTexts: Grammar = {
 }
 
 const words: Grammar = {
-  // A sign can stand for eighteen letters.
+  // One character can become eighteen letters.
   times: 5,
   size: 1 << 14,
   name: 'the words of full text',
@@ -829,7 +829,7 @@ const words: Grammar = {
   ],
   limits: [64, 1000],
   separator: ' ',
-  // A word of one character stands with its quotes, the prefix and its places; ﷺ is eighteen letters.
+  // A word of one character gets quotes, the prefix and its positions; ﷺ becomes eighteen letters.
   longestOutput: (length) => Math.min(20 * length + 1024, 3 << 20),
 }
 
@@ -1005,7 +1005,7 @@ const authResults: Grammar = {
 }
 
 const dnsQuery = writeQuery({ type: typeNumbers.TXT, name: writeName('a.example')! }, 'with')
-/** The class, a TTL and the length of what a record holds, as each of these has them: by it they are counted. */
+/** The class, a TTL and the length of the data, as all of these records have them. They mark and count the records. */
 const dnsMiddle = '\0\x01\0\0\0\x09\0\x02'
 const [dnsText, dnsAlias] = [`\0\x10${dnsMiddle}`, `\0\x05${dnsMiddle}`]
 

@@ -1,22 +1,22 @@
-// Hostile HTML mail by the thousand: words that a person sees and words that nobody sees, by any mix of tricks, from a seed.
+// Generates hostile HTML mails from a seed: visible and hidden words, with any mix of tricks.
 import fc from 'fast-check'
 
 export interface HiddenMail {
   html: string
-  /** Words that stand in the mail once each. */
+  /** Words that occur once each in the mail. */
   visible: string[]
   hidden: string[]
 }
 
-/** What stands for a word in a piece of markup, until all of them are numbered. */
+/** Marks a word in a piece of markup until all words are numbered. */
 const seen = '\u0001'
 const gone = '\u0002'
 
 interface Trick {
   css: string
-  /** Elements in it can show their text again. */
+  /** Elements inside it can make their text visible again. */
   isUndone?: boolean
-  /** The name of the element must be that of a box. */
+  /** The element's name must be that of a box. */
   needsBox?: boolean
 }
 
@@ -49,7 +49,7 @@ const tricks: Trick[] = [
   ...undone.map((css) => ({ css, isUndone: true })),
 ]
 
-/** Ways to write a declaration that browsers read as the same. */
+/** Ways to write a declaration that browsers treat as equal. */
 const disguises: ((css: string) => string)[] = [
   (css) => css,
   (css) => css.toUpperCase().replace(/\(X|X\.PNG/g, (part) => part.toLowerCase()),
@@ -68,7 +68,7 @@ const disguises: ((css: string) => string)[] = [
       .join(';')};${css}`,
 ]
 
-/** Ways to hide text that need no style. Elements, attributes, and what is no element. */
+/** Ways to hide text without a style: elements, attributes, and markup that is no element. */
 const unstyled = [
   `<div hidden>${gone}</div>`,
   `<p HIDDEN="until-found">${gone}<b>${gone}</b></p>`,
@@ -110,7 +110,7 @@ const unstyled = [
 const tagged = (text: string) =>
   [...text].map((character) => String.fromCodePoint(0xe0000 + character.codePointAt(0)!)).join('')
 
-/** Text and markup that a person sees. */
+/** Visible text and markup. */
 const shown = [
   `${seen} `,
   `<p>${seen}<p>${seen}`,
@@ -136,7 +136,7 @@ const shown = [
 
 interface Piece {
   markup: string
-  /** What must stand in a style of the page. */
+  /** Rules for a style sheet of the page. */
   rules: string[]
 }
 
@@ -147,7 +147,7 @@ const joined = (pieces: Piece[]): Piece => ({
 })
 const inQuotes = (css: string) => css.replaceAll('"', '&quot;')
 
-/** How a trick reaches its element: what stands in the tag, and the rules. `$` is a name of the element's own. */
+/** How a trick reaches its element: the attributes in the tag, and the rules. `$` is the element's own name. */
 const deliveries: ((css: string) => { tag: string; rules: string[] })[] = [
   (css) => ({ tag: `style="${inQuotes(css)}"`, rules: [] }),
   (css) => ({ tag: `style='${css}'`, rules: [] }),
@@ -232,7 +232,7 @@ const sheets: ((css: string) => string)[] = [
   (css) => `<style media=print>.w{display:none}</style><STYLE>@charset "x";${css}</style >`,
 ]
 
-/** A mail; the same for the same seed of fast-check. `pieces` is how many parts stand beside each other at most. */
+/** A mail, the same for the same seed of fast-check. `pieces` is the maximum number of sibling parts. */
 export function hiddenMail(pieces = 8): fc.Arbitrary<HiddenMail> {
   return fc
     .tuple(fc.array(piece, { minLength: 1, maxLength: pieces }), index(sheets), fc.boolean())
@@ -246,7 +246,7 @@ export function hiddenMail(pieces = 8): fc.Arbitrary<HiddenMail> {
     })
 }
 
-/** Each `$` of the markup, in its order, and the rule that goes with it, get a name of their own. */
+/** Gives each `$` of the markup, in order, and its rule a name of their own. */
 function nameApart(markup: string, rules: string[], next: () => string): Piece {
   const names: string[] = []
   const named = markup.replaceAll('$', () => {
@@ -267,7 +267,7 @@ function number(template: string): HiddenMail {
   return mail
 }
 
-/** What the text says that nobody sees, and what it lacks that everybody sees; empty if it is right. */
+/** Hidden words that the text contains and visible words that it lacks. Empty if the text is right. */
 export function faultsOf({ visible, hidden }: HiddenMail, text: string): string[] {
   const words = new Set(text.match(/(?:seen|gone)\d+x/g))
   return [

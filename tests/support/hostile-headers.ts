@@ -1,4 +1,4 @@
-// Whatever the header of a received mail says, an answer to it leaves, or is refused in words, and reads as it was meant.
+// For any received header, a reply is sent or refused with a reason, and parsers read it as it was meant.
 import { domainToASCII } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
@@ -60,7 +60,7 @@ const encodedWord = fc.oneof(
     '?=',
   ),
 )
-/** What may stand raw in a header: no NUL, no line break that is not folded (the MX refuses those). */
+/** Raw header text: no NUL, and no line break without folding (the MX refuses those). */
 const raw = text.map((given) => Buffer.from(given.replace(/[\r\n\0]/g, ' ')).toString('latin1'))
 const word = fc.oneof(
   encodedWord,
@@ -141,7 +141,7 @@ function quotable(given: string): string {
 }
 
 export interface HostileMail {
-  /** Bytes in Latin-1, each field there or not, or twice. */
+  /** Bytes in Latin-1. Each field is absent, present, or present twice. */
   header: string
   /** The sender of the envelope; empty for the null sender. */
   from: string
@@ -174,7 +174,7 @@ export const hostileMail: fc.Arbitrary<HostileMail> = fc.record({
 
 const own: Mailbox = { email: 'agent@inbox.test', name: 'Agent' }
 
-/** The message as filing keeps it, as far as an answer looks at it. */
+/** The message as filing stores it, with the fields that a reply uses. */
 function filed(mail: ParsedMail, envelopeFrom: string): MessageRow {
   const { to, cc, replyTo, inReplyTo, subject } = mail
   return {
@@ -196,7 +196,7 @@ interface Answer {
   cc: Mailbox[]
 }
 
-/** The answer to everyone, through the functions of the service; null where there is nobody to answer. */
+/** The reply to all, made by the service's functions. Null if it has no recipient. */
 function answerTo({ header, from }: HostileMail): Answer | null {
   const target = filed(parseMail(Buffer.from(`${header}\r\nbody\r\n`, 'latin1')), from)
   const addressed = replyRecipients(target, own.email, 'all')
@@ -235,8 +235,8 @@ const known = [
 ]
 
 /**
- * What is wrong with the header as lines; null where it has these fields, once each, in lines that may travel, and says
- * what it answers wherever that has an id that can be written.
+ * The fault in the header's lines. Null if it has each of these fields once, in lines of legal length, and names the replied
+ * message if its id can be written.
  */
 export function faultOfHeader(
   raw: Buffer,
@@ -259,17 +259,17 @@ export function faultOfHeader(
   return isNamed === isWritable ? null : `In-Reply-To is not ${inReplyTo}`
 }
 
-/** What a reader makes of the answer that was not meant; null where it reads it as it is. */
+/** The difference between the reply as a parser reads it and as it was meant. Null if there is none. */
 export async function faultOfReading(
   reader: MailReader,
   raw: Buffer,
   meant: { subject: string; to: Mailbox[]; cc?: Mailbox[] },
 ): Promise<string | null> {
-  // QUIRK: Python's parser takes a header for ASCII unless it is told that it is not (RFC 6532).
+  // QUIRK: Python's parser reads a header as ASCII unless its policy allows UTF-8 (RFC 6532).
   if (reader.name.startsWith('Python') && /[\x80-\xff]/.test(raw.toString('latin1').split('\r\n\r\n')[0]!))
     return null
   const read = await reader.read(raw)
-  // QUIRK: postal-mime takes a byte order mark away wherever an encoded word begins.
+  // QUIRK: postal-mime removes a byte order mark at the beginning of any encoded word.
   const shown = (list: { email: string; name?: string }[]) =>
     list.map(({ email, name = '' }) => [bare(email), name.replaceAll('\ufeff', '')])
   const view = ({ subject, to, cc = [] }: Pick<ReadMail, 'subject' | 'to'> & Partial<ReadMail>) => [
@@ -281,7 +281,7 @@ export async function faultOfReading(
     : `${reader.name} reads ${JSON.stringify(found)}, meant was ${JSON.stringify(wanted)}`
 }
 
-/** Readers differ in whether they give a local part its quotes back, and a domain its letters. */
+/** Readers differ: some remove the quotes of a local part, some decode the letters of a domain. */
 function bare(email: string): string {
   const at = email.lastIndexOf('@')
   const localPart = email.slice(0, at).replace(/^"|"$|\\(?=.)/g, '')
@@ -289,8 +289,8 @@ function bare(email: string): string {
 }
 
 /**
- * Makes so many headers, answers each, and has three parsers read the answers. `failed` says of each header what went
- * wrong; an answer that has nobody to go to is refused in words, and no failure.
+ * Makes `count` headers, replies to each, and has three parsers read the replies. `failed` names the fault of each header. A
+ * reply without a recipient is refused with a reason, which is no failure.
  */
 export async function repliesReadBack(
   count: number,
@@ -311,7 +311,7 @@ export async function repliesReadBack(
   return { cases: count, answered, failed }
 }
 
-/** Empty where there was nobody to answer. */
+/** Empty if there was no recipient. */
 async function judge(mail: HostileMail, readers: MailReader[]): Promise<string | null> {
   const answer = answerTo(mail)
   if (answer === null) return ''

@@ -1,13 +1,13 @@
-// HTML that means harm: every known kind of it, generated from tags, ways in and ways of writing them.
+// Hostile HTML of every known kind, generated from tags, attack routes and ways to write them.
 
 export interface HostileHtml {
   name: string
   html: string
-  /** How many of the kinds it holds. */
+  /** The number of payloads in it. */
   payloads: number
 }
 
-/** What runs if anything does: it tells the page that shows the mail, and asks for a dialog. */
+/** The code that an attack would run: it informs the page that shows the mail, and opens a dialog. */
 const code = 'top.hostile(1);alert(1)'
 
 const tags = [
@@ -37,7 +37,7 @@ const handlers = [
   ],
 ]
 
-/** `javascript:` as it has been smuggled past filters. */
+/** Ways to write `javascript:` that have passed filters. */
 const schemes = [
   ...['javascript:CODE', 'JaVaScRiPt:CODE', ' javascript:CODE', 'java\tscript:CODE', 'java\nscript:CODE'],
   ...['java\r\nscript:CODE', '&#106;avascript:CODE', '&#x6A;&#x61;vascript:CODE', 'javascript&colon;CODE'],
@@ -102,7 +102,7 @@ const scripts = [
   ],
 ]
 
-/** Markup that a parser reads otherwise the second time. */
+/** Markup that parses differently the second time. */
 const mutations = [
   '<noscript><p title="</noscript><img src=x onerror=CODE>"></noscript>',
   '<svg></p><style><a id="</style><img src=x onerror=CODE>">',
@@ -203,7 +203,7 @@ const sheets = [
   '@charset "x";*{background:\\75\\72\\6c(FAR/b)}',
 ]
 
-/** Whatever would be fetched from elsewhere without anybody's asking. */
+/** Everything that a browser would fetch from elsewhere by itself. */
 const fetched = [
   ...[
     '<img src=FAR/i>',
@@ -277,7 +277,7 @@ const fetched = [
   ],
 ]
 
-/** Names that would stand for what the page reads of a document or an element. */
+/** Names that would shadow properties of a document or an element. */
 const clobbering = [
   'body',
   'head',
@@ -303,10 +303,10 @@ const covering = [
   '<p contenteditable autofocus onfocus=CODE accesskey=x>x</p>',
 ]
 
-/** So many that close what they open stand in one mail. */
+/** The number of payloads with closed tags in one mail. */
 const atOnce = 4
 
-/** All of them; `far` is an origin that must never be asked for anything. */
+/** All payloads. `far` is an origin that must never receive a request. */
 export function hostileHtml(far: string): HostileHtml[] {
   const { host } = new URL(far)
   const written = (html: string) =>

@@ -1,4 +1,4 @@
-// An identity provider over HTTP on this machine: discovery, keys, the authorization code flow with PKCE, tokens by RS256.
+// An identity provider over HTTP on this machine: discovery, keys, the authorization code flow with PKCE, RS256 tokens.
 import { createHash, createSign, generateKeyPairSync, randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -16,14 +16,14 @@ export interface IdentityProvider {
   issuer: string
   clientId: string
   clientSecret: string
-  /** Who signs in next, and what the token says of them. */
+  /** The next person to sign in, and the claims of the token. */
   claims: Claims
-  /** Said by the user-info endpoint in place of the token where it is set. */
+  /** If set, the user-info endpoint returns these claims instead of the token's. */
   userInfo: Claims | null
   /** Changes a token before it is signed, or its header or its signature after. */
   bend(token: { header: Record<string, unknown>; payload: Record<string, unknown> }): void
   breakSignature: boolean
-  /** Requests for tokens so far. */
+  /** The number of token requests so far. */
   exchanges: number
 }
 
@@ -101,7 +101,7 @@ function metadata(issuer: string): object {
   }
 }
 
-/** Signs in whoever `claims` says without asking, and sends the browser back. */
+/** Signs in the person of `claims` without a prompt, and redirects the browser back. */
 function authorize(
   { clientId, claims }: IdentityProvider,
   grants: Map<string, Grant>,

@@ -1,16 +1,16 @@
-// Dominic Sayers' is_email suite: its addresses, and which of them mail is sent to.
+// Dominic Sayers' is_email suite: its addresses, and which of them the service sends mail to.
 
 interface Case {
   id: string
   address: string
   category: string
   diagnosis: string
-  /** Valid for SMTP, and an address that mail is sent to. */
+  /** Valid for SMTP, and accepted as a recipient. */
   isMailed: boolean
 }
 
 const valid = ['ISEMAIL_VALID_CATEGORY', 'ISEMAIL_DNSWARN', 'ISEMAIL_RFC5321']
-/** Valid, but no address that mail is sent to: literals, and domains that would be read as IPv4 addresses. */
+/** Valid, but not accepted as recipients: literals, and domains that would be read as IPv4 addresses. */
 const refusedOnPurpose = [
   'ISEMAIL_RFC5321_ADDRESSLITERAL',
   'ISEMAIL_RFC5321_IPV6DEPRECATED',
@@ -28,7 +28,7 @@ export function readIsEmailCases(xml: string): Case[] {
   })
 }
 
-/** The suite writes controls as the pictures U+2400 to U+241F, beside the references of XML. */
+/** The suite writes control characters as the pictures U+2400 to U+241F, or as XML references. */
 function readAddress(xml: string): string {
   return xml
     .replace(/&#x([0-9A-Fa-f]+);/g, (_, hex) => String.fromCodePoint(Number.parseInt(hex, 16)))

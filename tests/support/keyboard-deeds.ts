@@ -1,9 +1,9 @@
-// Which file of tests does each changing operation of the pages by keys alone; tests/fences/keyboard.test.ts asks the pages for all of them.
+// Which test file performs each changing operation by keyboard alone; tests/fences/keyboard.test.ts checks completeness.
 import assert from 'node:assert/strict'
 
 export type KeyboardFile = 'access' | 'desk' | 'mail' | 'sending' | 'settings'
 
-/** By the file `tests/browser/keyboard-….test.ts`. `{}` is what an address names. */
+/** By the file `tests/browser/keyboard-….test.ts`. `{}` is a path parameter. */
 export const keyboardDeeds: Record<KeyboardFile, readonly string[]> = {
   access: [
     'DELETE /app/v1/session',
@@ -81,7 +81,7 @@ export const keyboardDeeds: Record<KeyboardFile, readonly string[]> = {
   ],
 }
 
-/** Each operation of the file was asked for, and answered with success, in these windows. */
+/** Asserts that these windows requested each operation of the file with success. */
 export function assertAllDone(file: KeyboardFile, ...windows: { done: ReadonlySet<string> }[]): void {
   const done = windows.flatMap((window) => [...window.done])
   const missing = keyboardDeeds[file].filter((operation) => {

@@ -1,4 +1,4 @@
-// A keyboard and no mouse: what a test does with it is done by keys, and each stop of the focus on its way is looked at.
+// A keyboard without a mouse: tests act by keys alone, and each focus stop on the way is checked.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import type { Browser, Locator, Page } from 'playwright-core'
@@ -20,11 +20,11 @@ export interface KeyboardOptions {
 
 export class Keyboard {
   readonly #page: Page
-  /** Changing operations that were answered with success: `POST /app/v1/keys`. */
+  /** Changing operations that succeeded: `POST /app/v1/keys`. */
   readonly done = new Set<string>()
-  /** What stands in the console as an error, and what was thrown. */
+  /** Console errors and exceptions. */
   readonly complaints: string[] = []
-  /** Stops of the focus that nothing shows. */
+  /** Focus stops without a visible focus. */
   readonly hiddenStops = new Set<string>()
   #pointed = 0
 
@@ -35,7 +35,7 @@ export class Keyboard {
       if (message.type() === 'error') this.complaints.push(`${message.text()} ${message.location().url}`)
     })
     page.on('pageerror', (error) => void this.complaints.push(String(error)))
-    // The browser asks the page for files, from the start: not whoever sits before it.
+    // With this listener, the browser sends file requests to the page and opens no dialog.
     page.on('filechooser', () => {})
     page.on('response', (response) => {
       const method = response.request().method()
@@ -44,7 +44,7 @@ export class Keyboard {
     })
   }
 
-  /** A window of its own, in which nobody is signed in. */
+  /** A window of its own, in which no person is signed in. */
   static async open(browser: Browser, base: string, options: KeyboardOptions = {}): Promise<Keyboard> {
     const { viewport = { width: 1280, height: 900 }, hasPasskeys } = options
     const context = await browser.newContext({ baseURL: base, viewport, reducedMotion: 'reduce' })
@@ -57,7 +57,7 @@ export class Keyboard {
     return keyboard
   }
 
-  /** Writes an address into the browser's bar. */
+  /** Types an address into the browser's address bar. */
   async open(path: string, title?: Name): Promise<void> {
     await this.#page.goto(path)
     if (title) await this.title(title)
@@ -71,24 +71,24 @@ export class Keyboard {
     await this.#page.keyboard.type(text)
   }
 
-  /** Goes to a control by Tab, or backwards where that is nearer. */
+  /** Moves to a control by Tab, or backwards if that is shorter. */
   async to(role: Role, name: Name, key: 'Tab' | 'Shift+Tab' = 'Tab'): Promise<void> {
     await this.#go(this.#find(role, name), `${role} ${name}`, key)
   }
 
-  /** Goes to a control by Tab and presses it. */
+  /** Moves to a control by Tab and presses it. */
   async use(role: Role, name: Name, key: 'Tab' | 'Shift+Tab' = 'Tab'): Promise<void> {
     await this.to(role, name, key)
     await this.press('Enter')
   }
 
-  /** Goes to the head of what is folded, and unfolds it. */
+  /** Moves to the summary of a folded section, and unfolds it. */
   async unfold(text: string): Promise<void> {
     await this.#go(this.#page.locator('summary', { hasText: text }), `summary ${text}`, 'Tab')
     await this.press('Enter')
   }
 
-  /** Goes along the rows of a list to one, and opens it. */
+  /** Moves along the rows of a list to this row, and opens it. */
   async row(name: Name): Promise<void> {
     const wanted = this.#find('link', name)
     await wanted.first().waitFor()
@@ -101,20 +101,20 @@ export class Keyboard {
     await this.press('Enter')
   }
 
-  /** Goes to a field and writes over what it holds. */
+  /** Moves to a field and replaces its content. */
   async fill(label: Name, text: string): Promise<void> {
     await this.#go(this.#page.getByLabel(label, { exact: true }), `the field ${label}`, 'Tab')
     await this.press('Control+a')
     await this.type(text)
   }
 
-  /** Goes to a box and presses Space. */
+  /** Moves to a checkbox and presses Space. */
   async check(label: Name): Promise<void> {
     await this.to('checkbox', label)
     await this.press('Space')
   }
 
-  /** Goes to a group of which one is chosen, and from there by arrows. */
+  /** Moves to a radio group, and from there by arrows. */
   async choose(label: Name): Promise<void> {
     const wanted = this.#find('radio', label)
     await wanted.first().waitFor({ state: 'attached' })
@@ -124,7 +124,7 @@ export class Keyboard {
     if (!(await wanted.first().isChecked())) await this.press('Space')
   }
 
-  /** Goes to a list of the browser's own, and by arrows to what it is to say. */
+  /** Moves to a native select, and by arrows to the option. */
   async select(label: Name, option: string): Promise<void> {
     await this.to('combobox', label)
     const chosen = () => this.#page.evaluate<string>('document.activeElement.selectedOptions[0].label.trim()')
@@ -135,7 +135,7 @@ export class Keyboard {
     }
   }
 
-  /** Opens a menu and takes what it offers. */
+  /** Opens a menu and chooses an item. */
   async take(menu: Name, item: Name, key: 'Tab' | 'Shift+Tab' = 'Tab'): Promise<void> {
     await this.use('button', menu, key)
     await this.#page.getByRole('menu').waitFor()
@@ -145,25 +145,25 @@ export class Keyboard {
     await this.#page.getByRole('menu').waitFor({ state: 'detached' })
   }
 
-  /** What is saved when the control is pressed. */
+  /** The file that is saved when the control is pressed. */
   async download(role: Role, name: Name): Promise<{ name: string; text: string }> {
     await this.to(role, name)
     const [file] = await Promise.all([this.#page.waitForEvent('download'), this.press('Enter')])
     return { name: file.suggestedFilename(), text: readFileSync(await file.path(), 'utf8') }
   }
 
-  /** Has the browser ask for files where it has the focus, and gives it these. */
+  /** Opens the browser's file dialog at the focused control, and gives it this file. */
   async give(file: { name: string; text: string }): Promise<void> {
     const [chooser] = await Promise.all([this.#page.waitForEvent('filechooser'), this.press('Enter')])
     await chooser.setFiles({ name: file.name, mimeType: 'text/plain', buffer: Buffer.from(file.text) })
   }
 
-  /** Goes to where a file is brought. */
+  /** Moves to a file control. */
   async toFile(label: Name): Promise<void> {
     await this.#go(this.#page.getByLabel(label), `the file ${label}`, 'Tab')
   }
 
-  /** What was copied last. */
+  /** The last copied text. */
   async clipboard(): Promise<string> {
     return await this.#page.evaluate<string>('navigator.clipboard.readText()')
   }
@@ -180,7 +180,7 @@ export class Keyboard {
     return await this.#find(role, name).first().innerText()
   }
 
-  /** Waits until there is such a control. */
+  /** Waits until such a control exists. */
   async has(role: Role, name: Name): Promise<void> {
     await this.#find(role, name).first().waitFor()
   }
@@ -194,7 +194,7 @@ export class Keyboard {
     await this.#page.getByRole('heading', { level: 1, name, exact: typeof name === 'string' }).waitFor()
   }
 
-  /** Waits until this has the focus. */
+  /** Waits until this control has the focus. */
   async stands(role: Role, name: Name): Promise<void> {
     const wanted = this.#find(role, name).and(this.#page.locator(':focus'))
     await wanted.waitFor().catch(async () => {
@@ -208,17 +208,17 @@ export class Keyboard {
     return pathname + search + hash
   }
 
-  /** The value of an expression in the page: to look, not to act. */
+  /** The value of an expression in the page, for reading only. */
   async look<Value>(expression: string): Promise<Value> {
     return await this.#page.evaluate<Value>(expression)
   }
 
-  /** Another browser, as far as the service can tell. */
+  /** Clears the cookies, so that the service sees another browser. */
   async forget(): Promise<void> {
     await this.#page.context().clearCookies()
   }
 
-  /** Nothing was pointed at, every stop was seen, and the page did not complain, but of what is expected. */
+  /** Asserts that no pointer was used, every stop was visible, and the page reported only expected errors. */
   assertClean(expected: RegExp = /^$/): void {
     assert.equal(this.#pointed, 0, 'a mouse was used')
     assert.deepEqual([...this.hiddenStops], [], 'these have the focus and do not show it')
@@ -247,7 +247,7 @@ export class Keyboard {
     assert.fail(`${what} is not reached by ${key}; the last stop was ${await this.look(lastStops)}`)
   }
 
-  /** What waits for an answer has the focus all the same; a dialog that closes may still take it elsewhere. */
+  /** A control that waits for an answer keeps the focus. A closing dialog may still move it. */
   async #staysUntilPressable(wanted: Locator): Promise<boolean> {
     const waiting = this.#page.locator(':focus[aria-disabled=true]')
     await until('it to be pressed', async () => (await waiting.count()) === 0)
@@ -274,17 +274,17 @@ export class Keyboard {
     if (fault) this.hiddenStops.add(fault)
   }
 
-  /** Waits until nothing on the page waits for an answer. */
+  /** Waits until no control on the page waits for an answer. */
   async settle(): Promise<void> {
     await this.#page.locator('[role=status][aria-label="Loading…"]').first().waitFor({ state: 'detached' })
   }
 
-  /** What axe finds on the page as it stands, in both themes. */
+  /** The findings of axe on the current page, in both themes. */
   async audit(): Promise<string[]> {
     return await audit(this.#page)
   }
 
-  /** Goes once round by Tab; what the page offers and is not reached so. */
+  /** Moves once around the page by Tab. Returns the controls that this does not reach. */
   async walk(): Promise<string[]> {
     await this.#page.evaluate('globalThis.reached = new Set()')
     for (let stops = 0; stops < mostStops; stops++) {

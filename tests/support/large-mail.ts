@@ -1,4 +1,4 @@
-// Large mail against a service of its own process: what its memory grows by, what other mail waits, whether bytes differ.
+// Large mail against a service in its own process: memory growth, the delay of other mail, and whether bytes differ.
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -9,7 +9,7 @@ import type { Posthorn } from './service.ts'
 import { until } from './until.ts'
 import { Wire } from './wire.ts'
 
-/** Below the largest that is taken, 25 MiB. */
+/** Below the size limit of 25 MiB. */
 const largeBytes = 24 << 20
 const pieceBytes = 64 * 1024
 
@@ -20,7 +20,7 @@ const encoded = (encoding: string) =>
 const mixed = 'Content-Type: multipart/mixed; boundary=b\r\n\r\n'
 const text = `${part('text/plain')}See the file.\r\n`
 
-/** What a mail begins with, what is repeated until it is large, and what it ends with. */
+/** The beginning of a mail, the part that is repeated until it is large, and its end. */
 const shapes: Record<string, [begin: string, repeated: string, end: string]> = {
   'one base64 attachment': [`${mixed}${text}${part('a/b', encoded('base64'))}`, base64Line, '--b--\r\n'],
   'one quoted-printable attachment': [
@@ -45,7 +45,7 @@ const shapes: Record<string, [begin: string, repeated: string, end: string]> = {
   'lines that are nearly boundaries': [`${mixed.replace('=b', '=bb')}`, '--bx\r\n', '--bb--\r\n'],
 }
 
-/** A large mail of the shape; `number` tells mails of one shape apart, and an attachment is as long as it says. */
+/** A large mail of the shape. `number` distinguishes mails of one shape; an attachment has the announced length. */
 export function largeMail(shape: string, number: number): Buffer {
   const [begin, repeated, end] = shapes[shape]!
   const head = `From: a@far.test\r\nSubject: ${shape}, ${number}\r\nX-Number: ${number}\r\n${begin}`
@@ -59,19 +59,19 @@ export function largeMail(shape: string, number: number): Buffer {
 
 export interface LargeMailFigures {
   shapes: string[]
-  /** Of the service's process, as `/proc` has it, after 40 plain mails; PostgreSQL is others. */
+  /** Memory of the service's process, from `/proc`, after 40 plain mails. PostgreSQL has processes of its own. */
   idleBytes: number
-  /** The most there ever was between the first byte of a mail and the last byte of its source that was read back. */
+  /** The peak between the first byte of a mail and the last byte of its source that was read back. */
   peakBytes: number
-  /** From the first of them sent until all are filed. */
+  /** From the first mail sent until all are filed. */
   filedMs: number
-  /** Medians from the connection to the commit of the message, over as many plain mails as there were time for. */
+  /** Medians from the connection to the commit of the message, over all plain mails sent in the time. */
   plainMs: { alone: number; beside: number; count: number }
 }
 
 /**
- * Sends the mails at once, waits for their scans where something scans, reads them back at once; throws where a byte
- * differs. Plain mail goes in before and meanwhile and is timed.
+ * Sends the mails at once, waits for their scans if a scanner is set, and reads them back at once. Throws if a byte differs.
+ * Plain mail is sent and timed before and meanwhile.
  */
 export async function measureLargeMail(
   posthorn: Posthorn,
@@ -115,13 +115,13 @@ function memoryOf(pid: number, name: 'VmRSS' | 'VmHWM'): number {
   return Number(kilobytes) * 1024
 }
 
-/** Messages that wait for the scan of their attachments. */
+/** Counts messages whose attachments still wait for a scan. */
 async function scansLeft(client: pg.Client): Promise<number> {
   const { rows } = await client.query('select count(*)::integer as count from scan')
   return rows[0].count
 }
 
-/** `raw` has no line that begins with a dot. Answers the id of the message. */
+/** `raw` has no line that begins with a dot. Returns the id of the message. */
 async function sendLarge({ smtp }: Posthorn, to: string, raw: Buffer): Promise<string> {
   const socket = connect({ ...smtp, noDelay: true })
   const wire = new Wire(socket)
@@ -143,7 +143,7 @@ async function sendLarge({ smtp }: Posthorn, to: string, raw: Buffer): Promise<s
   }
 }
 
-/** Below the trace fields, the source is what was sent. */
+/** Below the trace fields, the source equals the sent mail. */
 async function compareSource(posthorn: Posthorn, api: Api, id: string, raw: Buffer): Promise<void> {
   const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
   const source = await api.bytes(`/v1/messages/${id}/source`)

@@ -1,7 +1,7 @@
-// What a deletion must not leave behind, looked for in every table that there is, the ones of tomorrow included.
+// Searches every table, including future ones, for rows that a deletion must not leave behind.
 import type { Queryable } from '../../src/postgres/db.ts'
 
-/** What a column of this name refers to. */
+/** The table that a column of this name refers to. */
 const parents: Record<string, string> = {
   message_id: 'select id::text from message',
   inbox_id: `select id::text from inbox where status = 'active'`,
@@ -11,18 +11,18 @@ const parents: Record<string, string> = {
 }
 
 /**
- * The record of what was sent outlives what it was sent from: it shows that something was, and answers its key with 410. An id
- * that waits for its turn to be indexed is dropped in it; where a deleted message stood is known until its inbox goes.
+ * The record of a send outlives its inbox: it proves the send, and answers its key with 410. An id in the index queue is
+ * dropped when it is processed. The position of a deleted message is kept until its inbox is deleted.
  */
 const outliving = [
   ...['submission.message_id', 'submission.inbox_id', 'delivery.inbox_id', 'complaint.message_id'],
   ...['search_waiting.message_id', 'message_tombstone.message_id'],
 ]
 
-/** A message names its submission when that has been removed by its age as well, and says how it ended. */
+/** A message also names a submission that retention has removed, and states its result. */
 const excused: Record<string, string> = { 'message.submission_id': 'settled_as is null' }
 
-/** Every reference to something that is gone, every raw row that nothing refers to, and every thread without messages. */
+/** Every reference to a missing row, every raw row without a reference, and every thread without messages. */
 export async function findLeftovers(db: Queryable): Promise<string[]> {
   const columns = await db.query<{ table: string; column: string }>(
     `select c.table_name as "table", c.column_name as "column" from information_schema.columns c
@@ -50,7 +50,7 @@ export async function findLeftovers(db: Queryable): Promise<string[]> {
   return [...found, ...unused.map(({ id }) => `raw ${id}`), ...empty.map(({ id }) => `thread ${id}`)]
 }
 
-/** Organizations whose counter of received mail that they keep is not what a recount finds at the same moment. */
+/** Organizations whose counter of stored received mail differs from a recount at the same moment. */
 export async function findMiscounts(
   db: Queryable,
 ): Promise<{ organizationId: string; counted: number; kept: number }[]> {
@@ -69,7 +69,7 @@ export async function findMiscounts(
   )
 }
 
-/** The tables with a row in which one of the words stands, as text or as bytes, without regard to case. */
+/** The tables with a row that contains one of the words, as text or as bytes, ignoring case. */
 export async function findWords(db: Queryable, words: string[]): Promise<string[]> {
   const tables = await db.query<{ name: string }>(
     `select table_name as name from information_schema.tables

@@ -1,52 +1,52 @@
-// Shows whether a reader takes linear time and gives out no more than it was given: its tokens, repeated up to every limit.
+// Shows whether a reader takes linear time and returns bounded output: repeats its tokens up to every limit.
 
-/** One reader of bytes that strangers write, and what it is made of. */
+/** One reader of bytes from strangers, and the tokens of its grammar. */
 export interface Grammar {
   name: string
-  /** Reads the text and answers what it made of it; a reader of bytes takes them out of the text as Latin-1. */
+  /** Reads the text and returns the result. A reader of bytes encodes the text as Latin-1. */
   read: (text: string) => unknown
-  /** The signs and words that mean something to it. */
+  /** The characters and words that have a meaning in the grammar. */
   tokens: readonly string[]
-  /** What stands around a run so that it is finished; that nothing does is tried anyway. */
+  /** Text around a run that completes it. Runs without a frame are always tried. */
   frames?: readonly (readonly [before: string, after: string])[]
-  /** Lengths beyond which something is cut or passed over: many runs just as long follow each other. */
+  /** Lengths beyond which input is cut or skipped: many runs of just that length follow each other. */
   limits?: readonly number[]
-  /** What stands between two runs. */
+  /** The text between two runs. */
   separator?: string
-  /** How many characters it may make of so many. */
+  /** The maximum output length for an input length. */
   longestOutput?: (inputLength: number) => number
-  /** How often it reads the text, where it does so more than once: its time is divided by that. */
+  /** How often it reads the text, if more than once. The measured time is divided by this. */
   times?: number
-  /** The longest input that it is given. */
+  /** The longest input for it. */
   size?: number
 }
 
-/** In a token it is another number each time. */
+/** In a token, this becomes another number each time. */
 export const unique = '\ue000'
 
 interface Case {
   grammar: Grammar
-  /** What is repeated, and how. */
+  /** The repeated token, and the form of the repetition. */
   shape: string
-  /** The text of about that length, of runs of about that length. */
+  /** Writes a text of about `size`, in runs of about `runLength`. */
   write(size: number, runLength: number): string
   runLength: number
 }
 
 const usualSize = 1 << 15
-/** What is faster than this is not judged: on a slow machine the collector's pauses are as long. */
+/** Shorter times are not judged: on a slow machine, pauses of the collector are as long. */
 const floorMs = 40
-/** The clock of processor time goes by 4 ms on some systems. */
+/** The clock of processor time has steps of 4 ms on some systems. */
 const measuredMs = 30
-/** Of processor time, for 1 MiB: several times what the slowest reader takes, for machines differ. */
+/** Processor time for 1 MiB: several times that of the slowest reader, because machines differ. */
 const roofMs = 4000
 const usualOverhead = 1024
-/** A fault is one only where it is found each time: a test beside it may slow the machine for some. */
+/** A fault counts only if it is found each time: a concurrent test may slow the machine for some. */
 const timesJudged = 4
-/** More of them say no more. */
+/** Further faults add no information. */
 const enough = 20
 
-/** Reads every case of the grammar; answers what is worse than linear, and what grows. */
+/** Reads every case of the grammar. Returns cases slower than linear time, and cases with too much output. */
 export function findFaults(grammar: Grammar, factor = 1): string[] {
   const size = (grammar.size ?? usualSize) * factor
   const faults: string[] = []
@@ -70,7 +70,7 @@ function* casesOf(grammar: Grammar, size: number, factor: number): Generator<Cas
       yield newCase(grammar, '', first! + next, frame, size)
       yield newCase(grammar, first!, next!, frame, size)
     }
-    // What is cut at a limit is read whole just under it.
+    // Input that is cut at a limit is read whole just under it.
     for (const limit of limits.filter((limit) => limit < size))
       for (const token of tokens) yield newCase(grammar, '', token, frame, limit - 10)
   }
@@ -113,7 +113,7 @@ function judge(one: Case, size: number): string | null {
   const usedMs = Math.min(threadMs(before), performance.now() - startedMs)
   const growth = growthOf(grammar, whole, output)
   if (growth !== null || usedMs / (grammar.times ?? 1) < floorMs) return growth
-  // What the machine does beside it passes; what the reader does comes again.
+  // A slowdown by other processes passes. A slowdown by the reader repeats.
   let fault: string | null = null
   for (let time = 0; time < timesJudged; time++) {
     fault = judgeTime(one, size)
@@ -122,14 +122,14 @@ function judge(one: Case, size: number): string | null {
   return fault
 }
 
-/** Says so where the output is longer than it may be for this text. */
+/** Describes output that is longer than allowed for this text. */
 export function growthOf(grammar: Grammar, text: string, output: unknown): string | null {
   const { longestOutput = (length: number) => length + usualOverhead } = grammar
   const length = lengthOf(output)
   return length > longestOutput(text.length) ? `${length} characters out of ${text.length}` : null
 }
 
-/** Four times as much, in more runs or in longer ones, may take four times as long; so many runs of any length, as long. */
+/** Four times the text, in more or longer runs, may take four times as long. Runs of another length may not take longer. */
 function judgeTime({ grammar, write, runLength }: Case, size: number): string | null {
   const wholeMs = timeOf(grammar, write(size, runLength))
   if (wholeMs < floorMs) return null
@@ -142,7 +142,10 @@ function judgeTime({ grammar, write, runLength }: Case, size: number): string | 
   return null
 }
 
-/** Processor time of one reading, so that a busy machine fails nothing; out of several, for that clock is a coarse one. */
+/**
+ * Processor time of one reading, so that a busy machine fails no test. Several readings are averaged, because that clock is
+ * coarse.
+ */
 function timeOf({ read, times = 1 }: Grammar, text: string): number {
   const before = process.threadCpuUsage()
   let count = 0

@@ -2,7 +2,7 @@
 import type { Queryable } from '../../src/postgres/db.ts'
 import { until } from './until.ts'
 
-/** Resolves once as many statements of the database wait for a lock; `saying` is part of their text. */
+/** Resolves once `count` statements of the database wait for a lock. `saying` is part of their text. */
 export async function untilLocked(db: Queryable, { count = 1, saying = '' } = {}): Promise<void> {
   await until(`${count} to wait for a lock`, async () => {
     const [row] = await db.query<{ waiting: number }>(

@@ -1,4 +1,4 @@
-// Three parsers that are not ours read a message into one shape: mailparser, postal-mime, Python's email package.
+// Three independent parsers read a message into one shape: mailparser, postal-mime, Python's email package.
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { createInterface } from 'node:readline'
@@ -23,7 +23,7 @@ export interface ReadMail {
   to: ReadMailbox[]
   cc: ReadMailbox[]
   replyTo: ReadMailbox[]
-  /** Line ends are LF; empty where there is none. */
+  /** Line ends are LF. Empty if there is no text. */
   text: string
   html: string
   attachments: ReadAttachment[]
@@ -104,7 +104,7 @@ const postalMime: MailReader = {
   close() {},
 }
 
-/** QUIRK: postal-mime takes the quotes off a local part that needs them. */
+/** QUIRK: postal-mime removes the quotes from a local part that needs them. */
 function quoteAgain(address: string): string {
   return address.replace(/^([^"].* .*)@/, '"$1"@')
 }
@@ -115,7 +115,7 @@ interface PythonMail extends Omit<ReadMail, 'text' | 'html' | 'attachments'> {
   defects: string[]
 }
 
-/** One Python that answers a line for each line, in order. */
+/** One Python process that writes one line for each line it reads, in order. */
 class PythonReader implements MailReader {
   readonly name = "Python's email"
   readonly #child: ChildProcessWithoutNullStreams
@@ -150,7 +150,7 @@ class PythonReader implements MailReader {
   }
 }
 
-/** The readers of this machine; where Python is missing that is said aloud, and under CI it is a failure. */
+/** The readers of this machine. A missing Python is reported, and under CI it is a failure. */
 export function openReaders(): MailReader[] {
   if (spawnSync('python3', ['--version']).status === 0) return [mailparser, postalMime, new PythonReader()]
   if (process.env.CI) throw new Error('python3 is missing')

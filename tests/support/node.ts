@@ -16,7 +16,7 @@ import { countStart } from './count-start.ts'
 import { testDatabase } from './postgres.ts'
 import { type Scope, until } from './until.ts'
 
-/** Where a database is; nodes that are given the same one are one deployment. What is begun last in it ends first. */
+/** A database and a folder. Nodes in the same place are one deployment. Resources started last end first. */
 export interface Place extends Scope {
   connection: DbOptions['connection']
   /** Holds the secret key that the nodes share, and a data folder for each. */
@@ -27,7 +27,7 @@ export interface TestNode {
   app: App
   foundation: Foundation
   smtp: { host: string; port: number }
-  /** Everything logged so far, one JSON document a line. */
+  /** Everything logged so far, one JSON document per line. */
   log(): string
   /** A caller of this node with an organization of its own. */
   createCaller(options?: CallerOptions): Promise<TestCaller>
@@ -67,7 +67,7 @@ const unlimited: Limits = {
   requestsPerMinute: 10_000_000,
 }
 
-/** A fresh database and a folder beside it; both are gone when the scope ends. */
+/** A fresh database and a folder. Both are removed with the scope. */
 export async function makePlace(scope: Scope): Promise<Place> {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-node-'))
   writeFileSync(join(folder, 'secret-key'), randomBytes(32).toString('hex'), { mode: 0o600 })
@@ -79,7 +79,7 @@ export async function makePlace(scope: Scope): Promise<Place> {
   return { connection: await testDatabase({ after }), folder, after }
 }
 
-/** Starts a node; it has stopped before its place ends. */
+/** Starts a node. It stops before its place ends. */
 export async function startNode(place: Place, options: NodeOptions = {}): Promise<TestNode> {
   countStart()
   const settings = readSettings({
@@ -91,7 +91,7 @@ export async function startNode(place: Place, options: NodeOptions = {}): Promis
     POSTHORN_OPERATOR: '127.0.0.1:0',
     POSTHORN_SMTP: '127.0.0.1:0',
     POSTHORN_SMTP_TRUSTED: '127.0.0.0/8',
-    // Nobody answers there: what asks DNS is told so at once, and nothing is asked of the world.
+    // No DNS server listens there, so every query fails at once and none leaves the machine.
     POSTHORN_DNS: '127.0.0.1:9',
     POSTHORN_MANAGED_DOMAIN: 'inbox.test',
     ...options.env,
@@ -124,7 +124,7 @@ export async function startNode(place: Place, options: NodeOptions = {}): Promis
   }
 }
 
-/** An organization with limits beyond any test's reach unless it names them, and a key that may do everything. */
+/** An organization with unreachable limits unless `limits` sets them, and a key that may do everything. */
 async function makeCaller(deps: Foundation, { key = {}, limits = {} }: CallerOptions) {
   const organization = await createOrganization(deps, {
     name: 'Test',
@@ -140,14 +140,14 @@ async function makeCaller(deps: Foundation, { key = {}, limits = {} }: CallerOpt
   return { organizationId: organization.id, keyId: made.key.id, secret: made.secret }
 }
 
-/** A folder of a Unix socket as a URL takes it. */
+/** Writes the folder of a Unix socket as a URL does. */
 export function urlOf(connection: DbOptions['connection']): string {
   if ('connectionString' in connection) return connection.connectionString
   const { host, port, user, database } = connection
   return `postgres://${user}@localhost/${database}?${new URLSearchParams({ host, port: String(port) })}`
 }
 
-/** Sends a message from the inbox; it must be accepted. */
+/** Sends a message from the inbox, which must be accepted. */
 export async function send(
   api: Api,
   inbox: Inbox,
@@ -159,7 +159,7 @@ export async function send(
   return await api.want(path, { method: 'POST', status: 202, idempotencyKey: key, body })
 }
 
-/** Waits for the submission until its recipients' states, in order, are these. */
+/** Waits until the submission's recipients have these states, in order. */
 export async function untilStates(api: Api, submissionId: string, ...states: string[]): Promise<Submission> {
   const wanted = states.join(' ')
   let seen = ''

@@ -1,4 +1,4 @@
-// Every operation of /v1, /app/v1 and the desk: what an organization that is not active gets of it, and what it records.
+// Every operation of /v1, /app/v1 and the desk: its outcome for an organization that is not active, and its audit entries.
 // `node scripts/operations.ts` prints the table.
 import assert from 'node:assert/strict'
 import type { RefusalCode } from '../../src/base/errors.ts'
@@ -9,7 +9,7 @@ export const inactiveStates = ['pending', 'suspended', 'deleting'] as const
 /** `not theirs`: the operation is about no single organization. */
 type Outcome = 'allowed' | 'not theirs' | RefusalCode
 type Outcomes = Readonly<Record<(typeof inactiveStates)[number], Outcome>>
-/** The actions of the audit entries that one success writes, in their order; or the reason for none. */
+/** The actions of the audit entries that one success writes, in order; or the reason for none. */
 type Recorded = readonly Action[] | { none: string }
 export type Surface = '/v1' | '/app/v1' | '/desk/v1'
 
@@ -29,7 +29,7 @@ const changesNothing = { none: 'it changes nothing' }
 const isTheRecord = { none: 'what it makes is listed, with who made it and when' }
 const onlyMails = { none: 'it mails a link; what the link does is recorded' }
 
-/** Of the API, by a key or by a session. */
+/** Operations of the API, by a key or by a session. */
 const ofTheApi: Record<string, Recorded> = {
   'GET /me': reads,
   'GET /inboxes': reads,
@@ -79,7 +79,7 @@ const ofTheApi: Record<string, Recorded> = {
   'GET /events': reads,
 }
 
-/** Of the organization, in the dashboard alone. */
+/** Operations of the organization, in the dashboard only. */
 const ofTheOrganization: Record<string, Recorded> = {
   'PATCH /inboxes/{inboxId}': ['inbox.renamed'],
   'GET /messages/{messageId}/page': reads,
@@ -101,7 +101,10 @@ const ofTheOrganization: Record<string, Recorded> = {
   'DELETE /keys/{keyId}': ['key.revoked'],
 }
 
-/** Reading the organization, and leaving it: in these states a member removes only themselves, and lists only their own. */
+/**
+ * Reading the organization, and leaving it. In these states a member removes only themselves and lists only their own
+ * membership.
+ */
 const readingAndLeaving: Record<string, Recorded> = {
   'GET /members': reads,
   'GET /members/{personId}/made': reads,
@@ -111,7 +114,7 @@ const readingAndLeaving: Record<string, Recorded> = {
   'GET /audit.csv': reads,
 }
 
-/** Of a person, whatever organization they act for. */
+/** Operations of a person, for any organization. */
 const ofThePerson: Record<string, Recorded> = {
   'GET /access': reads,
   'POST /sign-up': onlyMails,
@@ -127,7 +130,7 @@ const ofThePerson: Record<string, Recorded> = {
   'DELETE /sessions/{sessionId}': ['session.ended'],
   'POST /resets': onlyMails,
   'POST /resets/preview': changesNothing,
-  // One key that the person made since they proved their address, and did not keep.
+  // One key that the person made after proving their address, and did not keep.
   'POST /resets/complete': ['password.changed', 'key.revoked', 'session.opened'],
   'PATCH /person': ['person.renamed'],
   'PUT /person/password': ['password.changed'],
@@ -141,7 +144,7 @@ const ofThePerson: Record<string, Recorded> = {
   'POST /invitations/accept': ['member.joined', 'session.opened'],
 }
 
-/** At the desk, about an organization that is not being deleted. */
+/** Desk operations on an organization that is not being deleted. */
 const ofTheDeskUntilDeletion: Record<string, Recorded> = {
   'PATCH /organizations/{organizationId}': ['organization.renamed'],
   'PATCH /organizations/{organizationId}/limits': ['organization.limits_changed'],
@@ -149,7 +152,7 @@ const ofTheDeskUntilDeletion: Record<string, Recorded> = {
   'POST /organizations/{organizationId}/suspend': ['organization.suspended'],
 }
 
-/** At the desk, about any organization. */
+/** Desk operations on any organization. */
 const ofTheDesk: Record<string, Recorded> = {
   'GET /organizations/{organizationId}': reads,
   'POST /organizations/{organizationId}/cancel-queue': ['queue.cancelled'],
@@ -157,7 +160,7 @@ const ofTheDesk: Record<string, Recorded> = {
   'POST /organizations/{organizationId}/deletion': ['organization.deleted'],
 }
 
-/** At the desk, about the service. */
+/** Desk operations on the service. */
 const ofTheService: Record<string, Recorded> = {
   'GET /openapi.json': reads,
   'GET /session': reads,
@@ -212,13 +215,13 @@ export function actionsOf({ recorded }: Pick<OperationRow, 'recorded'>): readonl
   return 'none' in recorded ? [] : recorded
 }
 
-/** The rows of the surface are these operations, each once. */
+/** Asserts that the rows of the surface are these operations, each once. */
 export function assertListed(surface: Surface, names: readonly string[]): void {
   const listed = rowsOf(surface).map(({ name }) => name)
   assert.deepEqual(listed.sort(), names.toSorted(), 'tests/support/operations.ts lists every operation')
 }
 
-/** Runs the operation once, while nothing else does anything: the audit log then has the entries of its row more. */
+/** Runs the operation once, without concurrent operations. Asserts that it adds exactly the audit entries of its row. */
 export async function assertRecorded<Result>(
   db: Queryable,
   name: string,

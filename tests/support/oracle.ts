@@ -1,4 +1,4 @@
-// The published mails and, for some, what another parser made of them: compared field by field with what we made.
+// The published mails and, for some, another parser's result, compared field by field with ours.
 import { globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
@@ -7,13 +7,13 @@ const root = resolve(import.meta.dirname, '../..', process.env['POSTHORN_TESTDAT
 export interface PublishedMail {
   /** Its path below the published suites. */
   name: string
-  /** As it lies, mostly with LF line ends. */
+  /** As stored, mostly with LF line ends. */
   bytes: Buffer
-  /** With every line end made CRLF. */
+  /** With every line end converted to CRLF. */
   crlf: Buffer
 }
 
-/** All mails of the suites `mime-*`, or an empty list where they are absent (an error in CI). */
+/** All mails of the suites `mime-*`, or an empty list if they are absent (an error in CI). */
 export function publishedMails(): PublishedMail[] {
   const patterns = [
     'mime-cpython/msg_*.txt',
@@ -30,7 +30,7 @@ export function publishedMails(): PublishedMail[] {
   })
 }
 
-/** What both sides can say of a mail; null where the oracle says nothing that can be compared. */
+/** The fields that both sides can return. Null: the oracle has nothing comparable. */
 export interface Reading {
   subject: string
   from: string | null
@@ -50,7 +50,7 @@ interface Parsed {
   attachments: number[]
 }
 
-/** The oracle's reading of a mail of `mime-stalwart`, or null where it has none. */
+/** The oracle's reading of a mail of `mime-stalwart`, or null if it has none. */
 export function oracleOf({ name }: PublishedMail): Reading | null {
   if (!name.startsWith('mime-stalwart/')) return null
   const parsed: Parsed = JSON.parse(readFileSync(join(root, name.replace(/\.eml$/, '.json')), 'utf8'))
@@ -75,7 +75,7 @@ function addresses(part: Part, name: string): string[] {
   return (value?.List ?? []).flatMap(({ address }) => (address ? [address] : []))
 }
 
-/** The text parts in order; null where one of them is HTML, of which each side makes its own text. */
+/** The text parts in order. Null if one of them is HTML, which each side converts in its own way. */
 function textOf({ parts, text_body }: Parsed): string | null {
   const bodies = text_body.map((index) => parts[index]!.body)
   if (bodies.some((body) => typeof body === 'object' && 'Html' in body)) return null
@@ -93,7 +93,7 @@ function attachmentOf(part: Part): Reading['attachments'][number] {
   return { filename, sizeBytes: sizesOf(part.body) }
 }
 
-/** The sizes that are right: the oracle saw LF where a text that came by SMTP has CRLF. */
+/** The right sizes: the oracle saw LF, but a text that came by SMTP has CRLF. */
 function sizesOf(body: Part['body']): number[] | null {
   if (typeof body !== 'object') return null
   const bytes = body['Binary'] ?? body['InlineBinary']
@@ -123,7 +123,7 @@ interface Ours {
   attachments: { filename: string; sizeBytes: number }[]
 }
 
-/** One comparison a field; texts are compared without regard to white space, which the two sides join differently. */
+/** One comparison per field. Texts are compared without white space, which the two sides join differently. */
 export function compare(ours: Ours, theirs: Reading): Comparison[] {
   const words = (text: string) => text.replace(/\s+/g, ' ').trim()
   const one = (field: string, mine: unknown, other: unknown): Comparison => ({

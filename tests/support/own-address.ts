@@ -1,9 +1,9 @@
-// Addresses that a service has again after each start.
+// An address that a service gets again after each start.
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** `127.0.0.1:port`, with a free port below those that port 0 gives out, so that nobody else gets it while ours is dead. */
+/** `127.0.0.1:port`. The port is below those that port 0 assigns, so that no other process gets it while ours is down. */
 export async function ownAddress(): Promise<string> {
   for (;;) {
     const port = randomInt(20_000, 32_000)

@@ -1,17 +1,17 @@
-// Whether one thing takes as long as another: times in pairs, each pair right after the other, and what they say together.
+// Whether two operations take equally long: times them in pairs, each pair right after the other, with statistics.
 
 export interface PairedTimes {
   pairs: number
   medianMs: [number, number]
   meanMs: [number, number]
-  /** The mean of the differences, and how many of its standard errors it is away from 0. */
+  /** The mean of the differences, and its distance from 0 in standard errors. */
   differenceMs: number
   t: number
-  /** In how many of a hundred pairs the first took longer. */
+  /** The percentage of pairs in which the first took longer. */
   longerPercent: number
 }
 
-/** Times `first` and `second` in turn, each pair in the other order, given the number of the pair. */
+/** Times `first` and `second` alternately, each pair in the other order. Both get the number of the pair. */
 export async function timePairs(
   pairs: number,
   first: (n: number) => Promise<unknown>,

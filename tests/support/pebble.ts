@@ -1,4 +1,4 @@
-// Pebble, an ACME server for tests (Debian's): on loopback, with a test's DNS, its own authority, and what it was asked.
+// Pebble, an ACME server for tests (Debian's): on loopback, with a test's DNS, its own authority, and its log.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { accessSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,10 +12,10 @@ import { type Scope, until } from './until.ts'
 const program = '/usr/bin/pebble'
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
 
-/** The certificate that Pebble's own listener shows, which is its own authority: as NODE_EXTRA_CA_CERTS takes it. */
+/** The certificate of Pebble's own listener, which is its own authority: as NODE_EXTRA_CA_CERTS takes it. */
 export const pebbleListenerCa = fixture('tls-cert.pem')
 
-/** Why the tests with a real ACME server are skipped, or false. */
+/** The reason for skipping the tests with a real ACME server, or false. */
 export const pebbleMissing = findPebble()
 
 function findPebble(): string | false {
@@ -32,26 +32,26 @@ function findPebble(): string | false {
 }
 
 export interface Pebble {
-  /** As POSTHORN_ACME_DIRECTORY takes it. */
+  /** The form that POSTHORN_ACME_DIRECTORY takes. */
   directory: string
   /** The root of the certificates that it issues, PEM. */
   root(): Promise<string>
   /** `Valid`, `Revoked`, …, by the serial number in hexadecimal. */
   statusOf(serial: string): Promise<string>
-  /** How often a line of its log has matched. */
+  /** How many lines of its log match. */
   count(line: RegExp): number
-  /** The number that the newest match of a group in its log gave. */
+  /** The number in the group of the newest match in its log. */
   newest(line: RegExp): number
 }
 
 interface Options {
-  /** Where it resolves names, `ip:port`, and the port that it asks challenges on. */
+  /** The DNS server to use, `ip:port`, and the port for its challenge requests. */
   dns: string
   httpPort: number
   validitySeconds?: number
 }
 
-/** Starts one; it has ended after the scope. */
+/** Starts a server, which ends with the scope. */
 export async function startPebble(
   scope: Scope,
   { dns, httpPort, validitySeconds = 7_776_000 }: Options,

@@ -1,4 +1,4 @@
-// Sends plain mails one after the other from a thread of its own, and times each from the connection to its commit.
+// Sends plain mails one after another from its own thread, and times each from the connection to its commit.
 import { fileURLToPath } from 'node:url'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import pg from 'pg'
@@ -13,7 +13,7 @@ export interface PlainMails {
 
 const mostTimes = 500
 
-/** A sender that what the test does beside it does not hold up. */
+/** A sender that the test's own work does not delay. */
 export class PlainSender {
   readonly #worker: Worker
   readonly #exited: Promise<void>
@@ -28,7 +28,7 @@ export class PlainSender {
     this.#exited.catch(() => {})
   }
 
-  /** What the mails took that were sent since the last call, `least` of them at least, in milliseconds. */
+  /** The times in milliseconds of the mails since the last call. Waits for at least `least` of them. */
   async take(least: number): Promise<number[]> {
     const enough = until(`${least} plain mails`, () => this.#times.length >= least, { timeoutMs: 60_000 })
     await Promise.race([enough, this.#exited])
@@ -60,7 +60,7 @@ async function timeOne(smtp: PlainMails['smtp'], client: pg.Client, to: string):
   return performance.now() - startMs
 }
 
-/** The message that a reply to the final dot names. */
+/** The message id in a reply to the final dot. */
 export function idIn(reply: string): string {
   return /kept as (\S+)/.exec(reply)![1]!
 }

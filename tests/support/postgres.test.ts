@@ -1,4 +1,4 @@
-// The databases that tests get: migrated, apart from each other, gone afterwards. Also on PostgreSQL 15.
+// The databases of tests: migrated, separate from each other, dropped afterwards. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Db } from '../../src/postgres/db.ts'
@@ -21,7 +21,7 @@ test('test databases: two at once are migrated and do not see each other', async
 test('test databases: one is gone when its scope has ended', async (t) => {
   const ends: (() => void | Promise<void>)[] = []
   const scope: Scope = { after: (end) => void ends.push(end) }
-  // Keeps the server up while the other database goes.
+  // Keeps the server up while the other database is dropped.
   await testDatabase(t)
   const connection = await testDatabase(scope)
   for (const end of ends) await end()

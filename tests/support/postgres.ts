@@ -1,4 +1,4 @@
-// A migrated database of one's own for a test: cloned from a template on one server that the whole run shares.
+// A migrated database for each test, cloned from a template on one server that the whole run shares.
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,21 +12,21 @@ import type { Scope } from './until.ts'
 
 type Connection = DbOptions['connection']
 
-/** The advisory lock of who makes the template. */
+/** The advisory lock of the process that makes the template. */
 const templateLock = 0x74706c
 
 let ownFolder: string | null = null
 
 /**
- * A fresh, migrated database, dropped when the scope ends. It is on the server that `POSTHORN_TEST_DATABASE_URL` names,
- * whose role may create databases, or else on an embedded one: the run's, in the folder `POSTHORN_TEST_POSTGRES`, or
- * this file's own.
+ * A fresh, migrated database, dropped when the scope ends. `POSTHORN_TEST_DATABASE_URL` names its server, with a role that
+ * may create databases. Without it, the server is embedded: the run's, in the folder `POSTHORN_TEST_POSTGRES`, or this
+ * file's own.
  */
 export async function testDatabase(scope: Scope): Promise<Connection> {
   return await cloneDatabase(scope, makeTemplate)
 }
 
-/** The same without a table in it, for who watches it being migrated. */
+/** The same without any table, for tests that watch the migration. */
 export async function emptyDatabase(scope: Scope): Promise<Connection> {
   return await cloneDatabase(scope, async () => 'template0')
 }
@@ -63,7 +63,7 @@ function folderOfThisFile(): string {
   return ownFolder
 }
 
-/** The migrated database that others are copied from, named after its migrations; the first to ask makes it. */
+/** The migrated database to copy from, named after its migrations. The first caller makes it. */
 async function makeTemplate(server: Connection): Promise<string> {
   const name = `posthorn_template_${digestSchema()}`
   const client = new pg.Client(server)
@@ -106,7 +106,7 @@ async function ask(server: Connection, sql: string): Promise<void> {
   await client.query(sql).finally(() => client.end())
 }
 
-/** For who watches plans: a table that is analyzed meanwhile has all over it planned anew. */
+/** For tests of plans: after an automatic ANALYZE of a table, all its statements are planned again. */
 export async function turnAutovacuumOff(db: Db): Promise<void> {
   await db.query(`do $$ declare name text; begin
     for name in select tablename from pg_tables where schemaname = 'public' loop

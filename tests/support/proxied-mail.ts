@@ -1,9 +1,9 @@
-// Mail from any address: a sender who names it by the PROXY protocol, as a balancer in front of the server would.
+// Sends mail from any address by the PROXY protocol, as a load balancer in front of the server does.
 import { connect, type Socket } from 'node:net'
 import { stuff, Wire } from './wire.ts'
 
 export interface ProxiedMail {
-  /** Of the client, as it is named. */
+  /** The client's address in the PROXY header. */
   ip: string
   helo: string
   /** MAIL FROM; empty for the null return path. */
@@ -14,7 +14,7 @@ export interface ProxiedMail {
 
 type Client = Pick<ProxiedMail, 'ip' | 'helo'>
 
-/** One connection, for one mail after the other. */
+/** One connection for several mails, one after another. */
 export class ProxiedSession {
   readonly #socket: Socket
   readonly #wire: Wire
@@ -29,7 +29,7 @@ export class ProxiedSession {
     this.#greeting = [`PROXY ${proxy} 4000 25\r\n`, `EHLO ${helo}\r\n`]
   }
 
-  /** The reply to the message, or the first reply that is no success; `lost` where the connection ended before. */
+  /** The reply to the message, or the first reply that is no success. `lost` if the connection ended before. */
   async send({ from, to, raw }: Omit<ProxiedMail, keyof Client>): Promise<string> {
     const recipients = to.map((address) => `RCPT TO:<${address}>\r\n`)
     const steps = [...this.#greeting, `MAIL FROM:<${from}>\r\n`, ...recipients, 'DATA\r\n', stuff(raw)]
@@ -50,7 +50,7 @@ export class ProxiedSession {
   }
 }
 
-/** One mail over a connection of its own. */
+/** Sends one mail over a connection of its own. */
 export async function sendProxied(
   server: { host: string; port: number },
   { ip, helo, ...mail }: ProxiedMail,
@@ -63,7 +63,7 @@ export async function sendProxied(
   }
 }
 
-/** Does `work` for each, `count` at the same time; the results in their order. */
+/** Runs `work` for each item, `count` at the same time. Returns the results in the items' order. */
 export async function eachOf<Item, Result>(
   items: readonly Item[],
   count: number,

@@ -1,4 +1,4 @@
-// A mail of strangers as our reader and three others understand it, each field brought to a form in which they compare.
+// A mail from strangers as our reader and three others read it, each field in a comparable form.
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createRequire } from 'node:module'
@@ -9,7 +9,7 @@ import { parseMail } from '../../src/mail/read/parse.ts'
 import { selectBodies } from '../../src/mail/read/select-bodies.ts'
 import { decodeSpan } from './decode-span.ts'
 
-/** Fields by name; one that is not there has no reading: the reader failed, or does not say. */
+/** Fields by name. An absent field has no reading: the reader failed, or does not return it. */
 export type Reading = Partial<Record<Field, string>>
 
 export const fields = [
@@ -20,7 +20,7 @@ export type Field = (typeof fields)[number]
 
 export interface Reader {
   name: string
-  /** Never rejects for what is in the mail: a reader that fails has no reading. */
+  /** Never rejects because of the mail's content: a reader that fails has no reading. */
   read(raw: Buffer): Promise<Reading>
   close(): void
 }
@@ -38,7 +38,7 @@ interface FoundAttachment {
   content: Buffer
 }
 
-/** As a reader has it; undefined where it has no reading of the field. */
+/** The reader's own values; undefined if it has no reading of the field. */
 interface Found {
   from?: FoundMailbox[] | undefined
   to?: FoundMailbox[] | undefined
@@ -54,7 +54,7 @@ interface Found {
   attachments?: FoundAttachment[] | undefined
 }
 
-/** Ours first, then the three that are not; without Python there are two. */
+/** Ours first, then three independent ones, or two without Python. */
 export function openReaders(): Reader[] {
   const readers = [ours, mailparser, postalMime]
   if (spawnSync('python3', ['--version']).status === 0) return [...readers, new PythonReader()]
@@ -75,7 +75,7 @@ const ours: Reader = {
       to: mail.to.map(mailbox),
       cc: mail.cc.map(mailbox),
       replyTo: mail.replyTo ? [mailbox(mail.replyTo)] : [],
-      // What is made of HTML is no reading of the mail: each reader makes its own.
+      // Text made from HTML is not compared: each reader makes its own.
       text: bodies.text.some(({ contentType }) => contentType !== 'text/html') ? mail.text : null,
       attachments: mail.attachments.map((attachment) => {
         const filename = isMadeUp(attachment.filename) ? null : attachment.filename
@@ -128,7 +128,7 @@ const mailparser: Reader = {
     return readingOf({
       ...mail,
       text: mail.text ?? null,
-      // QUIRK: mailparser puts the present in the place of a date that it cannot read.
+      // QUIRK: mailparser returns the present for a date that it cannot read.
       date: date !== null && date.getTime() >= startedMs ? null : date,
       from: mailboxes(mail.from),
       to: mailboxes(mail.to),
@@ -147,7 +147,7 @@ const mailparser: Reader = {
   close() {},
 }
 
-/** The mailboxes of groups among the others. */
+/** Puts the mailboxes of groups among the others. */
 function flatten(list: (MailparserAddress | Address)[]): FoundMailbox[] {
   return list.flatMap(({ address, name, group }) =>
     group ? flatten(group) : [{ email: address ?? '', name }],
@@ -182,13 +182,13 @@ const postalMime: Reader = {
   close() {},
 }
 
-/** QUIRK: what postal-mime cannot read as a date it gives back as it stands. */
+/** QUIRK: postal-mime returns a date that it cannot read unchanged. */
 const isoDate = /^\d{4}-\d\d-\d\dT/
 
 type Attempt<Value> = { value: Value } | { fault: string }
 type PythonReading = Record<keyof Found, Attempt<unknown>>
 
-/** One Python that answers a line for each line, in order. */
+/** One Python process that writes one line for each line it reads, in order. */
 class PythonReader implements Reader {
   readonly name = "Python's email"
   readonly #child: ChildProcessWithoutNullStreams
@@ -241,7 +241,7 @@ function readingOf(found: Found): Reading {
   const each = (value: (attachment: FoundAttachment) => unknown) =>
     attachments?.length ? JSON.stringify(attachments.map(value)) : undefined
   const reading: Record<Field, string | undefined> = {
-    // One sender and one address to answer to: the service has no more of them.
+    // One sender and one reply address, because the service has only one of each.
     from: found.from && mailboxesOf(found.from.slice(0, 1)),
     to: found.to && mailboxesOf(found.to),
     cc: found.cc && mailboxesOf(found.cc),
@@ -258,7 +258,7 @@ function readingOf(found: Found): Reading {
     type: each(({ contentType }) => contentType),
     size: each((attachment) => plainContent(attachment).length),
     sha256: each((attachment) => createHash('sha256').update(plainContent(attachment)).digest('hex')),
-    // No reader says what a part is that says nothing of it: ours goes by whether something can refer to it.
+    // The parsers return no disposition for a part without one. Ours derives it from whether other parts can refer to it.
     disposition: each(({ disposition, contentId }) => disposition || (contentId ? 'inline' : 'attachment')),
     contentId: each(({ contentId }) => contentId?.replace(/^<|>$/g, '') ?? null),
   }

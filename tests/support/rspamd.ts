@@ -1,4 +1,4 @@
-// Rspamd for tests: Debian's, with a few rules of our own, no DNS and no Redis; and one that answers as it is told.
+// Rspamd for tests: Debian's, with a few rules of our own, no DNS and no Redis; and a fake with scripted answers.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { accessSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { type Scope, until } from './until.ts'
 
 const program = '/usr/bin/rspamd'
 
-/** Why the tests with a real Rspamd are skipped, or false. */
+/** The reason for skipping the tests with a real Rspamd, or false. */
 export const rspamdMissing = findRspamd()
 
 function findRspamd(): string | false {
@@ -27,23 +27,23 @@ function findRspamd(): string | false {
   }
 }
 
-/** In the body of a mail, what Rspamd refuses by itself. */
+/** Rspamd refuses a mail with this text in its body. */
 export const gtube = 'XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X'
 
 export interface TestRspamd {
   address: RspamdAddress
   start(): Promise<void>
-  /** SIGKILL to all its processes; resolves once the first is gone. */
+  /** Sends SIGKILL to all its processes. Resolves once the first has ended. */
   kill9(): Promise<void>
-  /** Its processes stop, their connections stay open. */
+  /** Stops its processes. Their connections stay open. */
   freeze(): void
-  /** And go on. */
+  /** Resumes the processes. */
   thaw(): void
 }
 
 /**
- * Subjects move these rules: `offer` scores 6.5, `grey` 4.5, `action X` forces X, `slow` blocks it for 2 s. SAW_… are
- * there where it sees what `envelope` says.
+ * Subjects trigger these rules: `offer` scores 6.5, `grey` 4.5, `action X` forces X, `slow` blocks it for 2 s. SAW_… symbols
+ * appear if it sees what `envelope` says.
  */
 const rules = `
 local function has(word)
@@ -97,7 +97,7 @@ worker "normal" { bind_socket = "127.0.0.1:${port}"; count = 1; max_tasks = 0; }
 `
 }
 
-/** One that is not started yet. It has ended, and its folder is gone, after the scope. */
+/** An Rspamd that is not started yet. With the scope it ends and its folder is removed. */
 export async function makeRspamd(scope: Scope): Promise<TestRspamd> {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-rspamd-'))
   const port = await freePort()
@@ -118,7 +118,7 @@ export async function makeRspamd(scope: Scope): Promise<TestRspamd> {
     rmSync(folder, { recursive: true, force: true })
   })
   const start = async () => {
-    // In a group of their own, so that the signals reach its processes and no others.
+    // In a process group of their own, so that the signals reach its processes and no others.
     const args = ['-f', '--insecure', '-c', join(folder, 'conf')]
     child = spawn(program, args, { stdio: 'ignore', detached: true })
     await until('Rspamd to answer', () =>
@@ -138,7 +138,7 @@ export interface Asked {
   body: Buffer
 }
 
-/** What a fake does with a connection once the request is whole. */
+/** The fake's behavior on a connection once the request is complete. */
 export type Answer = (socket: Socket, asked: Asked) => void
 
 export interface FakeRspamd {
@@ -181,7 +181,7 @@ export async function fakeRspamd(
   return { address, asked, connections: () => sockets.size }
 }
 
-/** An answer of HTTP, as Rspamd gives it. */
+/** An HTTP response in Rspamd's form. */
 export function respond(body: string, status = '200 OK'): string {
   const fields = ['Connection: close', 'Server: fake/1', `Content-Length: ${Buffer.byteLength(body)}`]
   return `HTTP/1.1 ${status}\r\n${fields.join('\r\n')}\r\n\r\n${body}`

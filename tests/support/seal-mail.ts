@@ -1,18 +1,18 @@
-// Adds ARC sets to mails for tests: one set a call, right or wrong, by plain code after RFC 8617.
+// Adds one ARC set per call to a mail, right or wrong, by plain code after RFC 8617.
 import { createHash, sign } from 'node:crypto'
 import { type SigningPlan, signatureOf } from './sign-mail.ts'
 
 export interface SealingPlan extends SigningPlan {
   instance: number
-  /** cv=; what it has to be without. */
+  /** cv=, if it must differ from the default. */
   status?: string
-  /** What the set reports, from the name of the server on. */
+  /** The results in the set, from the server's name on. */
   results: string
-  /** More tags of the message signature; null takes one away. */
+  /** More tags of the message signature; null removes one. */
   messageTags?: Record<string, string | null>
 }
 
-/** The mail, Latin-1 with CRLF, with one set in front; its other sets are those that were sealed before. */
+/** The mail, Latin-1 with CRLF, with one set in front. Its other sets are the earlier ones. */
 export function sealMail(mail: string, plan: SealingPlan): string {
   const { instance, status = instance === 1 ? 'none' : 'pass' } = plan
   const results = `ARC-Authentication-Results: i=${instance}; ${plan.results}\r\n`

@@ -1,4 +1,4 @@
-// A database with organizations and inboxes, mail that is filed into them, and the index of words as a test runs it.
+// A database with organizations and inboxes, filed mail, and the word index as a test runs it.
 import type { TestContext } from 'node:test'
 import { type InboxId, newUuid, type OrganizationId } from '../../src/base/ids.ts'
 import { silentLog } from '../../src/base/log.ts'
@@ -24,7 +24,7 @@ export const idOf = (n: number) => `msg_${n.toString(16).padStart(24, '0')}`
 export async function setStage(t: TestContext, maxConnections = 16) {
   const db = new Db({ connection: await testDatabase({ after: (end) => t.after(end) }), maxConnections })
   t.after(() => db.close())
-  /** Somebody searches these for the first time. */
+  /** Searches these inboxes for the first time. */
   const activate = async (inboxes: string[], at = new Date()) => {
     for (const id of inboxes) await db.transaction((tx) => beginSearch(tx, id as InboxId, 2_000, at))
   }
@@ -34,7 +34,7 @@ export async function setStage(t: TestContext, maxConnections = 16) {
     await activate(inboxes)
     return id
   }
-  /** Nobody has searched its inboxes. */
+  /** Its inboxes have never been searched. */
   const addUnsearched = async (inboxes: string[]) => {
     const id = newUuid<OrganizationId>()
     await db.query(
@@ -50,7 +50,7 @@ export async function setStage(t: TestContext, maxConnections = 16) {
     return id
   }
   const organizationId = await addOrganization(['inb_a', 'inb_b'])
-  /** Files mails of one organization as one commit does. */
+  /** Files mails of one organization in one commit. */
   const file = async (mails: Mail[], organization = organizationId, beforeCommit = async () => {}) => {
     const rows = mails.map(({ n, text, inbox = 'inb_a' }) => ({ id: idOf(n), inbox, text }))
     const items = rows.map(({ id }) => ({ id: newUuid(), type: 'message.received', message: id }))
@@ -78,10 +78,10 @@ export async function setStage(t: TestContext, maxConnections = 16) {
   }
   const [rotation, olderRotation] = [{ last: null }, { last: null }]
   const make = async (mails: SearchedMail[]) => mails.map(writeVector)
-  /** One batch, or the beginning of new parts. */
+  /** Indexes one batch, or begins new parts. */
   const indexSome = (words = make) =>
     makeSearchable({ db, log: silentLog, parsePool: { words }, rotation, olderRotation })
-  /** All that is new begins to wait, once no transaction of another test holds it back; nothing is indexed. */
+  /** Queues all new mail once no transaction of another test delays it. Indexes nothing. */
   const take = async () => {
     const most = { rows: 256, items: 2_000 }
     await until('all that is new to wait', async () => {

@@ -1,11 +1,11 @@
-// An inbox full of searched mail, as filing and indexing leave it, written at once: by itself the service takes minutes for as much.
+// An inbox full of searched mail, written at once as filing and indexing leave it; the service would take minutes.
 import type { Queryable } from '../../src/postgres/db.ts'
 
 const partSize = 4_096
 
 /**
- * Fills an inbox that has had no mail with `count` messages from `old@far.test`, all a day old and found by the words `alpha beta`,
- * and each by 20 words of its own that begin with `w`. The first ones, the oldest, are as many as `sent` says, and outbound.
+ * Fills an inbox that has had no mail with `count` messages from `old@far.test`, all a day old. All are found by the words
+ * `alpha beta`, and each by 20 words of its own that begin with `w`. The oldest `sent` messages are outbound.
  */
 export async function fillSearched(
   db: Queryable,

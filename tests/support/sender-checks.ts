@@ -1,4 +1,4 @@
-// The checks of who sent a mail, for a receiver that a test makes by itself: nobody answers what they ask of DNS.
+// The sender checks for a receiver that a test makes itself: no DNS server answers their queries.
 import type { Clock } from '../../src/base/clock.ts'
 import type { DiskBlobs } from '../../src/blobs/disk.ts'
 import { DnsCache } from '../../src/dns/cache.ts'

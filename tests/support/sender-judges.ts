@@ -1,4 +1,4 @@
-// Verdicts on generated mails that are not ours: pyspf, dkimpy, Mail::DKIM and mailauth, each over the same zone.
+// Independent verdicts on generated mails: pyspf, dkimpy, Mail::DKIM and mailauth, each over the same zone.
 import { spawn, spawnSync } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -6,21 +6,21 @@ import { fieldsOf } from './auth-results.ts'
 import type { ZoneRecords } from './dns-server.ts'
 import type { CaseZone, SenderCase } from './sender-cases/case-book.ts'
 
-/** What one says of one mail, in its own words; methods that it does not know are absent. */
+/** One judge's verdict on one mail, in its own words. Methods that it does not support are absent. */
 export interface Said {
-  /** A word of RFC 7208. */
+  /** A result of RFC 7208. */
   spf?: string
-  /** For who knows no more than `pass` or not. */
+  /** For judges that return only pass or not. */
   spfPasses?: string
-  /** Of each signature, from the top; null for what it does not know, such as Ed25519. */
+  /** One per signature, from the top. Null for what the judge does not support, such as Ed25519. */
   dkim?: (string | null)[]
   arc?: string | null
   dmarc?: string
-  /** What the domain asks for mail that fails. */
+  /** The domain's policy for mail that fails. */
   policy?: string
 }
 
-/** How many signatures stand above the mail. */
+/** The number of signatures in the header. */
 export function signatureCount(raw: Buffer): number {
   return fieldsOf(raw.toString('latin1'), 'DKIM-Signature').length
 }
@@ -99,13 +99,13 @@ const probes: [string, string[], string][] = [
   ['perl', ['-MMail::DKIM::ARC::Verifier', '-e', ''], 'libmail-dkim-perl'],
 ]
 
-/** Why they cannot all be asked here, or null. */
+/** The reason why not all judges can run here, or null. */
 export function scriptsMissing(): string | null {
   const missing = probes.filter(([command, args]) => spawnSync(command, args).status !== 0)
   return missing.length === 0 ? null : `not installed: ${missing.map(([, , packages]) => packages).join(' ')}`
 }
 
-// Debian's Python has them as packages; another that comes first on the path may not.
+// Debian's Python has them as packages. Another Python earlier on the path may not.
 export const askPython: AskAll = (cases, zone) =>
   askScript('/usr/bin/python3', 'sender-verdicts.py', cases, zone)
 export const askPerl: AskAll = (cases, zone) => askScript('perl', 'sender-verdicts.pl', cases, zone)

@@ -1,4 +1,4 @@
-// Sent mail on the pages: a service with a far side of every mood, and the life of what it has sent in a browser.
+// Sent mail on the pages: a service, a receiving side with every behavior, and a browser with the delivery timeline.
 import type { Api, Inbox } from './api.ts'
 import { openPages, type Pages } from './dashboard.ts'
 import { type FarSide, startFarSide } from './far-side.ts'
@@ -21,7 +21,7 @@ export async function setStage(t: Scope, options: { slowMs?: number } = {}): Pro
   return { far, node, api: caller.api, inbox, pages: await openPages(t, node, caller.organizationId) }
 }
 
-/** Sends, waits for the recipients' states, and opens the life of it. */
+/** Sends, waits for the recipients' states, and opens the message's timeline. */
 export async function openLife(
   { api, inbox, pages }: Stage,
   to: string[],

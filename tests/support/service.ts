@@ -22,7 +22,7 @@ import { countStart } from './count-start.ts'
 import { type Scope, until } from './until.ts'
 
 export interface Posthorn {
-  /** Base URLs without a trailing slash, and where SMTP listens; they change with every start. */
+  /** Base URLs without a trailing slash, and the SMTP address. They change with every start. */
   http: string
   operator: string
   smtp: { host: string; port: number }
@@ -30,20 +30,20 @@ export interface Posthorn {
   /** `POSTHORN_DATA_DIR`. */
   folder: string
   env: Record<string, string>
-  /** Resolves once it is ready; rejects, with the end of its log, when it ends before. */
+  /** Resolves once it is ready. Rejects with the end of its log if it ends before. */
   start(): Promise<void>
-  /** SIGKILL; resolves once it is gone. PostgreSQL lives on. */
+  /** Sends SIGKILL. Resolves once the process has ended. PostgreSQL keeps running. */
   kill9(): Promise<void>
-  /** SIGTERM; resolves with the exit status once it has drained, and fails past 35 s. */
+  /** Sends SIGTERM. Resolves with the exit status once it has drained, and fails after 35 s. */
   stop(): Promise<number | null>
   isRunning(): boolean
-  /** Runs a command with `--json`, in this process if it can be, and gives its one document; rejects unless it exits 0. */
+  /** Runs a command with `--json`, in this process if possible, and returns its one document. Rejects unless it exits 0. */
   cli<Answer = Record<string, unknown>>(args: string[]): Promise<Answer>
-  /** SIGKILL to the embedded PostgreSQL's postmaster; answers its pid, or null where none runs. */
+  /** Sends SIGKILL to the embedded PostgreSQL's postmaster. Returns its pid, or null if none runs. */
   killPostgres(): number | null
   /** The pid of the embedded PostgreSQL's postmaster; null if none runs. */
   postgresPid(): number | null
-  /** How a test reaches its database, to count what it writes; never to change anything. */
+  /** The connection of a test to the database, for counting only, never for changes. */
   database(): pg.ClientConfig
   /** The last lines of its log. */
   log(): string
@@ -56,13 +56,13 @@ interface Options {
   program?: string
 }
 
-/** Starts a service on a fresh data folder; it, its PostgreSQL and its folder end with the scope. */
+/** Starts a service on a fresh data folder. The service, its PostgreSQL and its folder end with the scope. */
 export async function startPosthorn(
   scope: Scope,
   { env = {}, roles, program = ownProgram }: Options = {},
 ): Promise<Posthorn> {
   const temporary = mkdtempSync(join(tmpdir(), 'posthorn-test-'))
-  // The embedded PostgreSQL of a service run by root belongs to another user, who must be able to pass through.
+  // If root runs the service, its embedded PostgreSQL runs as another user, who must be able to enter the folder.
   chmodSync(temporary, 0o755)
   const database = env['POSTHORN_DATABASE_URL'] ? null : await externalDatabase()
   const settings = {
@@ -72,7 +72,7 @@ export async function startPosthorn(
     POSTHORN_OPERATOR: '127.0.0.1:0',
     POSTHORN_SMTP: '127.0.0.1:0',
     POSTHORN_SMTP_TRUSTED: '127.0.0.0/8',
-    // Nobody answers there: what asks DNS is told so at once, and nothing is asked of the world.
+    // No DNS server listens there, so every query fails at once and none leaves the machine.
     POSTHORN_DNS: '127.0.0.1:9',
     POSTHORN_LOG_FORMAT: 'json',
     ...(database ? { POSTHORN_DATABASE_URL: database.url } : {}),
@@ -197,7 +197,7 @@ class BlackBox implements Posthorn {
     const url = this.env['POSTHORN_DATABASE_URL']
     if (url) return { connectionString: url }
     const file = join(this.folder, globSync('**/postmaster.pid', { cwd: this.folder })[0]!)
-    // The pid file's fourth and fifth line are the port and the socket's folder, seen from where the file is.
+    // The fourth and fifth lines of the pid file are the port and the socket's folder, relative to the file.
     const lines = readFileSync(file, 'utf8').split('\n')
     const host = resolve(dirname(file), lines[4]!)
     return { host, port: Number(lines[3]), user: 'posthorn', database: 'posthorn' }
@@ -212,7 +212,7 @@ async function gone(child: ChildProcess): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
 }
 
-/** Path, home and locale of this run, without any setting of Posthorn's. */
+/** Path, home and locale of this run, without any Posthorn setting. */
 export function inherited(): Record<string, string> {
   const names = ['PATH', 'HOME', 'LANG', 'TMPDIR', 'USER']
   return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
@@ -228,7 +228,7 @@ function findPostgres(folder: string): number | null {
   for (const file of globSync('**/postmaster.pid', { cwd: folder })) {
     const path = join(folder, file)
     const pid = Number(readFileSync(path, 'utf8').split('\n')[0])
-    // A pid file outlives its postmaster: only one that lives in this very folder counts.
+    // A pid file outlives its postmaster, so only a process in this very folder counts.
     if (pid > 1 && folderOf(pid) === resolve(dirname(path))) return pid
   }
   return null
@@ -269,7 +269,7 @@ const unlimited = {
   managedStarter: 100_000,
 }
 
-/** An active organization with the limits given (else beyond any test's reach), and an unrestricted key of its own. */
+/** An active organization with the given limits (else unreachable ones), and an unrestricted key of its own. */
 export async function createCaller(
   posthorn: Posthorn,
   limits: Partial<Record<keyof typeof unlimited, number>> = {},

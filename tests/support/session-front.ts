@@ -1,4 +1,4 @@
-// Asks the dashboard's side of a service what is asked with a key: for each key a member with the same restrictions is signed in.
+// Repeats requests made with a key as dashboard requests of a signed-in member with the same restrictions.
 import {
   Agent,
   createServer,
@@ -29,10 +29,10 @@ interface KeyOfTest {
   organizationId: OrganizationId
 }
 
-/** With POSTHORN_TEST_AS=session what is proved of keys is proved of sessions. */
+/** With POSTHORN_TEST_AS=session, the tests of keys run with sessions. */
 export const actsBySession = process.env['POSTHORN_TEST_AS'] === 'session'
 
-/** The address that stands for the service's own, under which a key is taken for the session of a member like it. */
+/** Returns an address to use instead of the service's own. It turns each key into the session of a matching member. */
 export async function startSessionFront(scope: Scope, service: Service): Promise<string> {
   const agent = new Agent({ keepAlive: true })
   const server = createServer(async (asked, answer) => {
@@ -58,7 +58,7 @@ const tokens = new Map<string, Promise<string>>()
 async function findToken(service: Service, secret: unknown): Promise<string | null> {
   if (typeof secret !== 'string') return null
   const known = tokens.get(secret)
-  // Where a test has broken the database, the key is what it was.
+  // If a test has broken the database, the key is passed unchanged.
   const key = await findKey(service.db, secret).catch((error) => {
     if (!known) throw error
     return 'unknown' as const
@@ -68,7 +68,7 @@ async function findToken(service: Service, secret: unknown): Promise<string | nu
   return await tokens.get(secret)!
 }
 
-/** A key that can be used and has no restriction that a member cannot have; any other is nobody's session. */
+/** A usable key whose restrictions a member can have. Other keys get no session. */
 async function findKey(db: Db, secret: string): Promise<KeyOfTest | null> {
   const [key] = await db.query<KeyOfTest>(
     `select id, organization_id as "organizationId" from api_key
@@ -122,14 +122,14 @@ function passOn(
     headers: { ...headers, host: new URL(base).host, origin: base, ...session },
   })
   passed.on('response', (response) => giveBack(response, answer))
-  // A body that is refused is read no further by the service, whose answer is on its way.
+  // The service stops reading a refused body, and its answer is on its way.
   passed.on('error', () => setTimeout(() => answer.headersSent || answer.destroy(), 500))
   answer.on('close', () => passed.destroy())
-  // Whole: who writes one that is refused is not cut off while it writes.
+  // Sent whole, so that the sender of a refused body is not cut off while it writes.
   passed.end(body)
 }
 
-/** Who is nobody is told so in the words for keys, which is the one difference between the two. */
+/** Rewrites the refusal of an unknown caller into the words for keys, the only difference between the two. */
 function giveBack(response: IncomingMessage, answer: ServerResponse): void {
   const headers = { ...response.headers }
   delete headers['connection']

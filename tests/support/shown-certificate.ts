@@ -1,4 +1,4 @@
-// The certificate that a listener shows, by STARTTLS of SMTP or by HTTPS, whatever it is worth.
+// The certificate that a listener shows, by STARTTLS of SMTP or by HTTPS, whether valid or not.
 import { once } from 'node:events'
 import { connect as connectTls, type PeerCertificate } from 'node:tls'
 import { Talk } from '../wire/talk.ts'

@@ -1,4 +1,4 @@
-// A signer for tests that writes any DKIM-Signature, right or wrong: plain code after RFC 6376, slow, and not the product's.
+// A signer for tests that writes any DKIM-Signature, right or wrong: plain, slow code after RFC 6376, not the product's.
 import { createHash, type KeyObject, sign } from 'node:crypto'
 
 export type Form = 'simple' | 'relaxed'
@@ -12,9 +12,9 @@ export interface SigningPlan {
   body: Form
   /** h=, as written. */
   names: string
-  /** Tags in front of those of the signer; null takes one of those away. */
+  /** Tags in front of those of the signer; null removes one of the signer's tags. */
   tags?: Record<string, string | null>
-  /** l=: how much of the canonical body is signed. */
+  /** l=: the number of signed bytes of the canonical body. */
   lengthBytes?: number
   /** The name of the field; ARC's is written without v=. */
   fieldName?: string
@@ -48,7 +48,7 @@ export function signatureOf(mail: string, plan: SigningPlan): string {
     .trimEnd()}\r\n`
 }
 
-/** The mail with one signature in front for each plan, none of which covers another. */
+/** The mail with one signature in front for each plan. No signature covers another. */
 export function signMail(mail: string, plans: readonly SigningPlan[]): Buffer {
   return Buffer.from(plans.map((plan) => signatureOf(mail, plan)).join('') + mail, 'latin1')
 }

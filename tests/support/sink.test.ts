@@ -1,4 +1,4 @@
-// The harness judged by itself: what the sender sends is what the sink counts, byte for byte.
+// Tests the harness itself: the sink counts exactly the bytes that the sender sends.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTransport } from 'nodemailer'

@@ -1,4 +1,4 @@
-// The far side of the world: an SMTP receiver that counts what it was given and answers as it is told.
+// A receiving SMTP server for tests that counts the copies it gets and answers by a rule.
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import type { Scope } from './until.ts'
@@ -6,7 +6,7 @@ import { Wire } from './wire.ts'
 
 type Stage = 'banner' | 'hello' | 'mail' | 'rcpt' | 'text' | 'message'
 
-/** What is being asked: the client's words, and what its transaction has said so far. */
+/** The current command: the client's words, and the commands of its transaction so far. */
 interface Step {
   stage: Stage
   command: string
@@ -14,10 +14,10 @@ interface Step {
   recipients: readonly string[]
 }
 
-/** A reply to give instead of the usual one; `null` the usual one, `'cut'` closes without a word. */
+/** A reply that replaces the usual one. `null` sends the usual one; `'cut'` closes without a reply. */
 export type Rule = (step: Step) => string | null | Promise<string | null>
 
-/** One recipient's copy of one message; it is counted before its 250 is written. */
+/** One recipient's copy of one message. It is counted before its 250 is written. */
 interface Copy {
   messageId: string
   from: string
@@ -31,10 +31,10 @@ export interface Sink {
   port: number
   url: string
   copies: Copy[]
-  /** Connections ever taken, and those open now. */
+  /** Connections accepted so far, and those open now. */
   connections: number
   open: number
-  /** Where each of them came from. */
+  /** The client address of each connection. */
   peers: string[]
   /** How the next commands are answered. */
   rule: Rule
@@ -57,7 +57,7 @@ const usual: Record<Stage, string> = {
   message: '250 2.0.0 kept',
 }
 
-/** Listens on `host` and `port` (127.0.0.1, any) until the scope ends; every connection ends with it. */
+/** Listens on `host` and `port` (127.0.0.1, any) until the scope ends, which closes every connection. */
 export async function startSink(scope: Scope, options: SinkOptions = {}): Promise<Sink> {
   const { host = '127.0.0.1', port = 0, rule = () => null } = options
   const sockets = new Set<Socket>()
@@ -112,7 +112,7 @@ class Conversation {
     this.wire = new Wire(socket)
   }
 
-  /** Answers by the rule or as usual; says whether the conversation goes on, and with a yes or a no. */
+  /** Answers by the rule or as usual. Returns whether the session continues, and with a positive or negative reply. */
   async answer(stage: Stage, command: string): Promise<'yes' | 'no' | 'over'> {
     const step = { stage, command, from: this.from, recipients: this.recipients }
     const reply = (await this.#sink.rule(step)) ?? usual[stage]

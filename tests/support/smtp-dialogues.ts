@@ -1,4 +1,4 @@
-// chasquid's published SMTP dialogues (test/t-12-minor_dialogs) and the inputs of its fuzz corpus, as what is said in them.
+// chasquid's published SMTP dialogues (test/t-12-minor_dialogs) and its fuzz corpus, as the bytes of each side.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
@@ -10,13 +10,13 @@ const testdata = resolve(
 export const dialoguesFolder = join(testdata, 'smtp-dialogues-chasquid')
 const present = existsSync(dialoguesFolder)
 
-/** Names of files; none where the suite is absent. */
+/** File names; empty if the suite is absent. */
 export const dialogueNames = present
   ? readdirSync(dialoguesFolder).filter((name) => name.endsWith('.cmy'))
   : []
 export const fuzzInputNames = present ? readdirSync(join(dialoguesFolder, 'fuzz/FuzzConnection')) : []
 
-/** One row of a dialogue; `sign` is `->` or `~>` for what the client says, begins with `<` for what it hears. */
+/** One row of a dialogue. `sign` is `->` or `~>` for the client's bytes, and begins with `<` for those it receives. */
 export interface DialogueRow {
   sign: string
   rest: string
@@ -29,7 +29,7 @@ export function readDialogue(name: string): DialogueRow[] {
     .map(([, sign = '', rest = '']) => ({ sign, rest }))
 }
 
-/** The bytes that the client says in this row; null where it says nothing. */
+/** The bytes that the client sends in this row; null if it sends none. */
 export function saidIn({ sign, rest }: DialogueRow): Buffer | null {
   if (sign === '->') return Buffer.from(`${rest}\r\n`)
   return sign === '~>' ? Buffer.from(evaluate(rest), 'latin1') : null

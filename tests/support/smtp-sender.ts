@@ -1,17 +1,17 @@
-// A stranger's mail client: sends one message in lock step and says exactly how far it came.
+// A test's mail client: sends one message in lock step and reports exactly how far it came.
 import { connect } from 'node:net'
 import { stuff, Wire } from './wire.ts'
 
 export interface Mail {
   from: string
   to: string
-  /** The message as it is; dots are stuffed here, line ends are not touched but for a missing last CRLF. */
+  /** The message unchanged. Dots are stuffed here. Line ends stay, but a missing last CRLF is added. */
   raw: Buffer
 }
 
 /**
- * `accepted`: 250 after the final dot. `refused`: any 4xx or 5xx; `stage` says to what. `lost`: the connection ended
- * or was silent past the time limit; at `stage` `message` the final dot was written, so that the mail may be there.
+ * `accepted`: 250 after the final dot. `refused`: any 4xx or 5xx; `stage` names the refused command. `lost`: the connection
+ * ended or was silent past the time limit. At `stage` `message` the final dot was written, so the mail may have arrived.
  */
 export interface Sent {
   outcome: 'accepted' | 'refused' | 'lost'
@@ -20,7 +20,7 @@ export interface Sent {
   tookMs: number
 }
 
-/** Sends one mail over a connection of its own; `onDot` is told when the final dot has left. Never rejects. */
+/** Sends one mail over a connection of its own. Calls `onDot` once the final dot is sent. Never rejects. */
 export async function sendMail(
   to: { host: string; port: number },
   mail: Mail,

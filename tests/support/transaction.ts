@@ -1,4 +1,4 @@
-// A stranger's mail client for whole envelopes: several recipients, and the code of each reply.
+// A test's mail client for whole envelopes: several recipients, and the code of each reply.
 import { connect } from 'node:net'
 import { stuff, Wire } from './wire.ts'
 
@@ -6,9 +6,9 @@ interface Transaction {
   to: string[]
   raw: string | Buffer
   from?: string
-  /** Whether MAIL says how large it is. */
+  /** Whether MAIL announces the size. */
   announced?: boolean
-  /** Done after the last RCPT, before the message. */
+  /** Runs after the last RCPT, before the message. */
   beforeDot?: () => Promise<void>
 }
 
@@ -21,7 +21,7 @@ export class Sender {
     this.#localAddress = localAddress
   }
 
-  /** The codes, such as `250 2.1.5`, of the replies to each RCPT and, where any was taken, to the message. */
+  /** The codes, such as `250 2.1.5`, of the replies to each RCPT and, if any was accepted, to the message. */
   async send({ to, raw, from = 'someone@far.test', announced, beforeDot }: Transaction): Promise<string[]> {
     const socket = connect({
       ...this.#server,

@@ -1,13 +1,13 @@
-// Waiting for a condition: the only way a test here lets time pass.
+// Waiting for a condition: the only way in which a test here lets time pass.
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** What ends with the test: a `TestContext`, or a script's own list of endings. */
+/** Runs cleanup at the end of a test: a `TestContext`, or a script's own list. */
 export interface Scope {
   after(end: () => void | Promise<void>): void
 }
 
 /**
- * Asks `condition` every `everyMs` (20) until it answers something truthy, and gives that back. Throws, naming `what`,
+ * Calls `condition` every `everyMs` (20) until it returns a truthy value, and returns that value. Throws, naming `what`,
  * once `timeoutMs` (30,000) have passed.
  */
 export async function until<Found>(

@@ -1,11 +1,11 @@
-// Compares our verdicts with those of others: where others agree among themselves, ours has to be theirs.
+// Compares our verdicts with those of others: if the others agree, ours must be the same.
 
 export interface Comparison {
   method: string
-  /** Of what. */
+  /** The thing that is judged. */
   subject: string
   ours: string | undefined
-  /** By who says it; undefined for who does not speak of it. */
+  /** By judge; undefined if the judge has no verdict. */
   others: Readonly<Record<string, string | undefined>>
 }
 
@@ -16,7 +16,7 @@ export interface Difference {
   theirs: string
 }
 
-/** Where two at least speak, and say the same, and we do not. */
+/** Cases in which at least two others have the same verdict, and ours differs. */
 export function findDifferences(comparisons: readonly Comparison[]): Difference[] {
   return comparisons.flatMap(({ method, subject, ours, others }) => {
     const theirs = agreed(others)
@@ -34,7 +34,7 @@ interface Row {
   equal: number
 }
 
-/** The methods down, the others across: how often each was compared with ours, and equal; and where they agree. */
+/** A table of methods and judges: how often each was compared with ours, equal and different. One row counts all who agree. */
 export function verdictTable(comparisons: readonly Comparison[]): string[] {
   const rows = new Map<string, Map<string, Row>>()
   const count = (method: string, name: string, isEqual: boolean) => {

@@ -1,11 +1,11 @@
-// Verifies one mail with our own verifier, over TXT records that are given: DKIM and ARC.
+// Verifies DKIM and ARC of one mail with our own verifier, over given TXT records.
 import type { Lookup } from '../../src/mailauth/lookup.ts'
 import { type MailVerdicts, MailVerifier } from '../../src/mailauth/mail-verifier.ts'
 
-/** TXT records by name: their texts, or that DNS does not answer now. */
+/** TXT records by name: their texts, or `temporary` if DNS does not answer now. */
 export type TxtRecords = Readonly<Record<string, readonly string[] | 'temporary'>>
 
-/** A name that is not there is `nxdomain`. */
+/** A missing name is `nxdomain`. */
 export function lookupIn(records: TxtRecords): Lookup {
   return async (_type, name) => {
     const found = records[name]
@@ -17,11 +17,11 @@ export function lookupIn(records: TxtRecords): Lookup {
 
 export interface VerifyOptions {
   nowSeconds?: number
-  /** How the body is cut, each piece as long as the next of these; in one piece without them. */
+  /** How to cut the body into pieces of these lengths, in rotation. Default: one piece. */
   pieceLengths?: readonly number[]
 }
 
-/** The verdicts on a mail: what stands before its first empty line is the header. */
+/** The verdicts on a mail. The text before its first empty line is the header. */
 export function verifyMail(
   mail: Buffer | string,
   lookup: Lookup,

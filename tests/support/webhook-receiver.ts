@@ -1,4 +1,4 @@
-// A customer's webhook receiver: keeps every call as it came, verifies it with the public libraries, answers as told.
+// A customer's webhook receiver: records every call, verifies it with the public libraries, and answers as set.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -21,11 +21,11 @@ export interface WebhookReceiver {
   /** `http://127.0.0.1:port` and the path. */
   url(path?: string): string
   calls: ReceivedCall[]
-  /** Those to one path. */
+  /** The calls to one path. */
   callsOf(path: string): ReceivedCall[]
-  /** How calls to a path are answered from now on; 204 unless said. */
+  /** Sets the answer to calls of a path from now on. Default: 204. */
   answer(path: string, answer: Answer): void
-  /** Connections that were made, in all. */
+  /** The number of connections so far. */
   connections(): number
 }
 
@@ -67,7 +67,7 @@ async function readCall(request: IncomingMessage): Promise<ReceivedCall> {
   return { path: request.url ?? '', headers, raw, body: JSON.parse(raw) }
 }
 
-/** Both public libraries take the call for genuine; they also refuse a timestamp that is five minutes off. */
+/** Both public libraries accept the call as genuine. They refuse a timestamp that is five minutes off. */
 export function verifyCall(secret: string, { raw, headers }: ReceivedCall): void {
   assert.deepEqual(new StandardWebhook(secret).verify(raw, headers), JSON.parse(raw))
   new SvixWebhook(secret).verify(raw, headers)

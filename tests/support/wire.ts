@@ -11,7 +11,7 @@ export class Wire {
 
   constructor(socket: Socket) {
     this.#socket = socket
-    // The reader sees a broken connection as its end; an unheard error event would end the whole test run.
+    // The reader sees a broken connection as its end. An unhandled error event would end the whole test run.
     socket.on('error', () => {})
     this.#chunks = socket[Symbol.asyncIterator]()
   }
@@ -22,7 +22,7 @@ export class Wire {
     return line ? line.toString('utf8') : null
   }
 
-  /** The whole of a reply, its lines joined by LF, or null when the connection has ended. */
+  /** A complete reply, its lines joined by LF, or null when the connection has ended. */
   async reply(): Promise<string | null> {
     const lines: string[] = []
     for (;;) {
@@ -48,7 +48,7 @@ export class Wire {
     return this.#take(count, count)
   }
 
-  /** Resolves once the bytes have been given to the operating system, or the connection is gone. */
+  /** Resolves once the operating system has the bytes, or the connection is gone. */
   write(bytes: string | Buffer): Promise<void> {
     return new Promise((resolve) => {
       if (this.#socket.destroyed || !this.#socket.writable) resolve()

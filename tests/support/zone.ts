@@ -2,7 +2,7 @@
 import type { DnsAnswer, DnsRecords, DnsType } from '../../src/dns/resolver.ts'
 import type { Lookup } from '../../src/mailauth/lookup.ts'
 
-/** What stands at a name. Without a record of the type that is asked for, `silent` names do not answer. */
+/** The records at a name. A `silent` name does not answer for a type without a record. */
 export interface ZoneName {
   records: { [Type in DnsType]?: DnsRecords[Type][] }
   silent?: boolean
@@ -36,7 +36,7 @@ function answerFrom<Type extends DnsType>(
   return { status: 'temporary', reason: 'the aliases run in a circle' }
 }
 
-/** A zone of `{ name: { TXT: [...], A: [...] } }`, addresses as they are written, MX as their hosts in order. */
+/** A zone of `{ name: { TXT: [...], A: [...] } }`: addresses as written, MX as hosts in order. */
 export function zoneOf(names: Record<string, { [Type in DnsType]?: string[] } | 'silent'>): Zone {
   return new Map(
     Object.entries(names).map(([name, given]) => [

@@ -1,4 +1,4 @@
-// Whose signature, whether it holds, whose return path, and what the author's domain asks for: each with each.
+// Cases that combine every signature state, return path and policy of the author's domain.
 import type { ZoneRecords } from '../dns-server.ts'
 import type { SigningPlan } from '../sign-mail.ts'
 import {
@@ -19,17 +19,17 @@ const signers: Record<string, (site: Site) => string> = {
 }
 
 interface State {
-  /** What DNS holds for the key. */
+  /** The key's record in DNS. */
   record?: string | null
   plan?: Partial<SigningPlan>
-  /** What happens on the way. */
+  /** A change in transit. */
   change?: (mail: string) => string
 }
 
 const hourAgo = String(Math.floor(Date.now() / 1000) - 3600)
 const dayAgo = String(Math.floor(Date.now() / 1000) - 86_400)
 
-/** What has become of a signature. */
+/** The states of a signature. */
 export const states: Record<string, State> = {
   good: {},
   'broken body': { change: (mail) => mail.replace('parcel has', 'letter has') },
@@ -51,7 +51,7 @@ function spf(ip: string): ZoneRecords {
   return { TXT: [`v=spf1 ip4:${ip} -all`] }
 }
 
-/** What stands at the organization's domain, and whether the author writes from below it. */
+/** The record at the organization's domain, and whether the author writes from a subdomain. */
 const policies: [record: string | null, from: 'domain' | 'subdomain'][] = [
   ['v=DMARC1; p=reject', 'domain'],
   ['v=DMARC1; p=reject; adkim=s; aspf=s', 'domain'],
@@ -64,7 +64,7 @@ const policies: [record: string | null, from: 'domain' | 'subdomain'][] = [
   ['v=DMARC1; p=reject; sp=none; adkim=s', 'subdomain'],
 ]
 
-/** The policies go round, so that every signature and every return path meets several of them. */
+/** Policies rotate, so that every signature and every return path meets several of them. */
 export function addAlignment(book: CaseBook): void {
   const signatures: [string, string][] = Object.keys(signers).flatMap((signer) =>
     Object.keys(states).map((state): [string, string] => [signer, state]),

@@ -1,4 +1,4 @@
-// Every generated mail, in one book.
+// Collects every generated mail of the sender cases.
 import { addAlignment } from './alignment.ts'
 import { CaseBook } from './case-book.ts'
 import { addLists } from './lists.ts'

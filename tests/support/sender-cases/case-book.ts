@@ -1,14 +1,14 @@
-// A book of generated mails: each with a client, an envelope, the message, and what DNS holds for it.
+// A collection of generated mails: each with a client, an envelope, the message, and its DNS records.
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import type { ZoneRecords } from '../dns-server.ts'
 import { type SigningPlan, signatureOf } from '../sign-mail.ts'
 
-/** What is a case's own: nobody else's domain, address and network. */
+/** The case's own domain, address and network, which no other case uses. */
 export interface Site {
   number: number
   /** `c17.example`. */
   domain: string
-  /** `s17.example`, of somebody else. */
+  /** `s17.example`, a domain of another owner. */
   stranger: string
   ip: string
   ip6: string
@@ -28,9 +28,9 @@ export interface CasePlan {
   from?: string
   helo?: string
   ip?: string
-  /** What becomes of the mail, Latin-1 with CRLF, until it is sent: it is signed, sealed, changed. */
+  /** Signs, seals or changes the mail (Latin-1 with CRLF) before it is sent. */
   write?: (mail: string) => string
-  /** A sealer who is trusted says that it passed before it was changed. */
+  /** A trusted sealer reports that the mail passed before it was changed. */
   isVouchedFor?: boolean
 }
 
@@ -44,7 +44,7 @@ export interface SenderCase {
   raw: Buffer
 }
 
-/** Records by name, in lower case, and the names for which there is no answer. */
+/** Records by name, in lower case, and the names without an answer. */
 export interface CaseZone {
   records: Record<string, ZoneRecords>
   failing: string[]
@@ -54,7 +54,7 @@ export class CaseBook {
   readonly cases: SenderCase[] = []
   readonly zone: CaseZone = { records: {}, failing: [] }
 
-  /** Adds to what DNS holds. */
+  /** Adds records to DNS. */
   publish(zone: Record<string, ZoneRecords>): void {
     this.zone.records = joinZones(this.zone.records, zone)
   }
@@ -100,7 +100,7 @@ const rsa = (modulusLength: number): KeyPair => generateKeyPairSync('rsa', { mod
 
 export const keys = {
   rsa: rsa(2048),
-  /** Another than the one that signed. */
+  /** A key other than the one that signed. */
   other: rsa(2048),
   rsa1024: rsa(1024),
   rsa768: rsa(768),
@@ -131,7 +131,7 @@ export function publicPart({ publicKey }: KeyPair): string {
   return Buffer.from(String(publicKey.export({ format: 'jwk' }).x), 'base64url').toString('base64')
 }
 
-/** The zone of a domain's key `s1`; `record` in its place, or none for null. */
+/** The zone of a domain's key `s1`. `record` replaces the key's record; null removes it. */
 export function keyZone(
   domain: string,
   record: string | string[] | null = rsaRecord(),
@@ -152,7 +152,7 @@ export function dmarcZone(domain: string, ...records: string[]): Record<string, 
   return { [`_dmarc.${domain}`]: { TXT: records } }
 }
 
-/** Joins zones; what two say of one name is joined too. */
+/** Joins zones. Records of two zones at one name are joined too. */
 export function joinZones(...zones: Record<string, ZoneRecords>[]): Record<string, ZoneRecords> {
   const joined: Record<string, ZoneRecords> = {}
   for (const zone of zones)

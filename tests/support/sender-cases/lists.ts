@@ -1,4 +1,4 @@
-// Mail that came over a list, which changed it: without ARC, and sealed by those who are trusted and those who are not.
+// Mail from mailing lists that changed it: without ARC, and sealed by trusted and by untrusted servers.
 import { sealMail } from '../seal-mail.ts'
 import {
   type CaseBook,
@@ -13,13 +13,13 @@ import {
   signing,
 } from './case-book.ts'
 
-/** The sealer whose word is taken; the other one's is not. */
+/** The trusted sealer. The other one is not trusted. */
 export const trustedSealer = 'lists.example'
 const otherSealer = 'mailer.example'
 
 interface Seal {
   sealer: string
-  /** What the sealer says that it saw. */
+  /** The results that the sealer reports. */
   results: (site: Site) => string
   status?: string
   algorithm?: 'ed25519-sha256'
@@ -33,7 +33,7 @@ const sawDkim = ({ domain }: Site) => `mx.lists.example; dkim=pass header.d=${do
 const trusted: Seal = { sealer: trustedSealer, results: sawPass }
 const other: Seal = { sealer: otherSealer, results: sawPass }
 
-/** Who sealed; of the first ones somebody who is trusted says that the mail passed. */
+/** The seals of each case. In these first cases, a trusted sealer reports that the mail passed. */
 const vouching: Record<string, Seal[]> = {
   'sealed by the trusted': [trusted],
   'sealed by the trusted with Ed25519': [{ ...trusted, algorithm: 'ed25519-sha256' }],
@@ -49,7 +49,7 @@ const others: Record<string, Seal[]> = {
   'sealed with cv=fail': [trusted, { ...trusted, status: 'fail' }],
 }
 
-/** What a list does. */
+/** Changes a mail as a mailing list does. */
 function mangle(mail: string): string {
   return `${mail.replace('Subject: The', 'Subject: [list] The')}-- \r\nlist mailing list\r\n`
 }
@@ -68,7 +68,7 @@ function seal(mail: string, seals: readonly Seal[], site: Site): string {
   )
 }
 
-/** On the way after the last seal. */
+/** Changes in transit after the last seal. */
 const later: Record<string, (mail: string) => string> = {
   'body changed after it': (mail) => `${mail}More.\r\n`,
   'subject changed after it': (mail) => mail.replace('[list]', '[other]'),

@@ -1,4 +1,4 @@
-// What the author's domain asks for where it stands at several places, is odd, or cannot be had; and odd authors.
+// Policies of the author's domain at several names, malformed or unavailable, and unusual authors.
 import type { ZoneRecords } from '../dns-server.ts'
 import {
   type CaseBook,
@@ -13,9 +13,9 @@ import {
 type Zone = Record<string, ZoneRecords>
 
 interface Policy {
-  /** What DNS holds of DMARC. */
+  /** The DMARC records in DNS. */
   zone: Zone
-  /** From, where it is not the domain's own. */
+  /** From, if it is not the domain's own. */
   author?: string
   failing?: string[]
   fields?: string
@@ -24,7 +24,7 @@ interface Policy {
 const at = dmarcZone
 const p = (tags: string) => `v=DMARC1; ${tags}`
 
-/** Nothing vouches for these. */
+/** Cases without a passing signature or SPF. */
 const table: Record<string, (site: Site) => Policy> = {
   'no record at all': () => ({ zone: {} }),
   'p=REJECT in capitals, with spaces': ({ domain }) => ({ zone: at(domain, 'v=DMARC1 ;  P = REJECT ; ') }),
@@ -97,7 +97,7 @@ function below(label: string, domain: string, policy: Policy): Policy {
   return { ...policy, author: `From: Ann <ann@${label}.${domain}>\r\n` }
 }
 
-/** Each twice: nothing vouches for the mail, and the organization's domain has signed it. */
+/** Adds each case twice: without any authentication, and with a signature of the organization's domain. */
 export function addPolicies(book: CaseBook): void {
   for (const [name, write] of Object.entries(table)) {
     const plan = (site: Site): CasePlan => {

@@ -1,4 +1,4 @@
-// Signatures of the author's domain, alone with no SPF record beside them: each form, each fault, each kind of key.
+// Signatures of the author's domain without an SPF record: each form, each fault, each kind of key.
 import type { Form, SigningPlan } from '../sign-mail.ts'
 import {
   type CaseBook,
@@ -43,7 +43,7 @@ const tagged = (tags: SigningPlan['tags'], plan: Partial<SigningPlan> = {}) => (
   plan: { ...plan, tags: tags! },
 })
 const withKey = (record: string | string[], plan: Partial<SigningPlan> = {}) => ({ record, plan })
-/** Takes a tag out of a signature that has been made, or changes it. */
+/** Removes a tag from a finished signature, or changes it. */
 const edit = (from: RegExp, to: string) => (mail: string) => mail.replace(from, to)
 
 const table: Record<string, Signature> = {

@@ -1,4 +1,4 @@
-// SPF by each of its mechanisms and modifiers, its limits and its errors; the mails bear no signature.
+// SPF by each of its mechanisms and modifiers, its limits and its errors. The mails carry no signature.
 import type { ZoneRecords } from '../dns-server.ts'
 import { type CaseBook, type CasePlan, dmarcZone, type Site } from './case-book.ts'
 
