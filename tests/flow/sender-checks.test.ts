@@ -1,4 +1,4 @@
-// What happens to a mail because of its sender, from the wire to the API, for any state of DNS and the spam engine.
+// The treatment of a mail by its sender, from the wire to the API, for any state of DNS and the spam engine.
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'

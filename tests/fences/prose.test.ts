@@ -1,0 +1,42 @@
+// Prose is read once, at speed: comments and docs open with their subject, in short sentences and the field's words.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readComments, readDocs, type Sentence } from './prose.ts'
+
+/** Rule 2 of CONTRIBUTING, "Prose": each of these hides a noun. */
+const opening = /^[*_"'(]*(?:What|Who|Whoever|Whose|Of|Where|That which)\b/
+const longestSentence = 35
+/** Rule 8. Words that the field uses as well, such as line, place, turn and look, are left to readers. */
+const ownWord =
+  /\b(?:stands?|stood|told|tells?|beside|at hand|heeds?|heeded|deeds?|nobody's|whoever|so many|is to be|are to be)\b/gi
+
+/** These numbers only go down. Names of files and settings count as well, so not all of them reach 0. */
+const limits = {
+  comments: { openings: 0, long: 10, ownWords: 9 },
+  docs: { openings: 0, long: 0, ownWords: 6 },
+}
+
+function measure(sentences: Sentence[]) {
+  const words = (text: string) => text.split(' ').filter((word) => /\w/.test(word)).length
+  return {
+    openings: sentences.filter(({ text }) => opening.test(text)),
+    long: sentences.filter(({ text }) => words(text) > longestSentence),
+    ownWords: sentences.flatMap((sentence) =>
+      [...sentence.text.matchAll(ownWord)].map(([word]) => ({ ...sentence, text: word })),
+    ),
+  }
+}
+
+for (const [name, sentences] of [
+  ['comments', readComments()],
+  ['docs', readDocs()],
+] as const)
+  test(`fences: ${name} open with their subject, in short sentences and the field’s words`, (t) => {
+    t.diagnostic(`${sentences.length} sentences`)
+    for (const [kind, found] of Object.entries(measure(sentences))) {
+      const limit = limits[name][kind as keyof (typeof limits)[typeof name]]
+      t.diagnostic(`${kind}: ${found.length} of at most ${limit}`)
+      const places = found.map(({ at, text }) => `${at} ${text.slice(0, 90)}`)
+      assert.ok(found.length <= limit, `${kind}: ${found.length}, at most ${limit}:\n${places.join('\n')}`)
+    }
+  })
