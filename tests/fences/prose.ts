@@ -9,11 +9,6 @@ export interface Sentence {
   text: string
 }
 
-interface Block {
-  at: string
-  text: string
-}
-
 /** Comments of product, dashboard, bench, scripts and tests, SQL included. Migrations stay as they were. */
 export function readComments(): Sentence[] {
   const folders = ['src', 'dashboard/src', 'bench', 'scripts', 'tests']
@@ -22,7 +17,7 @@ export function readComments(): Sentence[] {
     .filter(({ path }) => !path.endsWith('.gen.ts'))
     .flatMap((file) => {
       const comments = parse(file).comments.filter(({ value }) => !/^\s*biome-ignore/.test(value))
-      const blocks: (Block & { end: number })[] = []
+      const blocks: (Sentence & { end: number })[] = []
       for (const { type, value, start, end } of comments) {
         const last = blocks.at(-1)
         const text = value.replaceAll(/^\s*\*+ ?/gm, '').trim()
@@ -36,8 +31,8 @@ export function readComments(): Sentence[] {
   return [...code, ...readSqlComments()].flatMap(sentencesOf)
 }
 
-function readSqlComments(): Block[] {
-  const blocks: Block[] = []
+function readSqlComments(): Sentence[] {
+  const blocks: Sentence[] = []
   for (const path of globSync('src/store/functions/*.sql', { cwd: root }).sort()) {
     let isOpen = false
     for (const [index, line] of readFileSync(join(root, path), 'utf8').split('\n').entries()) {
@@ -60,7 +55,7 @@ export function readDocs(): Sentence[] {
       const text = readFileSync(join(root, path), 'utf8').replaceAll(/^```.*?^```/gms, (code) =>
         code.replaceAll(/[^\n]/g, ''),
       )
-      const blocks: Block[] = []
+      const blocks: Sentence[] = []
       let isOpen = false
       for (const [index, line] of text.split('\n').entries()) {
         const isProse = !/^\s*(?:$|#|\||>|<|!\[|\[[^\]]+\]:)/.test(line)
@@ -77,7 +72,8 @@ export function readDocs(): Sentence[] {
 /** Tags at the start of a comment: `RFC 5321 4.5.3:`, `QUIRK:`, `Security:`. */
 const tag = /^(?:(?:RFC \d+ [\w.]+(?:,? (?:and )?[\w.]+)*|[A-Z][A-Za-z]+): )+/
 
-function sentencesOf({ at, text }: Block): Sentence[] {
+/** The sentences of a whole comment or paragraph. */
+function sentencesOf({ at, text }: Sentence): Sentence[] {
   return text
     .replaceAll(/\s+/g, ' ')
     .replace(tag, '')
