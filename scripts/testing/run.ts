@@ -1,4 +1,5 @@
 // Runs test files over one PostgreSQL, whose databases they clone, and prints a summary.
+import { execFileSync } from 'node:child_process'
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
@@ -6,6 +7,8 @@ import { run } from 'node:test'
 import { spec, type TestEvent } from 'node:test/reporters'
 import pg from 'pg'
 import { silentLog } from '../../src/base/log.ts'
+import { prepareCluster } from '../../src/postgres/embedded/cluster.ts'
+import { prepareDirectory } from '../../src/postgres/embedded/directory.ts'
 import { noTool } from '../../src/postgres/embedded/owner.ts'
 import { type EmbeddedServer, useEmbedded } from '../../src/postgres/embedded/use-embedded.ts'
 import { until } from '../../tests/support/until.ts'
@@ -32,16 +35,23 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => in
 /** Runs `body` with a PostgreSQL for tests. Prints at the end how many nodes the tests started. */
 export async function overPostgres<Result>(body: () => Promise<Result>): Promise<Result> {
   const folder = mkdtempSync(join(isRoomy(memoryFolder) ? memoryFolder : tmpdir(), 'posthorn-test-'))
-  const [directory, starts] = [join(folder, 'postgres'), join(folder, 'starts')]
+  const [directory, starts, cluster] = [
+    join(folder, 'postgres'),
+    join(folder, 'starts'),
+    join(folder, 'cluster'),
+  ]
   writeFileSync(starts, '')
-  const start = () => useEmbedded({ directory, log: silentLog })
-  const server = await start().catch((error) => {
+  const prepared = await prepareDirectory(directory).catch((error) => {
     addAccount(error)
-    return start()
+    return prepareDirectory(directory)
   })
+  await prepareCluster(prepared, () => {})
+  execFileSync('cp', ['-a', prepared.cluster, cluster])
+  const server = await useEmbedded({ directory, log: silentLog })
   // Test files inherit these. The shared compile cache halves the startup cost of each file.
   process.env['NODE_COMPILE_CACHE'] ??= join(root, 'node_modules/.cache/posthorn')
   process.env['POSTHORN_TEST_POSTGRES'] = directory
+  process.env['POSTHORN_TEST_CLUSTER'] = cluster
   process.env['POSTHORN_TEST_STARTS'] = starts
   try {
     return await body()

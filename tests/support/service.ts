@@ -1,11 +1,13 @@
 // Posthorn as a black box: `bin/posthorn` in a temporary folder, with ports of its own, killed and started at will.
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import {
   chmodSync,
   closeSync,
+  existsSync,
   globSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readFileSync,
@@ -78,6 +80,8 @@ export async function startPosthorn(
     ...(database ? { POSTHORN_DATABASE_URL: database.url } : {}),
     ...env,
   }
+  if (!('POSTHORN_DATABASE_URL' in settings) && program === ownProgram)
+    copyCluster(settings.POSTHORN_DATA_DIR)
   const posthorn = new BlackBox(temporary, settings, { program, args: roles ? ['--roles', roles] : [] })
   scope.after(async () => {
     if (posthorn.isRunning()) await posthorn.stop()
@@ -88,6 +92,15 @@ export async function startPosthorn(
   })
   await posthorn.start()
   return posthorn
+}
+
+/** Gives a data folder the cluster that the run made, because initdb costs half a second of processor time. */
+function copyCluster(dataFolder: string): void {
+  const cluster = process.env['POSTHORN_TEST_CLUSTER']
+  const postgres = join(dataFolder, 'postgres')
+  if (!cluster || existsSync(postgres)) return
+  mkdirSync(postgres, { recursive: true, mode: 0o700 })
+  execFileSync('cp', ['-a', cluster, postgres])
 }
 
 class BlackBox implements Posthorn {
