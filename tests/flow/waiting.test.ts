@@ -250,7 +250,8 @@ test('waiting: behind a deleted message it goes on as behind any other, for 30 d
 // The last test: it stops the node.
 test('waiting: those that wait cost a few statements a second and hold no connection; a stop ends them at once', async (t) => {
   const { caller } = await setStage()
-  const inboxes = await Promise.all(Array.from({ length: 100 }, () => caller.api.createInbox()))
+  const inboxes: Inbox[] = []
+  while (inboxes.length < 100) inboxes.push(await caller.api.createInbox())
   const waiting = inboxes.map((inbox) => ask(caller.api, inbox, 'after=0&wait=60'))
   await until('all to wait', async () => (await countWaiting()) === 100)
   const countStatements = async () => {

@@ -118,6 +118,8 @@ export async function makeRspamd(scope: Scope): Promise<TestRspamd> {
     rmSync(folder, { recursive: true, force: true })
   })
   const start = async () => {
+    // A start that failed may have left a process, which would hold the port and keep the test file alive.
+    await kill9()
     // In a process group of their own, so that the signals reach its processes and no others.
     const args = ['-f', '--insecure', '-c', join(folder, 'conf')]
     child = spawn(program, args, { stdio: 'ignore', detached: true })
