@@ -48,7 +48,7 @@ function readSqlComments(): Sentence[] {
 
 /** Paragraphs and list items of the docs. Headings, code, tables and quotations are no sentences. */
 export function readDocs(): Sentence[] {
-  const paths = globSync(['*.md', 'docs/**/*.md', 'deploy/**/*.md'], { cwd: root }).sort()
+  const paths = globSync(['*.md', '{bench,decisions,deploy,docs}/**/*.md'], { cwd: root }).sort()
   return paths
     .filter((path) => path !== 'CHANGELOG.md')
     .flatMap((path) => {

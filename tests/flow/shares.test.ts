@@ -146,7 +146,7 @@ async function startDeadDns(t: TestContext, healthy: readonly string[], address:
 
 /**
  * Sends to 50 more dead domains and cancels it, three times. The 50 look-ups that began at `fullSinceMs` or later keep their
- * slots for 30 s, so none of these begins before. See decisions/0055-cancelled-look-ups.md.
+ * slots for 30 s, so none of these begins before. See decisions/0055-lookups-of-cancelled-mail.md.
  */
 async function sendAndCancel(
   [evil, good]: [Tenant, Tenant],
