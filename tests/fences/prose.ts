@@ -49,24 +49,22 @@ function readSqlComments(): Sentence[] {
 /** Paragraphs and list items of the docs. Headings, code, tables and quotations are no sentences. */
 export function readDocs(): Sentence[] {
   const paths = globSync(['*.md', '{bench,decisions,deploy,docs}/**/*.md'], { cwd: root }).sort()
-  return paths
-    .filter((path) => path !== 'CHANGELOG.md')
-    .flatMap((path) => {
-      const text = readFileSync(join(root, path), 'utf8').replaceAll(/^```.*?^```/gms, (code) =>
-        code.replaceAll(/[^\n]/g, ''),
-      )
-      const blocks: Sentence[] = []
-      let isOpen = false
-      for (const [index, line] of text.split('\n').entries()) {
-        const isProse = !/^\s*(?:$|#|\||>|<|!\[|\[[^\]]+\]:)/.test(line)
-        const item = /^\s*(?:[-*]|\d+\.) (.*)$/.exec(line)?.[1]
-        const last = blocks.at(-1)
-        if (isProse && isOpen && item === undefined && last) last.text += ` ${line.trim()}`
-        else if (isProse) blocks.push({ at: `${path}:${index + 1}`, text: item ?? line.trim() })
-        isOpen = isProse
-      }
-      return blocks.flatMap(sentencesOf)
-    })
+  return paths.flatMap((path) => {
+    const text = readFileSync(join(root, path), 'utf8').replaceAll(/^```.*?^```/gms, (code) =>
+      code.replaceAll(/[^\n]/g, ''),
+    )
+    const blocks: Sentence[] = []
+    let isOpen = false
+    for (const [index, line] of text.split('\n').entries()) {
+      const isProse = !/^\s*(?:$|#|\||>|<|!\[|\[[^\]]+\]:)/.test(line)
+      const item = /^\s*(?:[-*]|\d+\.) (.*)$/.exec(line)?.[1]
+      const last = blocks.at(-1)
+      if (isProse && isOpen && item === undefined && last) last.text += ` ${line.trim()}`
+      else if (isProse) blocks.push({ at: `${path}:${index + 1}`, text: item ?? line.trim() })
+      isOpen = isProse
+    }
+    return blocks.flatMap(sentencesOf)
+  })
 }
 
 /** Tags at the start of a comment: `RFC 5321 4.5.3:`, `QUIRK:`, `Security:`. */
