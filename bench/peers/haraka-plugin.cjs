@@ -1,4 +1,4 @@
-// Haraka's part of the benchmarks: takes every recipient; keeps mail in files, or passes it on: to one sink, or by MX.
+// Haraka's plugin for the benchmarks: accepts every recipient, and stores mail in files or relays it to one sink or by MX.
 const { createWriteStream, rename } = require('node:fs')
 const { join } = require('node:path')
 
@@ -27,7 +27,7 @@ exports.relay = function (next) {
   next(OK, { priority: 0, exchange: '127.0.0.1', port: this.relayPort })
 }
 
-/** Durable before the 250: written, flushed to disk, renamed into place. */
+/** Makes a mail durable before the 250: writes, flushes to disk, renames. */
 exports.keep = function (next, connection) {
   const { uuid, message_stream: stream } = connection.transaction
   const partial = join(this.folder, 'partial', uuid)

@@ -1,4 +1,4 @@
-// The script that sets the theme before anything is painted: small, external, hashed, and not a module, which would come late.
+// Emits the script that sets the theme before the first paint: small, hashed, and not a module, because modules run later.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

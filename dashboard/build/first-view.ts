@@ -1,9 +1,9 @@
-// Weighs what a browser fetches before it shows the first view, and breaks the build where that is too much.
+// Measures the files that a browser fetches for the first view, and fails the build if they are too large.
 import { gzipSync } from 'node:zlib'
 import type { Plugin, Rolldown } from 'vite'
 
 const mostBytes = 150_000
-/** What each first view loads: the entry, and what its route imports. The desk is for the machine itself. */
+/** The modules of each first view: the entry, and those of its route. The desk has no limit, because it is used on the machine. */
 const views: Record<string, string[]> = {
   'sign-in': ['index.html', 'src/pages/access/sign-in.tsx'],
   overview: ['index.html', 'src/shell/frame.tsx', 'src/pages/overview/overview.tsx'],
@@ -30,7 +30,7 @@ export function weighFirstView(): Plugin {
   }
 }
 
-/** The script and style files that these modules and all they import at once are in. */
+/** Returns the script and style files of these modules and of all that they import statically. */
 function filesOf(bundle: Rolldown.OutputBundle, modules: string[]): Set<string> {
   const files = new Set<string>()
   const add = (chunk: Rolldown.OutputBundle[string] | undefined) => {

@@ -1,9 +1,9 @@
-// Sets the theme that was chosen here before; without one the style sheet follows the system.
+// Sets the theme that the reader chose in this browser. Without a choice the style sheet follows the system.
 ;(() => {
   try {
     const theme = localStorage.getItem('posthorn.theme')
     if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme
   } catch {
-    // Storage is closed to this page: the system's theme it is.
+    // The page may not use storage, so the system's theme applies.
   }
 })()

@@ -1,7 +1,10 @@
 // Prose is read once, at speed: comments and docs open with their subject, in short sentences and the field's words.
 import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { readComments, readDocs, type Sentence } from './prose.ts'
+import { root } from './source.ts'
 
 /** Rule 2 of CONTRIBUTING, "Prose": each of these hides a noun. */
 const opening = /^[*_"'(]*(?:What|Who|Whoever|Whose|Of|Where|That which)\b/
@@ -12,7 +15,7 @@ const ownWord =
 
 /** These numbers only go down. Names of files and settings count as well, so not all of them reach 0. */
 const limits = {
-  comments: { openings: 0, long: 10, ownWords: 9 },
+  comments: { openings: 0, long: 3, ownWords: 9 },
   docs: { openings: 0, long: 0, ownWords: 5 },
 }
 
@@ -40,3 +43,14 @@ for (const [name, sentences] of [
       assert.ok(found.length <= limit, `${kind}: ${found.length}, at most ${limit}:\n${places.join('\n')}`)
     }
   })
+
+test('fences: a decision states itself in its title, and what and why in up to three sentences', () => {
+  const sentences = readDocs()
+  for (const path of globSync('decisions/*.md', { cwd: root })) {
+    const [title, empty] = readFileSync(join(root, path), 'utf8').split('\n')
+    assert.match(title!, new RegExp(`^# ${basename(path).slice(0, 4)}: [A-Z0-9\`]`), path)
+    assert.equal(empty, '', path)
+    const opening = sentences.filter(({ at }) => at === `${path}:3`)
+    assert.ok(opening.length > 0 && opening.length <= 3, `${path}: ${opening.length} sentences`)
+  }
+})

@@ -9,11 +9,29 @@ export interface Sentence {
   text: string
 }
 
-/** Comments of product, dashboard, bench, scripts and tests, SQL included. Migrations stay as they were. */
+/** Comments of code, SQL, styles and scripts. Migrations stay as they were. */
 export function readComments(): Sentence[] {
-  const folders = ['src', 'dashboard/src', 'bench', 'scripts', 'tests']
-  const files = readSources(...folders.map((folder) => `${folder}/**/*.{ts,tsx}`))
-  const code = files
+  const blocks = [...readCode(), ...readStyles(), ...readLines('--', sql), ...readLines('#', scripts)]
+  return blocks.flatMap(splitItems).flatMap(sentencesOf)
+}
+
+/** Splits a comment at its list items. */
+function splitItems({ at, text }: Sentence): Sentence[] {
+  return text.split(/\n *- /).map((item) => ({ at, text: item }))
+}
+
+const code = ['{src,bench,scripts,tests}/**/*.{ts,js,cjs}', 'dashboard/{*,{build,src}/**/*}.{ts,tsx,js}']
+const sql = ['src/store/functions/*.sql']
+const scripts = [
+  '{tests,bench}/**/*.{py,pl,sh}',
+  'bin/*',
+  '.ci/run',
+  'deploy/{Dockerfile,**/*.*,caddy/Caddyfile}',
+]
+
+function readCode(): Sentence[] {
+  const files = readSources(...code)
+  return files
     .filter(({ path }) => !path.endsWith('.gen.ts'))
     .flatMap((file) => {
       const comments = parse(file).comments.filter(({ value }) => !/^\s*biome-ignore/.test(value))
@@ -23,24 +41,34 @@ export function readComments(): Sentence[] {
         const text = value.replaceAll(/^\s*\*+ ?/gm, '').trim()
         // Line comments that follow each other are one text.
         if (type === 'Line' && last && /^\n[ \t]*$/.test(file.text.slice(last.end, start)))
-          Object.assign(last, { text: `${last.text} ${text}`, end })
+          Object.assign(last, { text: `${last.text}\n${text}`, end })
         else blocks.push({ at: `${file.path}:${lineAt(file.text, start)}`, text, end })
       }
       return blocks
     })
-  return [...code, ...readSqlComments()].flatMap(sentencesOf)
 }
 
-function readSqlComments(): Sentence[] {
+function readStyles(): Sentence[] {
+  return readSources('dashboard/src/**/*.css').flatMap(({ path, text }) =>
+    [...text.matchAll(/\/\*(.*?)\*\//gs)].map(({ index, 1: comment }) => ({
+      at: `${path}:${lineAt(text, index)}`,
+      text: comment!.trim(),
+    })),
+  )
+}
+
+/** Comments that take whole lines, each of which begins with `mark` and a space. */
+function readLines(mark: string, patterns: string[]): Sentence[] {
+  const comment = new RegExp(`^\\s*${mark}(?: (.*))?$`)
   const blocks: Sentence[] = []
-  for (const path of globSync('src/store/functions/*.sql', { cwd: root }).sort()) {
+  for (const { path, text } of readSources(...patterns).filter((file) => !/\.(?:md|json)$/.test(file.path))) {
     let isOpen = false
-    for (const [index, line] of readFileSync(join(root, path), 'utf8').split('\n').entries()) {
-      const text = /^\s*-- ?(.*)$/.exec(line)?.[1]
+    for (const [index, line] of text.split('\n').entries()) {
+      const found = comment.exec(line)
       const last = blocks.at(-1)
-      if (text !== undefined && isOpen && last) last.text += ` ${text}`
-      else if (text !== undefined) blocks.push({ at: `${path}:${index + 1}`, text })
-      isOpen = text !== undefined
+      if (found && isOpen && last) last.text += `\n${found[1] ?? ''}`
+      else if (found) blocks.push({ at: `${path}:${index + 1}`, text: found[1] ?? '' })
+      isOpen = found !== null
     }
   }
   return blocks

@@ -1,5 +1,5 @@
-# Reads with authres: standard input is a list of unfolded fields Authentication-Results; answers for each a list of
-# [method, result, [[ptype, property, value], …]], or null where it refuses the field.
+# Parses Authentication-Results with authres. Input: a JSON list of unfolded fields. Output: for each a list of
+# [method, result, [[ptype, property, value], …]], or null if authres rejects the field.
 import json, sys
 import authres
 

@@ -1,4 +1,4 @@
-# Verifies with dkimpy: standard input is {"records": {name: text}, "messages": [base64]}; answers a list of booleans.
+# Verifies with dkimpy. Input: {"records": {name: text}, "messages": [base64]}. Output: a list of booleans.
 import base64, json, sys
 import dkim
 

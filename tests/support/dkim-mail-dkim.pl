@@ -1,4 +1,4 @@
-# Verifies with Mail::DKIM: standard input is {"records": {name: text}, "messages": [base64]}; answers a list of booleans.
+# Verifies with Mail::DKIM. Input: {"records": {name: text}, "messages": [base64]}. Output: a list of booleans.
 use strict;
 use warnings;
 use JSON::PP;

@@ -1,4 +1,4 @@
-// Evaluated in the page that shows mail: wakes what waits for a person in its frames, and names what none of them may hold.
+// Runs in the page that shows mail: fires events on all elements of its frames, and returns the elements that are forbidden.
 ;(() => {
   const forbidden = [
     ...['script', 'link', 'meta:not([charset])', 'base', 'iframe', 'frame', 'object', 'embed', 'applet', 'form'],

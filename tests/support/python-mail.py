@@ -1,4 +1,4 @@
-# Reads messages with Python's email package: on each line of standard input one in base64, on each of output its JSON.
+# Parses messages with Python's email package: a line of base64 in, a line of JSON out.
 import base64, email, email.policy, email.header, email.utils, json, sys
 
 
@@ -15,7 +15,7 @@ def mailboxes(message, name):
 
 
 def filename(part):
-    # get_filename() takes spaces away at both ends.
+    # get_filename() strips spaces at both ends.
     value = part.get_param("filename", None, "Content-Disposition")
     return email.utils.collapse_rfc2231_value(value) if isinstance(value, tuple) else value
 

@@ -1,9 +1,9 @@
-# Reads mail of strangers with Python's email package: a line of base64 in, a line of JSON out; null where it cannot read.
+# Parses untrusted mail with Python's email package: a line of base64 in, a line of JSON out. Each field has value or fault.
 import base64, email, email.policy, json, sys
 
 
 def attempt(read):
-    # The package's answer to much that is malformed is an exception of any kind; it then has no reading of that field.
+    # The package raises exceptions of any kind on malformed mail. Such a field has no value.
     try:
         return {"value": read()}
     except Exception as fault:
@@ -27,7 +27,7 @@ def text(message, name):
 
 
 def leaves(part):
-    # A message inside is one part, as it is for the other readers.
+    # An enclosed message is one part, as for the other parsers.
     if not part.is_multipart():
         return [part]
     if part.get_content_maintype() == "message":

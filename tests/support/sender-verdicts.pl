@@ -1,4 +1,4 @@
-# Verdicts of Mail::DKIM: standard input is {"zone", "failing", "mails": [{raw}]}; answers a list of {dkim, arc}.
+# Verdicts of Mail::DKIM. Input: {"zone", "failing", "mails": [{raw}]}. Output: a list of {dkim, arc}.
 use strict;
 use warnings;
 use JSON::PP;
@@ -30,7 +30,7 @@ sub judge {
     return { dkim => \@results, arc => $knows ? $chain->result : undef };
 }
 
-# It knows RSA only.
+# Mail::DKIM supports only RSA.
 sub word {
     my ($signature) = @_;
     return undef if ($signature->algorithm // '') =~ /ed25519/;

@@ -1,4 +1,4 @@
-# Verdicts of pyspf and dkimpy: standard input is {"zone", "failing", "mails": [{ip, helo, from, raw}]}; answers a list of {spf, dkim, arc}.
+# Verdicts of pyspf and dkimpy. Input: {"zone", "failing", "mails": [{ip, helo, from, raw}]}. Output: a list of {spf, dkim, arc}.
 import base64, json, sys
 import dkim, spf
 
@@ -48,13 +48,13 @@ def signature(raw, index):
     unanswered.clear()
     try:
         passes = dkim.DKIM(raw).verify(index, dnsfunc=text)
-        # It says "fail" for these.
+        # dkimpy returns False both for a bad signature and for an unanswered DNS question.
         return "pass" if passes else "temperror" if unanswered else "fail"
     except dkim.DKIMException as error:
         print(error, file=sys.stderr)
         return "permerror"
     except Exception as error:
-        # It does not survive these.
+        # dkimpy crashes on some malformed signatures.
         return "crash"
 
 
