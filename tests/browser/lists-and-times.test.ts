@@ -59,6 +59,11 @@ test('addresses are found in lists and in the column that has them, each once, w
   }
 })
 
+test('a line without an address is shown as it was written', () => {
+  const { others } = readAddresses('email;reason\r\nada@far.test;bounce\r\nnot-an-address;;\r\n')
+  assert.deepEqual(others, [{ email: 'not-an-address;;', line: 3 }])
+})
+
 const nowMs = Date.parse('2026-11-21T09:00:00Z')
 type Found = [reason: string, note: string | null, createdAt: string | null]
 const exports: [service: string, rows: string[], found: Found[]][] = [

@@ -19,7 +19,7 @@ export interface AddressListing {
   /** The index of the address column. */
   column: number
   duplicates: number
-  /** Lines without an address. */
+  /** Lines without an address, unchanged. */
   others: ListedAddress[]
 }
 
@@ -29,6 +29,7 @@ const looksLikeOne = /^[^\s@<>]+@[^\s@<>]+$/
 /** Uses the column with an address heading, else the first column with an address. `Ada <ada@example.com>` counts too. */
 export function readAddresses(text: string): AddressListing {
   const rows = readCsv(text)
+  const lines = text.split('\n')
   const first = rows[0]?.fields ?? []
   const headed = first.findIndex((field) => heading.test(field.trim()))
   const column = headed >= 0 ? headed : columnOf(rows)
@@ -44,7 +45,7 @@ export function readAddresses(text: string): AddressListing {
   for (const { fields, line } of isHead ? rows.slice(1) : rows) {
     const email = bare(fields[column] ?? '')
     const key = email.toLowerCase()
-    if (!looksLikeOne.test(email)) listing.others.push({ email: fields.join(', ').trim(), line })
+    if (!looksLikeOne.test(email)) listing.others.push({ email: lines[line - 1]!.trim(), line })
     else if (seen.has(key)) listing.duplicates++
     else {
       seen.add(key)
