@@ -5,6 +5,7 @@ import { type Column, Table } from '../../parts/list/table.tsx'
 import { Time } from '../../parts/time.tsx'
 import { life } from '../../texts/life.ts'
 import { overview } from '../../texts/overview.ts'
+import { stateOf } from '../sending/submission-state.ts'
 
 type Submission = Schemas['Submission']
 const names = overview.columns
@@ -23,7 +24,7 @@ const columns: Column<Submission>[] = [
     ),
     className: 'max-w-0 w-full',
   },
-  { id: 'state', header: names.state, cell: ({ status }) => <StateBadge state={status} /> },
+  { id: 'state', header: names.state, cell: (submission) => <StateBadge state={stateOf(submission)} /> },
   {
     id: 'at',
     header: names.at,

@@ -9,6 +9,7 @@ import { SkeletonRows } from '../../parts/list/skeleton.tsx'
 import { Time } from '../../parts/time.tsx'
 import { life } from '../../texts/life.ts'
 import { overview } from '../../texts/overview.ts'
+import { stateOf } from '../sending/submission-state.ts'
 
 const mostFailed = 5
 const mostOthers = 50
@@ -75,13 +76,14 @@ function ProblemRow({ problem: { to, title, what, state, at } }: { problem: Prob
 async function failedSends(): Promise<Problem[]> {
   const query = { status: 'failed' as const, limit: mostFailed }
   const { submissions } = await read(api.GET('/v1/submissions', { params: { query } }))
-  return submissions.map(({ id, subject, recipients, response, status, updatedAt }) => {
+  return submissions.map((submission) => {
+    const { id, subject, recipients, response, updatedAt } = submission
     const failed = recipients.find(({ response: answer }) => answer !== null)
     return {
       to: `/sending/${id}`,
       title: subject || life.erasedSubject,
       what: failed?.response ?? response ?? overview.to(recipients[0]?.email ?? '', recipients.length - 1),
-      state: status,
+      state: stateOf(submission),
       at: updatedAt,
     }
   })

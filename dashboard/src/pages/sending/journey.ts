@@ -64,16 +64,6 @@ export function isSettled({ status }: Pick<Submission, 'status'>): boolean {
   return status !== 'pending'
 }
 
-/** Refines the API's status: whether pending mail was deferred, and how failed mail failed. */
-export function stateOf({ status, recipients, failureCode }: Submission): string {
-  const [only, ...others] = new Set(recipients.map((recipient) => recipient.status))
-  if (status === 'pending')
-    return recipients.some((recipient) => recipient.status === 'deferred') ? 'deferred' : 'queued'
-  if (status !== 'failed') return status
-  if (failureCode === 'cancelled') return 'cancelled'
-  return only !== undefined && others.length === 0 ? only : status
-}
-
 /** Refines a recipient's status: separates cancelled from failed, and complained from delivered. */
 export function recipientState({ status, outlook, steps }: Journey): string {
   if (steps.some(({ kind }) => kind === 'complained')) return 'complained'

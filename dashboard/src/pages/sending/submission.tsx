@@ -13,13 +13,14 @@ import { useMay } from '../../shell/session.ts'
 import { life } from '../../texts/life.ts'
 import { shell } from '../../texts/shell.ts'
 import { CancelDialog } from './cancel-dialog.tsx'
-import { isSettled, type Journey, recipientState, type Story, stateOf, tellStory } from './journey.ts'
+import { isSettled, type Journey, recipientState, type Story, tellStory } from './journey.ts'
 import { type Telling, useTelling } from './life-query.ts'
 import { Picture } from './picture.tsx'
 import { RecipientFilter } from './recipient-filter.tsx'
 import { RecipientFold, RecipientStory } from './recipient-story.tsx'
 import { SentContent } from './sent-content.tsx'
 import { SubmissionFacts } from './submission-facts.tsx'
+import { stateOf } from './submission-state.ts'
 
 const route = getRouteApi('/frame/sending/$submissionId')
 const crumbs = [{ label: shell.pages.sending, to: '/sending' }]

@@ -18,7 +18,8 @@ import { sending } from '../../texts/sending.ts'
 import { shell } from '../../texts/shell.ts'
 import { FilterBar } from './filter-bar.tsx'
 import { type Filters, hasFilters, queryOf } from './filters.ts'
-import { type Submission, stateOf } from './journey.ts'
+import type { Submission } from './journey.ts'
+import { stateOf } from './submission-state.ts'
 
 const pageSize = 50
 const rowPx = 60
