@@ -41,7 +41,7 @@ export function WebhookPage() {
 }
 
 function titleOf({ url, description }: Webhook): string {
-  return description ?? URL.parse(url)?.host ?? url
+  return description ?? url.replace(/^https?:\/\//, '')
 }
 
 function Disabled() {
