@@ -52,8 +52,8 @@ async function signUp(page: Page): Promise<void> {
   await page.getByLabel('Your name').fill('Ben')
   await page.getByLabel('Email address').fill('ben@inbox.test')
   await page.getByLabel('Password').fill(password)
-  await page.getByRole('button', { name: 'Create the account' }).click()
-  await title(page, 'Look into your mail')
+  await page.getByRole('button', { name: 'Create account' }).click()
+  await title(page, 'Check your email')
 }
 
 test('sign-up, confirmation by the received mail, pending, approval; then a lost password', {
@@ -66,23 +66,23 @@ test('sign-up, confirmation by the received mail, pending, approval; then a lost
   await page.getByRole('button', { name: 'Confirm and sign in' }).click()
   await title(page, 'Name your organization')
   assert.equal(new URL(page.url()).hash, '')
-  await page.getByLabel('Name of the organization').fill('Harbour Hotel')
-  await page.getByRole('button', { name: 'Ask for access' }).click()
-  await title(page, 'Harbour Hotel waits for approval')
+  await page.getByLabel('Organization name').fill('Harbour Hotel')
+  await page.getByRole('button', { name: 'Request access' }).click()
+  await title(page, 'Harbour Hotel is awaiting approval')
   await page.goto('/keys')
-  await title(page, 'Harbour Hotel waits for approval')
+  await title(page, 'Harbour Hotel is awaiting approval')
 
   const id = await page.evaluate<OrganizationId>(
     "fetch('/app/v1/session').then((answer) => answer.json()).then(({ organization }) => organization.id)",
   )
   await changeOrganizationStatus(node.foundation, id, 'active')
-  await title(page, 'From nothing to a first mail')
+  await title(page, 'Send your first email')
 
   const other = await stranger()
   await other.goto('/reset')
   await other.getByLabel('Email address').fill('ben@inbox.test')
-  await other.getByRole('button', { name: 'Send the link' }).click()
-  await title(other, 'Look into your mail')
+  await other.getByRole('button', { name: 'Send link' }).click()
+  await title(other, 'Check your email')
   // An intruder with their session makes a key and a webhook, and adds a passkey.
   const keyId = await page.evaluate<string>(`(async () => {
     const { csrfToken } = await (await fetch('/app/v1/session')).json()
@@ -101,12 +101,12 @@ test('sign-up, confirmation by the received mail, pending, approval; then a lost
   const ofHotel = other.getByRole('group', { name: 'Harbour Hotel' })
   const webhook = ofHotel.getByLabel('Keep the webhook https://app.example.com/hooks')
   assert.ok(!(await webhook.isChecked()))
-  await other.getByText('A program that uses a removed API key stops working at once').waitFor()
-  await other.getByRole('button', { name: 'Set the password and remove 3 entries' }).waitFor()
+  await other.getByText('Programs that use a removed API key stop working at once').waitFor()
+  await other.getByRole('button', { name: 'Set password and remove 3 entries' }).waitFor()
   await ofHotel.getByLabel('Keep the API key “Production”').check()
   await other.getByLabel('New password').fill('another horse battery')
-  await other.getByRole('button', { name: 'Set the password and remove 2 entries' }).click()
-  await title(other, 'From nothing to a first mail')
+  await other.getByRole('button', { name: 'Set password and remove 2 entries' }).click()
+  await title(other, 'Send your first email')
   const { rows, hooks } = await other.evaluate<{ rows: object[]; hooks: object[] }>(`(async () => {
     const read = async (path) => (await fetch('/app/v1/' + path)).json()
     const [{ keys }, { webhooks }] = [await read('keys'), await read('webhooks')]
@@ -147,7 +147,7 @@ test('an invitation makes a viewer, who sees no button that changes anything on 
   await page.getByRole('button', { name: 'Join' }).click()
   await title(page, 'Overview')
   await page.goto('/settings')
-  await page.getByText('Owners name it.').waitFor()
+  await page.getByText('Only owners can change the name.').waitFor()
 })
 
 test('a passkey is added, and signs in', { skip }, async (t) => {
@@ -174,14 +174,14 @@ test('a passkey is added, and signs in', { skip }, async (t) => {
     },
   })
   await page.goto(`${base}/settings`)
-  await page.getByLabel('Name of the device').fill('Laptop')
-  await page.getByRole('button', { name: 'Add a passkey' }).click()
+  await page.getByLabel('Device name').fill('Laptop')
+  await page.getByRole('button', { name: 'Add passkey' }).click()
   await page.getByText('The passkey is added').waitFor()
   await page.getByRole('button', { name: 'Remove Laptop' }).waitFor()
   await context.clearCookies()
   await page.goto(`${base}/sign-in`)
   await page.getByRole('button', { name: 'Use a passkey' }).click()
-  await title(page, /Overview|From nothing/)
+  await title(page, /Overview|Send your first/)
 })
 
 test('axe finds nothing on what pages before the sign-in show besides', { skip }, async (t) => {

@@ -32,7 +32,7 @@ const pages: [name: string, hash: string, title: string][] = [
   ['captured', '/mail?kind=captured', 'Mail'],
   ['audit', '/audit', 'Log'],
   ['numbers', '/numbers', 'Numbers'],
-  ['nothing', '/nothing', 'There is no such page'],
+  ['nothing', '/nothing', 'Page not found'],
 ]
 
 async function judgePages({ page, judge }: DeskWindow, ids: Ids): Promise<string[]> {

@@ -28,7 +28,7 @@ test('a domain is added, its records are found, its keys are changed, and it is 
   await page.emulateMedia({ reducedMotion: 'reduce' })
   const text = (wanted: string | RegExp) => page.getByText(wanted).first().waitFor()
   await pages.open('/domains', 'Domains')
-  await text('No domain yet')
+  await text('No domains yet')
   assert.deepEqual(await pages.audit(), [])
   await page.getByRole('button', { name: 'Add a domain' }).click()
   await page.getByLabel('Domain', { exact: true }).fill('Bücher.example')
@@ -38,14 +38,14 @@ test('a domain is added, its records are found, its keys are changed, and it is 
   const [domain] = (await api.want<{ domains: Domain[] }>('/v1/domains')).domains
   assert.equal(domain!.domain, 'xn--bcher-kva.example')
   await page.getByRole('button', { name: 'Check now' }).click()
-  await text('0 of 6 needed records were found.')
-  await text(/Looks again in/)
+  await text('0 of 6 required records are valid.')
+  await text(/Next check in/)
   assert.deepEqual(await pages.audit(), [])
   publish(dns, domain!, ['outbound', 'inbound'])
   await page.getByRole('button', { name: 'Check now' }).click()
-  await text('Everything that is needed was found.')
-  await text('Inboxes and the API may send from every address of it.')
-  await text('Mail to it arrives in the inboxes that you open on it.')
+  await text('All required records are valid.')
+  await text('Inboxes and the API can send from every address of this domain.')
+  await text('Mail to this domain arrives in its inboxes.')
   const [zone] = await Promise.all([
     page.waitForEvent('download'),
     page.getByRole('button', { name: 'Download' }).click(),
@@ -55,18 +55,18 @@ test('a domain is added, its records are found, its keys are changed, and it is 
     readFileSync(await zone.path(), 'utf8'),
     /_posthorn-challenge\.xn--bcher-kva\.example\. 3600 IN TXT/,
   )
-  await page.getByRole('button', { name: 'Make new keys' }).click()
-  await page.getByRole('dialog').getByRole('button', { name: 'Make new keys' }).click()
-  await text('New keys wait until their records are found. Until then the old ones sign.')
+  await page.getByRole('button', { name: 'Rotate keys' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Rotate keys' }).click()
+  await text('The old keys sign until the records of the new keys are valid.')
   const rotated = await api.want<Domain>(`/v1/domains/${domain!.id}`)
   assert.equal(rotated.records.filter(({ purpose }) => purpose === 'dkim').length, 4)
   assert.deepEqual(await pages.audit(), [])
-  await page.getByRole('button', { name: 'Delete the domain' }).click()
+  await page.getByRole('button', { name: 'Delete domain' }).click()
   const dialog = page.getByRole('dialog')
-  assert.ok(await dialog.getByRole('button', { name: 'Delete the domain' }).isDisabled())
+  assert.ok(await dialog.getByRole('button', { name: 'Delete domain' }).isDisabled())
   await dialog.getByLabel(/Type xn--bcher-kva.example/).fill('xn--bcher-kva.example')
-  await dialog.getByRole('button', { name: 'Delete the domain' }).click()
-  await text('No domain yet')
+  await dialog.getByRole('button', { name: 'Delete domain' }).click()
+  await text('No domains yet')
   assert.deepEqual((await api.want<{ domains: Domain[] }>('/v1/domains')).domains, [])
   assert.deepEqual(pages.complaints, [])
 })
@@ -98,6 +98,6 @@ test('what DNS has instead of a record stands beside what it should be, and is l
     const { status } = (await api.want<Domain>(`/v1/domains/${domain.id}`)).capabilities.outbound
     return status === 'verified'
   })
-  await page.getByText('Everything that is needed was found.').waitFor()
+  await page.getByText('All required records are valid.').waitFor()
   assert.deepEqual(pages.complaints, [])
 })

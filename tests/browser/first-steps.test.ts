@@ -15,11 +15,11 @@ before(() =>
 test('the first steps: an inbox, a mail out of it and back, and reading that', { skip }, async (t) => {
   const { api, organizationId } = await node.createCaller()
   const { page, open, audit, complaints } = await openPages(t, node, organizationId)
-  await open('/', 'From nothing to a first mail')
+  await open('/', 'Send your first email')
   assert.deepEqual(await audit(), [])
   await page.getByLabel('Address').fill('hello')
-  await page.getByRole('button', { name: 'Open the inbox' }).click()
-  await page.getByRole('button', { name: 'Send it' }).click()
+  await page.getByRole('button', { name: 'Create inbox' }).click()
+  await page.getByRole('button', { name: 'Send email' }).click()
   await page.getByText(/^It arrived after/).waitFor()
   assert.deepEqual(await audit(), [])
 
@@ -28,14 +28,14 @@ test('the first steps: an inbox, a mail out of it and back, and reading that', {
     inboxes.map(({ address }) => address),
     ['hello@inbox.test'],
   )
-  const code = page.getByRole('region', { name: 'Read it: curl' })
-  await page.getByText('The same by a program').last().click()
+  const code = page.getByRole('region', { name: 'Read the email: curl' })
+  await page.getByText('Show code').last().click()
   assert.match(await code.innerText(), new RegExp(`/v1/inboxes/${inboxes[0]!.id}/messages`))
-  const read = page.getByRole('link', { name: 'Open the mail' })
+  const read = page.getByRole('link', { name: 'Open email' })
   assert.match((await read.getAttribute('href')) ?? '', new RegExp(`^/mail/${inboxes[0]!.id}/thr_`))
 
   await open('/', 'Overview')
-  await page.getByRole('link', { name: /The first mail/ }).waitFor()
+  await page.getByRole('link', { name: /Your first email/ }).waitFor()
   await page.getByText('Accepted', { exact: true }).waitFor()
   assert.deepEqual(await audit(), [])
   assert.deepEqual(complaints, [])
@@ -48,7 +48,7 @@ test('the overview has the first mail, though its event has not come and the pag
   const inbox = await api.createInbox('early')
   const { page, open } = await openPages(t, node, organizationId)
   await page.route('**/app/v1/events*', (route) => route.abort())
-  await open('/', 'From nothing to a first mail')
+  await open('/', 'Send your first email')
   await page.getByRole('link', { name: 'Sending', exact: true }).click()
   await page.getByRole('heading', { level: 1, name: 'Sending' }).waitFor()
   await send(api, inbox, [inbox.address])
@@ -64,7 +64,7 @@ test('everything is found and reached by keys', { skip }, async (t) => {
     body: { localPart: 'harbour', displayName: 'Harbour' },
   })
   const { page, open, audit, complaints } = await openPages(t, node, organizationId)
-  await open('/', 'From nothing to a first mail')
+  await open('/', 'Send your first email')
   await page.keyboard.press('?')
   await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
   assert.deepEqual(await audit(), [])
@@ -84,7 +84,7 @@ test('everything is found and reached by keys', { skip }, async (t) => {
   await page.waitForURL(`**/mail/${inbox.id}`)
   await page.keyboard.press('Control+k')
   await page.getByRole('combobox').fill('inb_ffffffffffffffffffffffff')
-  await page.getByText('Nothing has this name or id.').waitFor()
+  await page.getByText('No page, inbox or ID matches.').waitFor()
   await page.keyboard.press('Escape')
   // The missing inbox was requested on purpose.
   assert.deepEqual(
@@ -98,7 +98,7 @@ test('the settings: name, theme, sessions, limits; and the way out', { skip }, a
   const { page, open, audit, complaints } = await openPages(t, node, organizationId)
   await open('/settings', 'Settings')
   await page.getByText('Messages today').waitFor()
-  await page.getByText('This one').waitFor()
+  await page.getByText('This session').waitFor()
   assert.deepEqual(await audit(), [])
   const name = page.getByRole('textbox', { name: 'Name', exact: true }).first()
   await name.fill('Ada King')
@@ -107,7 +107,7 @@ test('the settings: name, theme, sessions, limits; and the way out', { skip }, a
   await page.getByRole('radio', { name: 'Dark' }).check({ force: true })
   await page.reload()
   await page.getByText('Messages today').waitFor()
-  await page.getByText('This one').waitFor()
+  await page.getByText('This session').waitFor()
   assert.equal(await page.evaluate('document.documentElement.dataset.theme'), 'dark')
   const paper = await page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor')
   assert.equal(paper, 'rgb(19, 18, 16)')
@@ -119,9 +119,9 @@ test('the settings: name, theme, sessions, limits; and the way out', { skip }, a
   }
   await page.route('**/app/v1/session', (route) => route.abort(), { times: 1 })
   await signOut()
-  await page.getByText('The service does not answer').waitFor()
+  await page.getByText('The service does not respond').waitFor()
   assert.match(complaints.splice(0).join(), /ERR_FAILED/)
-  await page.getByRole('heading', { level: 1, name: /Overview|From nothing/ }).waitFor()
+  await page.getByRole('heading', { level: 1, name: /Overview|Send your first/ }).waitFor()
   // The answer for a session that has ended already.
   const ended = {
     status: 401,

@@ -169,7 +169,7 @@ async function openThread(
   count: number,
 ): Promise<number> {
   await page.goto(`/mail/${inboxId}/${threadId}`)
-  if (count > 1) await page.getByRole('button', { name: 'Unfold all' }).click()
+  if (count > 1) await page.getByRole('button', { name: 'Expand all' }).click()
   await until('the messages to be shown', () => page.evaluate<boolean>(isShown(count)), { everyMs: 50 })
   await looks.get(page)!()
   return await page.locator('iframe[data-shown]').count()

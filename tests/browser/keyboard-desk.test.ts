@@ -150,7 +150,7 @@ async function lookAround({ keys }: Stage): Promise<void> {
   await keys.to('tab', 'Postmaster')
   await keys.press('ArrowRight')
   await keys.row(/Test/)
-  const source = await keys.download('link', 'Download the source')
+  const source = await keys.download('link', 'Download source')
   assert.match(source.text, /^Subject: Test/m)
   await keys.press('g', 'l')
   await keys.sees('Queue paused')

@@ -74,19 +74,19 @@ async function inboxOf(api: Api, localPart: string): Promise<Inbox | undefined> 
 
 /** The first steps on the overview. */
 async function begin({ keys, api, list }: Stage): Promise<void> {
-  await keys.title('From nothing to a first mail')
+  await keys.title('Send your first email')
   await keys.press('Tab')
-  await keys.stands('link', 'Skip to the content')
+  await keys.stands('link', 'Skip to content')
   await keys.press('Enter')
   await keys.fill('Address', 'hello')
-  await keys.use('button', 'Open the inbox')
-  await keys.use('button', 'Send it')
+  await keys.use('button', 'Create inbox')
+  await keys.use('button', 'Send email')
   await keys.sees(/^It arrived after/)
   const hello = await inboxOf(api, 'hello')
   assert.ok((await list(hello!.id)).some(({ direction }) => direction === 'inbound'))
   await keys.open('/', 'Overview')
-  await keys.use('link', /The first mail/)
-  await keys.title('The first mail')
+  await keys.use('link', /Your first email/)
+  await keys.title('Your first email')
 }
 
 async function openInbox({ keys, api }: Stage): Promise<Inbox> {
@@ -95,16 +95,16 @@ async function openInbox({ keys, api }: Stage): Promise<Inbox> {
   await keys.fill('Address', 'ada')
   await keys.fill('Name', 'Ada Lovelace')
   await keys.press('Enter')
-  await keys.sees('Nothing has come yet')
+  await keys.sees('No mail yet')
   const inbox = await inboxOf(api, 'ada')
-  await keys.take('What to do with this inbox', 'Copy the address')
+  await keys.take('Inbox actions', 'Copy address')
   await keys.sees(`Copied: ${inbox!.address}`)
   assert.equal(await keys.clipboard(), inbox!.address)
-  await keys.stands('button', 'What to do with this inbox')
+  await keys.stands('button', 'Inbox actions')
   await keys.press('Enter')
-  await keys.has('menu', 'What to do with this inbox')
+  await keys.has('menu', 'Inbox actions')
   await keys.press('Escape')
-  await keys.stands('button', 'What to do with this inbox')
+  await keys.stands('button', 'Inbox actions')
   return inbox!
 }
 
@@ -125,8 +125,8 @@ async function write({ keys, list }: Stage, inbox: Inbox): Promise<void> {
   await keys.press('Enter')
   await keys.fill('Subject', 'By keys')
   await keys.fill('Message', 'Written without a mouse.')
-  await keys.use('button', 'With HTML')
-  await keys.fill('The same as HTML', '<p>Written <b>without</b> a mouse.</p>')
+  await keys.use('button', 'Add HTML')
+  await keys.fill('Message as HTML', '<p>Written <b>without</b> a mouse.</p>')
   await keys.to('button', 'Attach files', 'Shift+Tab')
   await keys.give({ name: 'note.txt', text: 'A note.' })
   await keys.sees('note.txt')
@@ -146,7 +146,7 @@ async function readMail(stage: Stage, inbox: Inbox): Promise<void> {
     attachments: [{ filename: 'terms.txt', content: 'These are the terms.' }],
   })
   await keys.row(/Dinner/)
-  await keys.use('button', 'Load the picture')
+  await keys.use('button', 'Load image')
   await until('the picture to be fetched', () => pictures.count() === 1)
   await keys.use('button', 'Details')
   await keys.sees('The mail is not signed.')
@@ -157,7 +157,7 @@ async function readMail(stage: Stage, inbox: Inbox): Promise<void> {
   await keys.use('button', 'Headers')
   await keys.sees('Delivered-To')
   await keys.use('button', 'Source')
-  const source = await keys.download('link', 'Download the source')
+  const source = await keys.download('link', 'Download source')
   assert.match(source.text, /^Subject: Dinner\r$/m)
 }
 
@@ -185,7 +185,7 @@ async function answer({ keys, list }: Stage, inbox: Inbox): Promise<void> {
 async function remove({ keys, list }: Stage, inbox: Inbox): Promise<void> {
   const all = (await list(inbox.id)).length
   await keys.press('n')
-  await keys.take('What to do with this message', 'Delete the message')
+  await keys.take('Message actions', 'Delete message')
   await keys.sees('The message is deleted')
   await keys.press('z')
   await keys.seesNo('The message is deleted')
@@ -209,7 +209,7 @@ async function find({ keys, receive }: Stage, inbox: Inbox): Promise<void> {
   })
   await keys.use('button', 'Filters')
   await keys.select('Direction', 'Sent')
-  await keys.sees('Nothing is found')
+  await keys.sees('No messages found')
   await keys.fill('From this address', 'nobody@far.test')
   await keys.press('Enter')
   await keys.use('button', 'Clear')
@@ -217,19 +217,19 @@ async function find({ keys, receive }: Stage, inbox: Inbox): Promise<void> {
 }
 
 async function renameInbox({ keys, api }: Stage, inbox: Inbox): Promise<void> {
-  await keys.take('What to do with this inbox', 'Rename the inbox', 'Shift+Tab')
+  await keys.take('Inbox actions', 'Rename inbox', 'Shift+Tab')
   await keys.fill('Name', 'Countess Ada')
   await keys.press('Enter')
-  await keys.sees('The inbox has a new name')
+  await keys.sees('The inbox is renamed')
   const { displayName } = await api.want<{ displayName: string }>(`/v1/inboxes/${inbox.id}`)
   assert.equal(displayName, 'Countess Ada')
 }
 
 async function deleteInbox({ keys, api }: Stage, inbox: Inbox): Promise<void> {
-  await keys.take('What to do with this inbox', 'Delete the inbox', 'Shift+Tab')
+  await keys.take('Inbox actions', 'Delete inbox', 'Shift+Tab')
   await keys.stands('textbox', 'Type ada to confirm')
   await keys.type('ada')
-  await keys.use('button', 'Delete the inbox')
+  await keys.use('button', 'Delete inbox')
   await keys.sees(`${inbox.address} is deleted`)
   assert.equal((await api.call(`/v1/inboxes/${inbox.id}`)).status, 404)
 }
@@ -242,14 +242,14 @@ async function goAround({ keys, api }: Stage): Promise<void> {
   await keys.closed()
   const hello = await inboxOf(api, 'hello')
   await keys.press('Control+k')
-  await keys.stands('combobox', 'Find a page, an inbox, an id…')
+  await keys.stands('combobox', 'Find a page, inbox or ID…')
   await keys.type('hello')
   await until('it alone', () => keys.look("document.querySelectorAll('[role=option]').length === 1"))
   await keys.press('ArrowDown', 'ArrowUp', 'Enter')
   await until('the inbox', () => keys.address() === `/mail/${hello!.id}`)
-  await keys.use('link', 'Numbers')
-  await keys.title('Numbers')
-  await keys.stands('heading', 'Numbers')
+  await keys.use('link', 'Analytics')
+  await keys.title('Analytics')
+  await keys.stands('heading', 'Analytics')
   await keys.take(/^Your account/, 'Dark', 'Shift+Tab')
   assert.equal(await keys.look('document.documentElement.dataset.theme'), 'dark')
   await keys.stands('button', /^Your account/)

@@ -22,7 +22,7 @@ test('what was sent is counted, and captured as its recipient would see it', { s
   const text = (wanted: string | RegExp) => page.getByText(wanted).first().waitFor()
   const press = (name: string) => page.getByRole('button', { name, exact: true }).first().click()
   await page.goto('/captured')
-  await text('Nothing was captured yet')
+  await text('No captured mail yet')
   assert.deepEqual(await pages.audit(), [])
   await api.want(`/v1/inboxes/${inbox.id}/messages`, {
     method: 'POST',
@@ -39,7 +39,7 @@ test('what was sent is counted, and captured as its recipient would see it', { s
   // It appears without a reload.
   await page.getByRole('link', { name: /Your booking/ }).click()
   await page.frameLocator('iframe').getByRole('heading', { name: 'Confirmed' }).waitFor()
-  await text('Load the picture')
+  await text('Load image')
   await text('terms.txt')
   assert.deepEqual(await pages.audit(), [])
   await press('Text')
@@ -59,7 +59,7 @@ test('what was sent is counted, and captured as its recipient would see it', { s
     const { totals } = await api.want<{ totals: { delivered: number } }>('/v1/metrics/delivery')
     return totals.delivered === 1
   })
-  await pages.open('/numbers', 'Numbers')
+  await pages.open('/numbers', 'Analytics')
   await page.getByRole('button', { name: /Delivered 1/ }).waitFor()
   await text('100 %')
   await text('example.com')
@@ -68,9 +68,9 @@ test('what was sent is counted, and captured as its recipient would see it', { s
   const table = page.getByRole('table', { name: /Mail over time/ })
   assert.equal(await table.getByRole('row').count(), 25)
   await press('30 days')
-  await text('By the day (UTC).')
+  await text('Daily (UTC); the current hour is incomplete.')
   assert.equal(new URL(page.url()).search, '?hours=720')
-  await text('there is nothing to compare 30 days with')
+  await text('30 days have no comparison')
   const used = await page
     .getByRole('progressbar', { name: 'Inboxes', exact: true })
     .getAttribute('aria-valuenow')

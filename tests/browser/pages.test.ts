@@ -42,7 +42,7 @@ const outside: Pages = {
 }
 
 const lists: Pages = {
-  $: ['/nowhere', 'There is no such page'],
+  $: ['/nowhere', 'Page not found'],
   '/': ['/', 'Overview'],
   '/mail': ['/mail', 'Mail'],
   '/mail/': ['/mail', 'Mail'],
@@ -50,14 +50,14 @@ const lists: Pages = {
   '/domains': ['/domains', 'Domains'],
   '/suppressions': ['/suppressions', 'Suppressions'],
   '/complaints': ['/complaints', 'Complaints'],
-  '/validation': ['/validation', 'Validation'],
+  '/validation': ['/validation', 'Address check'],
   '/webhooks': ['/webhooks', 'Webhooks'],
-  '/numbers': ['/numbers', 'Numbers'],
+  '/numbers': ['/numbers', 'Analytics'],
   '/captured': ['/captured', 'Captured mail'],
   '/captured/': ['/captured', 'Captured mail'],
   '/keys': ['/keys', 'Keys'],
   '/members': ['/members', 'Members'],
-  '/audit': ['/audit', 'Audit'],
+  '/audit': ['/audit', 'Audit log'],
   '/settings': ['/settings', 'Settings'],
 }
 
@@ -154,8 +154,8 @@ test('axe finds nothing on any page in either theme, and Tab reaches all of each
     limits: defaultLimits,
   })
   await asking.open(await signInAddress(node, pending.id))
-  const waiting: Pages = { '/pending': ['/pending', 'Harbour waits for approval'] }
-  await asking.title('Harbour waits for approval')
+  const waiting: Pages = { '/pending': ['/pending', 'Harbour is awaiting approval'] }
+  await asking.title('Harbour is awaiting approval')
   assert.deepEqual(await judge(asking, waiting), [])
   asking.assertClean()
 

@@ -30,8 +30,8 @@ test('the life of a message tells each attempt, what was answered, what it means
     '250 OK: message queued',
   ])
     await shows(stage, text)
-  await pages.page.getByText('Conversation', { exact: true }).click()
-  const said = pages.page.getByRole('table', { name: 'Conversation' }).getByRole('row')
+  await pages.page.getByText('SMTP conversation', { exact: true }).click()
+  const said = pages.page.getByRole('table', { name: 'SMTP conversation' }).getByRole('row')
   const rows = (await said.allInnerTexts()).map((row) => row.replace(/\s+/g, ' ').trim())
   for (const step of [/ms connect 220 /, / ms STARTTLS 220 /, / ms MAIL 250 /, /\d ms RCPT 250 /])
     assert.ok(
@@ -43,24 +43,24 @@ test('the life of a message tells each attempt, what was answered, what it means
   await openLife(stage, ['nobody@plain.far.test'], 'bounced')
   for (const text of [
     '550 5.1.1 no such user here',
-    'There is no such mailbox.',
+    'The mailbox does not exist.',
     /RCPT TO/,
-    'none: in plain text',
+    'none (plain text)',
   ])
     await shows(stage, text)
-  await pages.page.getByRole('link', { name: 'See the suppression' }).click()
+  await pages.page.getByRole('link', { name: 'View suppression' }).click()
   await pages.page.getByRole('heading', { level: 1, name: 'Suppressions' }).waitFor()
   await shows(stage, 'nobody@plain.far.test')
   await openLife(stage, ['joe@spam.far.test'], 'bounced')
-  await shows(stage, /takes the message, or the server that sent it, for spam/)
+  await shows(stage, /classified the message or the sending server as spam/)
   await openLife(stage, ['linus@grey.far.test'], 'deferred')
-  await shows(stage, /turns unknown senders away once/)
-  await shows(stage, /Next try in/)
+  await shows(stage, /defers unknown senders once/)
+  await shows(stage, /Next attempt in/)
   assert.deepEqual(await pages.audit(), [])
   await openLife(stage, ['who@nowhere.far.test'], 'failed')
-  await shows(stage, 'There is no such domain.')
+  await shows(stage, 'The domain does not exist.')
   await openLife(stage, ['who@shut.far.test'], 'failed')
-  await shows(stage, 'The domain says that it takes no mail at all.')
+  await shows(stage, 'The domain accepts no mail at all (null MX).')
   await readsContent(stage)
   assert.deepEqual(pages.complaints, [])
 })
@@ -105,9 +105,9 @@ test('what waits is cancelled on the page, which follows the message while it is
   await shows(stage, 'Live')
   await shows(stage, 'Attempt 1: delivered')
   const id = await openLife(stage, ['ada@plain.far.test', 'grace@full.far.test'], 'delivered', 'deferred')
-  await shows(stage, /2 recipients: 1 delivered, 1 waits for another try/)
-  await pages.page.getByRole('button', { name: 'Cancel what waits' }).click()
-  await pages.page.getByRole('dialog').getByRole('button', { name: 'Cancel what waits' }).click()
+  await shows(stage, /2 recipients: 1 delivered, 1 deferred/)
+  await pages.page.getByRole('button', { name: 'Cancel pending delivery' }).click()
+  await pages.page.getByRole('dialog').getByRole('button', { name: 'Cancel pending delivery' }).click()
   const { recipients } = await until('the rest to be cancelled', async () => {
     const submission = await api.want<Submission>(`/v1/submissions/${id}`)
     return submission.status === 'pending' ? null : submission
@@ -116,7 +116,7 @@ test('what waits is cancelled on the page, which follows the message while it is
     recipients.map(({ status }) => status),
     ['delivered', 'failed'],
   )
-  await shows(stage, 'It was cancelled before it went out.')
-  assert.equal(await pages.page.getByRole('button', { name: 'Cancel what waits' }).count(), 0)
+  await shows(stage, 'The delivery was cancelled.')
+  assert.equal(await pages.page.getByRole('button', { name: 'Cancel pending delivery' }).count(), 0)
   assert.deepEqual(pages.complaints, [])
 })

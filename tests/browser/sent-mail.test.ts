@@ -42,7 +42,7 @@ test('a bounce that comes later and a complaint join the picture', { skip }, asy
   const returned = await tell('dsn', 'ada@plain.far.test')
   await untilStates(api, returned, 'bounced')
   await stage.pages.page.reload()
-  await shows(stage, 'Came back')
+  await shows(stage, 'Bounced')
   await shows(stage, 'The mailbox is full.')
   await tell('arf', 'grace@plain.far.test')
   await until('the complaint', async () => {
@@ -50,7 +50,7 @@ test('a bounce that comes later and a complaint join the picture', { skip }, asy
     return complaints.length > 0
   })
   await stage.pages.page.reload()
-  await shows(stage, 'The recipient complained')
+  await shows(stage, 'Complained')
   await stage.pages.open('/complaints', 'Complaints')
   await shows(stage, 'grace@plain.far.test')
   assert.deepEqual(await stage.pages.audit(), [])
@@ -77,7 +77,7 @@ test('the list narrows by state and recipient, by the keyboard too, and opens ea
   const { api, inbox, pages } = stage
   const { page } = pages
   await pages.open('/sending', 'Sending')
-  await shows(stage, 'Nothing was sent yet')
+  await shows(stage, 'No mail sent yet')
   assert.deepEqual(await pages.audit(), [])
   const bounced = await send(api, inbox, ['nobody@plain.far.test'])
   await untilStates(api, bounced.submission.id, 'bounced')
@@ -89,7 +89,7 @@ test('the list narrows by state and recipient, by the keyboard too, and opens ea
   await shows(stage, 'nobody@plain.far.test')
   await page.getByText('reader59@plain.far.test').waitFor({ state: 'detached' })
   assert.match(page.url(), /status=failed/)
-  await page.getByRole('button', { name: 'Clear the filters' }).click()
+  await page.getByRole('button', { name: 'Clear filters' }).click()
   await page.getByLabel('Recipient').fill('reader3@plain.far.test')
   await page.keyboard.press('Enter')
   await page.getByText('reader59@plain.far.test').waitFor({ state: 'detached' })

@@ -25,8 +25,8 @@ async function signUp(page: Page, email: string): Promise<void> {
   await page.getByLabel('Your name').fill('Ben')
   await page.getByLabel('Email address').fill(email)
   await page.getByLabel('Password').fill('correct horse battery staple')
-  await press(page, 'Create the account')
-  await title(page, 'Look into your mail')
+  await press(page, 'Create account')
+  await title(page, 'Check your email')
 }
 
 /** The path of the link of this kind mailed to the inbox. */
@@ -66,21 +66,21 @@ test('check 69a: sign-up, proof by mail, approval, a key and its end after 30 da
   await signUp(page, ben.address)
   await page.goto(await mailedLink(theirs, ben.id, '/confirm'))
   await press(page, 'Confirm and sign in')
-  await page.getByLabel('Name of the organization').fill('Harbour Hotel')
-  await press(page, 'Ask for access')
-  await title(page, 'Harbour Hotel waits for approval')
+  await page.getByLabel('Organization name').fill('Harbour Hotel')
+  await press(page, 'Request access')
+  await title(page, 'Harbour Hotel is awaiting approval')
   assert.equal(await askAs(page, 'GET', '/app/v1/inboxes'), 403, 'pending: nothing may be done yet')
 
   const session = "fetch('/app/v1/session').then((answer) => answer.json())"
   const id = await page.evaluate<OrganizationId>(`${session}.then(({ organization }) => organization.id)`)
   await changeOrganizationStatus(node.foundation, id, 'active')
-  await title(page, 'From nothing to a first mail')
+  await title(page, 'Send your first email')
 
   await page.goto('/keys')
   await press(page, 'New key')
   await page.getByLabel('Name', { exact: true }).fill('Front desk')
-  await press(page, 'Create the key')
-  await page.getByText('This is shown once').first().waitFor()
+  await press(page, 'Create key')
+  await page.getByText('This is shown only once').first().waitFor()
   const secret = await page.locator('code', { hasText: /^ph_/ }).first().innerText()
   await page.reload()
   await page.getByRole('button', { name: /Front desk/ }).waitFor()
@@ -94,7 +94,7 @@ test('check 69a: sign-up, proof by mail, approval, a key and its end after 30 da
   await viewer.getByLabel('Your name').fill('Eve')
   await viewer.getByLabel('Password').fill('another horse battery')
   await press(viewer, 'Join')
-  await title(viewer, /Overview|From nothing/)
+  await title(viewer, /Overview|Send your first/)
   await viewer.goto('/keys')
   await title(viewer, 'Keys')
   await viewer.getByRole('button', { name: /Front desk/ }).waitFor()

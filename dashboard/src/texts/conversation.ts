@@ -1,9 +1,9 @@
 // The texts of an attempt's SMTP dialogue.
 export const conversation = {
-  title: 'Conversation',
-  reused: 'Over a connection that had carried a message before.',
-  when: 'When',
-  said: 'We said',
-  answered: 'The server answered',
+  title: 'SMTP conversation',
+  reused: 'On a connection that had carried a message before.',
+  when: 'Time',
+  said: 'Command',
+  answered: 'Reply',
   atMs: (ms: number) => `${ms} ms`.replace('-', '−'),
 }

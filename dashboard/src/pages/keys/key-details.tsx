@@ -50,7 +50,7 @@ export function KeyDetails({ row, onClose, onRotate, onRevoke }: KeyDetailsProps
               {keys.states[state]}
             </Badge>,
           ],
-          [keys.mark, row.kind === 'agent' ? keys.automatic : keys.unmarked],
+          [keys.mark, row.kind === 'agent' ? keys.marked : keys.unmarked],
           [keys.may, <Scopes key="m" scopes={row.scopes} />],
           [keys.reaches, row.inboxIds ? <Inboxes key="i" ids={row.inboxIds} /> : keys.allInboxes],
           [keys.from, row.allowedIps?.join(', ') ?? keys.anywhere],

@@ -12,6 +12,7 @@ const tones: Record<Fact, Tone> = {
   accepted: 'note',
   delivered: 'good',
   bounced: 'bad',
+  failed: 'idle',
   deferred: 'wait',
   complained: 'accent',
   received: 'idle',
@@ -36,7 +37,7 @@ export function Facts({ told: { now, before } }: { told: Told }) {
   const grain = now.windowHours <= hourlyMost ? numbers.byHour : numbers.byDay
   return (
     <section aria-label={numbers.chart} className="overflow-clip rounded-lg border bg-surface">
-      <div className="-mr-px grid grid-cols-2 sm:grid-cols-3 lg:grid-cols-6">
+      <div className="-mr-px grid grid-cols-2 sm:grid-cols-4 lg:grid-cols-7">
         {facts.map((fact) => (
           <FactTile
             key={fact}
@@ -58,7 +59,7 @@ export function Facts({ told: { now, before } }: { told: Told }) {
           format={count}
         />
         <p className="mt-2 text-xs text-faint">
-          {grain}. {numbers.running}{' '}
+          {grain}; {numbers.running}.{' '}
           {before ? numbers.compared(spanBefore(now.windowHours)) : numbers.noBefore}
         </p>
       </div>

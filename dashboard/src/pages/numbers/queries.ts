@@ -3,11 +3,11 @@ import { queryOptions } from '@tanstack/react-query'
 import { api, read, type Schemas } from '../../api/client.ts'
 
 export type Metrics = Schemas['DeliveryMetrics']
-export type Fact = 'accepted' | 'delivered' | 'deferred' | 'bounced' | 'complained' | 'received'
+export type Fact = 'accepted' | 'delivered' | 'deferred' | 'bounced' | 'failed' | 'complained' | 'received'
 export type Span = '24' | '168' | '720'
 
 export const facts: readonly Fact[] = [
-  ...(['accepted', 'delivered', 'bounced', 'deferred', 'complained', 'received'] as const),
+  ...(['accepted', 'delivered', 'bounced', 'failed', 'deferred', 'complained', 'received'] as const),
 ]
 const refreshMs = 60_000
 /** The longest window of the API. */

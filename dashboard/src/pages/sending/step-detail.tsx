@@ -45,7 +45,7 @@ export function StepDetail({ step, outlook, email }: StepDetailProps) {
   )
 }
 
-function factsOf({ remote, exchange, response, enhancedStatus, kind }: Step): [string, ReactNode][] {
+function factsOf({ remote, exchange, response, enhancedStatus, kind, outcome }: Step): [string, ReactNode][] {
   const facts: [string, ReactNode][] = []
   if (remote)
     facts.push([
@@ -63,7 +63,8 @@ function factsOf({ remote, exchange, response, enhancedStatus, kind }: Step): [s
         {response}
       </code>,
     ])
-  if (exchange?.stage && stages[exchange.stage]) facts.push([life.stage, stages[exchange.stage]])
+  if (exchange?.stage && stages[exchange.stage])
+    facts.push([outcome === 'delivered' ? life.acceptedAfter : life.rejectedAfter, stages[exchange.stage]])
   if (enhancedStatus && !response?.includes(enhancedStatus)) facts.push([life.code, enhancedStatus])
   return facts
 }
@@ -86,13 +87,11 @@ function Encryption({ tls, cipher }: { tls: string | null; cipher: string | null
 function Explanation({ meaning: { means, todo }, link }: { meaning: Meaning; link: ReactNode }) {
   return (
     <div className="rounded-md border bg-sunken px-3 py-2.5 text-sm">
-      <p className="font-medium text-pretty">
-        <span className="sr-only">{life.means}: </span>
-        {means}
+      <p className="text-pretty">
+        <span className="font-medium">{life.means}:</span> {means}
       </p>
       <p className="mt-0.5 text-pretty text-muted">
-        <span className="sr-only">{life.todo}: </span>
-        {todo} {link}
+        <span className="font-medium">{life.todo}:</span> {todo} {link}
       </p>
     </div>
   )
