@@ -60,7 +60,7 @@ export const access = {
     newSubmit: (removed: number) =>
       removed === 0 ? 'Set password' : `Set password and remove ${entries(removed)}`,
     added:
-      'These were added to your account since you last proved this address, perhaps by somebody else. Everything you do not keep is removed.',
+      'These were added to your account since you last confirmed this address, perhaps by somebody else. Everything you do not keep is removed.',
     stops:
       'Programs that use a removed API key stop working at once, and a removed webhook gets no more events. Keep the entries that you recognize and use.',
     ways: 'Sign-in methods',

@@ -18,6 +18,11 @@ export function triedAgain(todo: string): string {
   return todo.startsWith('No action') ? todo : `Posthorn tries again automatically. ${todo}`
 }
 
+/** Returns the advice for mail that is not tried again. */
+export function notTriedAgain(todo: string): string {
+  return todo.startsWith('No action') ? askThem : todo
+}
+
 /** By the status without its first digit, which only separates permanent from temporary: `1.1` is 5.1.1 and 4.1.1. */
 export const statuses: Record<string, Meaning> = {
   '1.0': { means: 'Something is wrong with the address.', todo: 'Check the address with its owner.' },
@@ -115,7 +120,7 @@ export const statuses: Record<string, Meaning> = {
   },
   '7.28': {
     means: 'The server limits how much mail it accepts from you.',
-    todo: 'Posthorn tries again more slowly. Spread large sends over a longer time.',
+    todo: 'Spread large sends over a longer time. Posthorn also sends more slowly.',
   },
 }
 

@@ -4,6 +4,7 @@ import {
   classifications,
   failures,
   type Meaning,
+  notTriedAgain,
   statuses,
   subjects,
   triedAgain,
@@ -147,7 +148,8 @@ export function meaningOf(step: Step, outlook: Outlook | null): Meaning | null {
     (isCertain.has(kind) ? null : meaningOfCode(step.enhancedStatus)) ??
     classifications[kind] ??
     classifications['other']!
-  return { means, todo: step.outcome === 'deferred' ? triedAgain(todo) : todo }
+  if (step.kind === 'blocked') return { means, todo }
+  return { means, todo: step.outcome === 'deferred' ? triedAgain(todo) : notTriedAgain(todo) }
 }
 
 /** Kinds that come from the server's text and are more precise than its status. */
