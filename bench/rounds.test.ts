@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { interleave, LoadSize, pairwiseRatio, spread } from './rounds.ts'
 
-test('contenders take turns, the first round does not count, a failure ends only its own part', async () => {
+test('contenders alternate, the first round does not count, and a failure ends only its own contender', async () => {
   const order: string[] = []
   const contender = (name: string, failsAt: number) => ({
     name,
@@ -22,7 +22,7 @@ test('contenders take turns, the first round does not count, a failure ends only
   ])
 })
 
-test('spreads and ratios', () => {
+test('spreads show minimum, median and maximum, and ratios compare medians pair by pair', () => {
   assert.deepEqual(spread([3, 1, 2]), { min: 1, median: 2, max: 3 })
   assert.deepEqual(spread([4, 1, 2, 3]), { min: 1, median: 2.5, max: 4 })
   assert.equal(spread([]), null)
@@ -33,7 +33,7 @@ test('spreads and ratios', () => {
   assert.equal(pairwiseRatio(outcome('A', [10]), outcome('B', [0]), 'rate'), null)
 })
 
-test('a load is sized once, by the discarded round', () => {
+test('the discarded round alone sets the size of a load', () => {
   const load = new LoadSize({ first: 100, targetMs: 2000, max: 5000 })
   load.observe(500)
   assert.equal(load.count, 400)

@@ -7,7 +7,7 @@ import { type MailShape, writeContent, writeMessage } from './mail-content.ts'
 
 const small: MailShape = { textBytes: 5_000, files: 'none' }
 
-test('a number says the same each time, and no two the same', () => {
+test('each number yields the same mail every time, and 200 numbers yield 200 texts', () => {
   assert.deepEqual(writeContent(7, small), writeContent(7, small))
   assert.equal(
     new Set(Array.from({ length: 200 }, (_, number) => writeContent(number, small).text)).size,
@@ -15,7 +15,7 @@ test('a number says the same each time, and no two the same', () => {
   )
 })
 
-test('text and HTML are about as long as asked for', () => {
+test('text and HTML are together within 10 % of the requested length', () => {
   for (const textBytes of [5_000, 100_000]) {
     for (let number = 0; number < 20; number++) {
       const { text, html } = writeContent(number, { textBytes, files: 'none' })
@@ -25,7 +25,7 @@ test('text and HTML are about as long as asked for', () => {
   }
 })
 
-test('words are as frequent as those of natural text: few of them make up half, and there are thousands', () => {
+test('words are as frequent as in natural text: 300 make up half, and thousands occur', () => {
   const counts = new Map<string, number>()
   for (let number = 0; number < 100; number++) {
     for (const word of writeContent(number, small)
@@ -52,7 +52,7 @@ test('one mail in ten has a file of 100 KB, which does not compress', () => {
   assert.ok(deflateSync(bytes).length >= bytes.length)
 })
 
-test('a message is read as text beside HTML, with its file', () => {
+test('a parser reads text, HTML and file of a written message', () => {
   const number = Array.from({ length: 100 }, (_, n) => n).find(
     (n) => writeContent(n, { ...small, files: 'some' }).file,
   )

@@ -29,7 +29,7 @@ const refused: [string, Buffer, typeof records, RegExp][] = [
   ['another key', signed, makeSigningKey(domain).records, /rsa-sha256 fail/],
 ]
 for (const [name, raw, known, why] of refused) {
-  test(`${name}: refused`, async () => {
+  test(`a mail with ${name} is refused`, async () => {
     await assert.rejects(requireSignature(raw, known), why)
   })
 }
