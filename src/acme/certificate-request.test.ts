@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import forge from 'node-forge'
 import { makeCertificateRequest } from './certificate-request.ts'
 
-test('a request has all names, no subject, and a signature by the key beside it', async () => {
+test('a request has all names, no subject, and a signature by its own key', async () => {
   const names = Array.from({ length: 90 }, (_, index) => `mta-sts.${'a'.repeat(60)}.n${index}.example`)
   const { key, request } = await makeCertificateRequest(names)
   const read = forge.pki.certificationRequestFromPem(request)

@@ -97,7 +97,7 @@ const kinds: [string, Answer, RegExp][] = [
 ]
 
 for (const [what, answer, reason] of kinds)
-  test(`an authority that answers with ${what} has failed`, async (t) => {
+  test(`an order fails if the authority answers with ${what}`, async (t) => {
     const directory = await startAuthority(t, answer)
     const startedMs = performance.now()
     const ordered = await order(directory, ['a.example', 'b.example'])
@@ -106,7 +106,7 @@ for (const [what, answer, reason] of kinds)
     assert.ok(performance.now() - startedMs < 10_000)
   })
 
-test('an authority that is not there, or shows a certificate of nobody, has failed', async (t) => {
+test('an order fails if the authority is unreachable or shows an untrusted certificate', async (t) => {
   const directory = await startAuthority(t, () => {})
   assert.equal((await order('https://127.0.0.1:1/dir', ['a.example'])).status, 'failed')
   setDefaultCACertificates(getCACertificates('default').filter((pem) => pem.trim() !== cert.trim()))
@@ -114,7 +114,7 @@ test('an authority that is not there, or shows a certificate of nobody, has fail
   assert.match(ordered.status === 'failed' ? ordered.reason : '', /self-signed|certificate/)
 })
 
-test('a silent authority is left as soon as the node stops, and in time', async (t) => {
+test('an order from a silent authority ends when the node stops, within 15 s', async (t) => {
   const directory = await startAuthority(t, (path, base, response) => {
     if (path !== '/newOrder') return
     response.writeHead(201, { location: `${base}/order`, 'content-type': 'application/json' })
@@ -128,7 +128,7 @@ test('a silent authority is left as soon as the node stops, and in time', async 
   assert.ok(tookMs < 15_000)
 })
 
-test('names that a refusal of the order names are left out, and no other ones', async (t) => {
+test('the next order leaves out the names that the authority refused, and no others', async (t) => {
   const asked: string[][] = []
   const directory = await startAuthority(t, (path, _base, response, request) => {
     let body = ''

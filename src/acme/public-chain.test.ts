@@ -68,10 +68,10 @@ for (const [what, chain, isPublic] of [
     [make({ subject: 'mx.example.com', issuer: 'middle' }), middle],
     false,
   ],
-  ['over', [leaf({ toDays: -0.5 }), middle], false],
+  ['that has expired', [leaf({ toDays: -0.5 }), middle], false],
   ['not valid yet', [leaf({ fromDays: 1 }), middle], false],
   [
-    'with an intermediate that is over',
+    'with an expired intermediate',
     [leaf(), make({ subject: 'middle', issuer: 'root', isAuthority: true, toDays: -0.5 })],
     false,
   ],
@@ -83,13 +83,13 @@ for (const [what, chain, isPublic] of [
     false,
   ],
   ['of an unknown authority', [leaf({ issuer: 'nobody' }), middle], false],
-  ['nothing', [], false],
+  ['without certificates', [], false],
 ] as const)
   test(`a chain ${what} is ${isPublic ? '' : 'not '}accepted`, () => {
     assert.equal(isPublicFor(chain.join(''), 'mx.example.com', now), isPublic)
   })
 
-test('whatever stands in the file, it is an answer', () => {
+test('any file content is judged without an exception', () => {
   const good = leaf() + middle
   fc.assert(
     fc.property(fc.nat(good.length), fc.nat(40), fc.string({ maxLength: 40 }), (start, count, text) => {

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Batch, BatchFull } from './batch.ts'
 
-test('with an interval between batches the first row leaves at once and all that follow leave together', async () => {
+test('with a minimum interval the first row leaves at once and later rows leave together', async () => {
   const flushed: number[][] = []
   const flush = async (rows: number[]) => {
     flushed.push(rows)
@@ -21,7 +21,7 @@ test('with an interval between batches the first row leaves at once and all that
   await batch.drained()
 })
 
-test('wherever in a flush the interval ends, nothing is left waiting', async (t) => {
+test('every waiting row leaves, whenever the interval ends during a flush', async (t) => {
   for (let stepMs = 0.5; stepMs < 10; stepMs += 0.5) {
     let nowMs = 0
     t.mock.method(performance, 'now', () => (nowMs += stepMs))
@@ -35,7 +35,7 @@ test('wherever in a flush the interval ends, nothing is left waiting', async (t)
   }
 })
 
-test('what does not fit into a batch leaves with the next one', async () => {
+test('rows that exceed a batch leave with the next batch', async () => {
   const flushed: number[][] = []
   const flush = async (rows: number[]) => {
     flushed.push(rows)
@@ -46,7 +46,7 @@ test('what does not fit into a batch leaves with the next one', async () => {
   assert.deepEqual(flushed, [[1, 2], [3, 4], [5]])
 })
 
-test('a flush that fails rejects its own rows alone, and one that returns too little what it left out', async () => {
+test('a failed flush rejects its own rows, and a missing result rejects the row without one', async () => {
   const flush = async (rows: number[]) => {
     if (rows.includes(1)) throw new Error('gone')
     return rows.slice(0, 1)
@@ -60,7 +60,7 @@ test('a flush that fails rejects its own rows alone, and one that returns too li
   await batch.drained()
 })
 
-test('what is over the bounds of what may wait is refused, a row alone never', async () => {
+test('a batch refuses rows past its waiting bounds, but always takes a row alone', async () => {
   const options = { sizeOf: (row: number) => row, maxWaitingRows: 2, maxWaitingBytes: 10 }
   const batch = new Batch({ name: 'test', flush: async (rows: number[]) => rows, ...options })
   const alone = batch.add(11)

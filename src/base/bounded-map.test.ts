@@ -8,7 +8,7 @@ const steps = fc.array(fc.tuple(fc.constantFrom('set', 'set', 'set', 'delete', '
   maxLength: 200,
 })
 
-test('it agrees with a list whose first goes, whatever is set, deleted and cleared', () => {
+test('a bounded map agrees with a list that drops its first entry, after any set, delete and clear', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 8 }), steps, (max, sequence) => {
       const map = new BoundedMap<number, number>(max)
@@ -26,7 +26,7 @@ test('it agrees with a list whose first goes, whatever is set, deleted and clear
   )
 })
 
-test('what is new costs the same in a full map of 100,000', (t) => {
+test('adding to a full map costs the same at 100,000 entries', (t) => {
   const map = new BoundedMap<string, number>(100_000)
   const startMs = performance.now()
   for (let i = 0; i < 1_000_000; i++) map.set(`key ${i}`, i)

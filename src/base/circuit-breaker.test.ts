@@ -7,12 +7,12 @@ import { CircuitBreaker } from './circuit-breaker.ts'
 const cases: [what: string, steps: string, admitted: string][] = [
   ['failures in a row open it', 'ff?f?', 'yyyyn'],
   ['an answer in between begins anew', 'ffsff?', 'yyyyyy'],
-  ['a dead one stays open', 'fff-?-?', 'yyynn'],
+  ['a failed probe leaves it open', 'fff-?-?', 'yyynn'],
   ['a probe lets one call through', 'fff+?', 'yyyy'],
-  ['and no second one beside it', 'fff+??', 'yyyyn'],
-  ['which closes it', 'fff+s??', 'yyyyyy'],
-  ['or opens it at once', 'fff+f?-?+?', 'yyyynny'],
-  ['or says nothing, and another may', 'fff+r??', 'yyyyyn'],
+  ['a probe lets no second call through', 'fff+??', 'yyyyn'],
+  ['a success after a probe closes it', 'fff+s??', 'yyyyyy'],
+  ['a failure after a probe opens it at once', 'fff+f?-?+?', 'yyyynny'],
+  ['a call without result lets another call through', 'fff+r??', 'yyyyyn'],
 ]
 
 /** Runs the steps. Returns `y` or `n` for each call, admitted or not. */
@@ -38,9 +38,9 @@ async function run(t: TestContext, steps: string): Promise<string> {
 }
 
 for (const [what, steps, admitted] of cases)
-  test(`${what}: ${steps}`, async (t) => assert.equal(await run(t, steps), admitted))
+  test(`circuit breaker: ${what}: ${steps}`, async (t) => assert.equal(await run(t, steps), admitted))
 
-test('what fails late opens nothing twice, and what answers late closes it', (t) => {
+test('late failures do not open the circuit twice, and a late success closes it', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const circuit = new CircuitBreaker({ maxFailures: 1, restMs: 1_000, probe: async () => false })
   assert.deepEqual([circuit.admit(), circuit.admit(), circuit.admit()], [true, true, true])

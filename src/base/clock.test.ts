@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Clock } from './clock.ts'
 
-test('the database’s time goes on evenly, whatever the machine’s own clock does', (t) => {
+test('the database’s time advances evenly, whatever the machine’s own clock does', (t) => {
   const clock = new Clock()
   const databaseMs = Date.UTC(2026, 10, 21, 9)
   clock.synchronize(databaseMs, performance.now())

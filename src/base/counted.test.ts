@@ -10,4 +10,4 @@ for (const [written, text] of [
   [counted(1, 'inbox is', 'inboxes are'), '1 inbox is'],
   [counted(3, 'inbox is', 'inboxes are'), '3 inboxes are'],
 ] as const)
-  test(`counted: ${text}`, () => assert.equal(written, text))
+  test(`a count is written with its noun: ${text}`, () => assert.equal(written, text))

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { newUuid, queueIdOf, type SubmissionId, uuidTimeMs } from './ids.ts'
 
-test('a UUID is of version 7, says when it was made, and sorts after those made before it', () => {
+test('a UUID is of version 7, holds its time, and sorts after earlier ones', () => {
   const before = Date.now()
   // More than the 4,096 that fit into a millisecond, so that the counter overflows into the time.
   const made = Array.from({ length: 50_000 }, () => newUuid())
@@ -17,7 +17,7 @@ test('a UUID is of version 7, says when it was made, and sorts after those made 
   assert.equal(uuidTimeMs('0198f6a0-0000-4000-8000-000000000000'), null)
 })
 
-test('a queue id is the last 60 bits of the submission’s id in base 32', () => {
+test('a queue id shows the last 60 bits of the submission’s id in base 32', () => {
   const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
   fc.assert(
     fc.property(fc.uuid(), (id) => {

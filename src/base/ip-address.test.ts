@@ -15,12 +15,12 @@ const cases: [ip: string, written: string, network: string, wide: string][] = [
 ]
 
 for (const [ip, written, network, wide] of cases)
-  test(`${ip} is written ${written}, and is of ${network}, which is of ${wide}`, () => {
+  test(`${ip} is written ${written}, and belongs to ${network}, which belongs to ${wide}`, () => {
     assert.equal(writtenAddress(ip), written)
     assert.deepEqual([networkOf(written), wideNetworkOf(written)], [network, wide])
   })
 
-test('an address is in a range of its own kind, also if IPv6 maps it or it has a zone', () => {
+test('an address matches ranges of its own family, also if IPv6 maps it or it has a zone', () => {
   const isInside = inRanges(['192.0.2.0/24', 'fe80::/10'])
   for (const ip of ['192.0.2.7', '::ffff:192.0.2.7', 'fe80::1%eth0']) assert.ok(isInside(ip), ip)
   for (const ip of ['192.0.3.7', '::ffff:192.0.3.7', '2001:db8::1', '::1']) assert.ok(!isInside(ip), ip)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { KeyedSignal } from './keyed-signal.ts'
 
-test('a wake-up reaches all who listen for its key, once each, and nobody else', () => {
+test('a wake-up reaches all listeners of its key, once each, and no others', () => {
   const signal = new KeyedSignal()
   const woken: string[] = []
   const ends = ['a1', 'a2', 'b1'].map((name) => signal.listen(name[0]!, () => woken.push(name)))
@@ -17,7 +17,7 @@ test('a wake-up reaches all who listen for its key, once each, and nobody else',
   assert.equal(woken.length, 4)
 })
 
-test('one who stops listening while being woken, or begins anew, hinders no other', () => {
+test('a listener that stops or restarts during a wake-up does not disturb the others', () => {
   const signal = new KeyedSignal()
   const woken: string[] = []
   const end = signal.listen('a', () => {

@@ -23,13 +23,13 @@ function dictionary(words: string[], options: Partial<KnownForOptions<string, st
   return { clock, asked, known, words }
 }
 
-test('known for: what was asked for together is looked up together, each once', async () => {
+test('known for: concurrent questions share one look-up, which asks for each key once', async () => {
   const { known, asked } = dictionary(['apple', 'bread'])
   const found = await Promise.all(['a', 'b', 'a', 'c'].map((letter) => known.find(letter)))
   assert.deepEqual([found, asked], [['apple', 'bread', 'apple', null], ['abc']])
 })
 
-test('known for: it is known for its time, counted from the question, and then asked for again', async () => {
+test('known for: a value is remembered for its time, counted from the question, then asked for again', async () => {
   const { known, asked, clock, words } = dictionary(['apple'])
   assert.equal(known.recall('a'), undefined)
   const found = known.find('a')
@@ -43,7 +43,7 @@ test('known for: it is known for its time, counted from the question, and then a
   assert.deepEqual(asked, ['a', 'a'])
 })
 
-test('known for: that there is nothing is known as long, or not at all', async () => {
+test('known for: an absence is remembered as long as a value, or not at all', async () => {
   const [as, not] = [dictionary([]), dictionary([], { missingMs: 0 })]
   for (const { known, words } of [as, not]) {
     assert.equal(await known.find('a'), null)
@@ -53,7 +53,7 @@ test('known for: that there is nothing is known as long, or not at all', async (
   assert.deepEqual([as.asked, not.asked], [['a'], ['a', 'a']])
 })
 
-test('known for: an absence that is remembered is asked for again before a refusal, by all who ask in one question', async () => {
+test('known for: a remembered absence is checked again before a refusal, by one question for all callers', async () => {
   const { known, asked, clock, words } = dictionary([])
   const find = () =>
     recheckRefusal(
@@ -71,7 +71,7 @@ test('known for: an absence that is remembered is asked for again before a refus
   assert.deepEqual(asked, ['a', 'a', 'a'])
 })
 
-test('known for: a look-up that failed reaches who asked, and is made again', async (t: TestContext) => {
+test('known for: a failed look-up rejects its callers, and the next caller looks up again', async (t: TestContext) => {
   const load = t.mock.fn(async () => new Map([['a', 'apple']]))
   load.mock.mockImplementationOnce(async () => {
     throw new Error('away')
@@ -81,7 +81,7 @@ test('known for: a look-up that failed reaches who asked, and is made again', as
   assert.equal(await known.find('a'), 'apple')
 })
 
-test('known for: past its bound the oldest goes, and no other', () => {
+test('known for: past the bound only the oldest entry is dropped', () => {
   const map = new BoundedMap<string, number>(2)
   map.set('a', 1).set('b', 2).set('a', 3).set('c', 4)
   assert.deepEqual(

@@ -23,14 +23,14 @@ for (const level of ['debug', 'info', 'warn', 'error'])
     assert.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   })
 
-test('F23: for people a line has the date and the node', () => {
+test('F23: a line for people shows the date and the node', () => {
   const lines = written('pretty', `log.warn({ inbox: 'inb_1', count: 2 }, 'opened')`)
   const [, date, rest] = /^(\S+ \S+) ([\s\S]*)$/.exec(lines)!
   assert.match(date!, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z$/)
   assert.equal(rest, `${hostname()} warn  opened inbox=inb_1 count=2\n`)
 })
 
-test('an error has its stack below the line', () => {
+test('an error is logged with its stack below the line', () => {
   const lines = written('pretty', `log.error({ err: new Error('no') }, 'failed')`).split('\n')
   assert.match(lines[0]!, / ERROR failed$/)
   assert.equal(lines[1], 'Error: no')

@@ -11,7 +11,7 @@ const cases: [what: string, given: string, name: string | null][] = [
   ['201 characters', 'a'.repeat(201), null],
   ['nothing', '', null],
   ['white space', ' \u00a0\u3000', null],
-  ['what cannot be seen', '\u200b\u202e', null],
+  ['invisible characters', '\u200b\u202e', null],
   ['a script from right to left', 'שירה & أحمد\u200f', 'שירה & أحمد\u200f'],
   ['an override of direction', 'Acme\u202egpj.exe', null],
   ['an isolate', 'Acme\u2067moc', null],
@@ -23,9 +23,10 @@ const cases: [what: string, given: string, name: string | null][] = [
 ]
 
 for (const [what, given, name] of cases)
-  test(`${what} is ${name === null ? 'no name' : 'a name'}`, () => assert.equal(readName(given), name))
+  test(`a reader takes ${what} ${name === null ? 'for no name' : 'as a name'}`, () =>
+    assert.equal(readName(given), name))
 
-test('the name of an inbox may change the direction of text, and breaks no other rule', () => {
+test('an inbox’s name may change the direction of text, and must obey the other rules', () => {
   assert.equal(readDisplayName(' Acme\u202egpj '), 'Acme\u202egpj')
   assert.equal(readDisplayName('Ac\nme'), null)
 })

@@ -10,7 +10,7 @@ function watch(quietMs: number) {
   return { lines, outage: new OutageLog({ log, work: 'filing', quietMs }) }
 }
 
-test('outage log: a line at the first failure, with a reason, and one at the first success', () => {
+test('outage log: the first failure logs its reason, and the first success logs the recovery', () => {
   const { lines, outage } = watch(0)
   outage.succeed()
   for (const error of [new AggregateError([], ''), new Error('second')]) outage.fail(error)
@@ -25,7 +25,7 @@ test('outage log: a line at the first failure, with a reason, and one at the fir
   )
 })
 
-test('outage log: a success right behind a failure does not end an outage that wants quiet', () => {
+test('outage log: a success just after a failure does not end an outage that needs a quiet period', () => {
   const { lines, outage } = watch(60_000)
   outage.fail(new Error('first'))
   outage.succeed()

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { RecentlyUsed } from './recently-used.ts'
 
-test('what was used longest ago goes first', () => {
+test('the least recently used entry is dropped first', () => {
   const map = new RecentlyUsed<number>({ maxEntries: 3, maxBytes: 100 })
   for (const [index, key] of ['a', 'b', 'c'].entries()) map.set(key, index, 1)
   assert.equal(map.use('a'), 0)
@@ -12,7 +12,7 @@ test('what was used longest ago goes first', () => {
   assert.deepEqual([map.has('a'), map.has('b'), map.has('c'), map.has('d')], [true, false, true, true])
 })
 
-test('a large entry takes the room of several, and one that is too large that of none', () => {
+test('a large entry replaces several, and an entry over the limit replaces none', () => {
   const map = new RecentlyUsed<number>({ maxEntries: 10, maxBytes: 100 })
   for (const key of ['a', 'b', 'c']) map.set(key, 0, 30)
   map.set('d', 0, 70)
@@ -23,7 +23,7 @@ test('a large entry takes the room of several, and one that is too large that of
   assert.equal(map.use('c'), undefined)
 })
 
-test('the bounds hold, and the count of bytes is right', () => {
+test('the bounds hold, and the byte count is exact', () => {
   const step = fc.record({ key: fc.constantFrom(...'abcdefgh'), sizeBytes: fc.nat(60), isUse: fc.boolean() })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {

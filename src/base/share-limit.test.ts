@@ -15,7 +15,7 @@ const settled = () => new Promise(setImmediate)
 const count = (entered: (boolean | null)[], what: boolean | null) =>
   entered.filter((may) => may === what).length
 
-test('one asker alone has a third, and another one begins at once', async () => {
+test('one asker alone gets a third, and a second asker starts at once', async () => {
   const limit = new ShareLimit({ max: 30, maxWaiting: 300 })
   const [much, little] = [enterTimes(limit, 'much', 50), enterTimes(limit, 'little', 3)]
   await settled()
@@ -30,7 +30,7 @@ test('one asker alone has a third, and another one begins at once', async () => 
   assert.equal(count(much, true), 50)
 })
 
-test('those who wait are admitted round robin', async () => {
+test('waiting askers are admitted round robin', async () => {
   const limit = new ShareLimit({ max: 3, maxWaiting: 100 })
   const askers = ['a', 'b', 'c', 'd', 'e', 'f']
   const all = askers.map((asker) => enterTimes(limit, asker, 3))
@@ -55,7 +55,7 @@ test('those who wait are admitted round robin', async () => {
   ])
 })
 
-test('who has waited long enough is sent away, and takes nobody’s place', async () => {
+test('an asker whose wait times out is refused, and blocks no other', async () => {
   const limit = new ShareLimit({ max: 1, maxWaiting: 10 })
   assert.ok(await limit.enter('a', longMs))
   assert.equal(await limit.enter('b', 5), false)
@@ -64,7 +64,7 @@ test('who has waited long enough is sent away, and takes nobody’s place', asyn
   assert.equal(await next, true)
 })
 
-test('past the room to wait one is sent away at once, and one who waits much before one who waits little', async () => {
+test('a full queue refuses at once, and refuses the asker with many waiting before the one with few', async () => {
   const limit = new ShareLimit({ max: 1, maxWaiting: 30 })
   assert.ok(await limit.enter('first', longMs))
   const much = enterTimes(limit, 'much', 50, 200)

@@ -6,7 +6,7 @@ import { rest, Signal } from './signal.ts'
 const longMs = 3_600_000
 const never = new AbortController().signal
 
-test('signal: a wake-up ends the wait, and one that came before it too, once', async () => {
+test('signal: a wake-up ends the wait, and a wake-up that came before ends one wait', async () => {
   const signal = new Signal()
   const waiting = signal.wait(longMs, never)
   signal.wake()
@@ -24,7 +24,7 @@ test('signal: a wake-up ends the wait, and one that came before it too, once', a
   await second
 })
 
-test('signal: time ends the wait, and so does the stop, also one of before', async () => {
+test('signal: a timeout or a stop ends the wait, also a stop that came before', async () => {
   const [signal, stop] = [new Signal(), new AbortController()]
   await signal.wait(1, never)
   const waiting = [signal.wait(longMs, stop.signal), rest(longMs, stop.signal)]
@@ -34,14 +34,14 @@ test('signal: time ends the wait, and so does the stop, also one of before', asy
   await rest(longMs, stop.signal)
 })
 
-test('signal: what is cleared is forgotten', async () => {
+test('signal: clearing removes an earlier wake-up', async () => {
   const signal = new Signal()
   signal.wake()
   signal.clear()
   assert.equal(signal.isWoken, false)
 })
 
-test('signal: all who wait are woken, or some of them in the order in which they came', async () => {
+test('signal: a wake-up wakes all waiters, or some of them in order of arrival', async () => {
   const signal = new Signal()
   const woken: number[] = []
   const waiting = [1, 2, 3].map((n) => signal.wait(longMs, never).then(() => woken.push(n)))

@@ -9,7 +9,7 @@ import { parentPort, threadId } from 'node:worker_threads'
 parentPort.on('message', () => parentPort.postMessage({ threadId }))
 parentPort.postMessage('ready')`
 
-test('a thread that has had nothing to do for long is ended, and another one begun for what comes then', async (t) => {
+test('an idle thread ends, and later work starts a new one', async (t) => {
   const pool = new ThreadPool<object, { threadId: number }>({
     script: new URL(`data:text/javascript,${encodeURIComponent(answersWithItself)}`),
     what: 'answer',

@@ -4,12 +4,12 @@ import { test } from 'node:test'
 import { INVALID_SPAN_CONTEXT, type Span, trace } from '@opentelemetry/api'
 import { traced } from './trace.ts'
 
-test('without an SDK nothing is described', async () => {
+test('without an SDK no span is recorded', async () => {
   const describe = () => assert.fail('nobody records this')
   assert.equal(await traced('accept', describe, async () => 7), 7)
 })
 
-test('with an SDK a span has its attributes, and its failure', async (t) => {
+test('with an SDK a span records its attributes and its failure', async (t) => {
   const told: unknown[] = []
   const span = (name: string) =>
     ({

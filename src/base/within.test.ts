@@ -10,7 +10,7 @@ const aliveWhile = async (work: Promise<unknown>) => {
   await work.finally(() => clearInterval(timer))
 }
 
-test('within: what settles in time passes as it is', async () => {
+test('within: a promise that settles in time passes unchanged', async () => {
   assert.equal(await within(60_000, Promise.resolve('it'), () => 'late'), 'it')
   const failed = Promise.reject(new Error('its own'))
   await assert.rejects(
@@ -19,7 +19,7 @@ test('within: what settles in time passes as it is', async () => {
   )
 })
 
-test('within: what does not come is answered otherwise, each by its own time', async () => {
+test('within: a promise that misses its deadline is replaced, each by its own deadline', async () => {
   const ended: string[] = []
   const wait = (ms: number, name: string) => within(ms, never(), () => name).then((word) => ended.push(word))
   await aliveWhile(Promise.all([wait(20, 'second'), wait(5, 'first')]))

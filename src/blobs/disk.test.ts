@@ -11,7 +11,7 @@ import { DiskBlobs } from './disk.ts'
 import { findFolderFault } from './folder-mark.ts'
 import { OwnMark } from './node-marks.ts'
 
-test('check 93: a folder that a blob makes is flushed by name, once, before the blob is there', async (t) => {
+test('check 93: a new blob folder is flushed by name, once, before the blob appears', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-blobs-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const probe = await open(folder, 'r')
@@ -34,7 +34,7 @@ test('check 93: a folder that a blob makes is flushed by name, once, before the 
   assert.deepEqual(flushed, [`${fileOf(blobs, next)}.tmp`, join(path, '..')])
 })
 
-test('chunks of any size are the blob', async (t) => {
+test('a blob holds its chunks of any size in order', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-blobs-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const blobs = new DiskBlobs(folder)
@@ -46,7 +46,7 @@ test('chunks of any size are the blob', async (t) => {
   assert.ok(readFileSync(fileOf(blobs, key)).equals(Buffer.concat(chunks)))
 })
 
-test('a folder without the mark takes neither blobs nor marks of nodes, whenever it came to its place', async (t) => {
+test('a folder without our mark accepts neither blobs nor node marks, whenever it was mounted', async (t) => {
   const above = mkdtempSync(join(tmpdir(), 'posthorn-blobs-'))
   t.after(() => rmSync(above, { recursive: true }))
   const folder = join(above, 'blobs')

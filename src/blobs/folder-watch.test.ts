@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { silentLog } from '../base/log.ts'
 import { FolderWatch } from './folder-watch.ts'
 
-test('a node starts beside a file system that hangs, says so, and goes on once it answers', async (t) => {
+test('a node starts despite a file system that hangs, reports it, and recovers once it answers', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
   const { promise, resolve } = Promise.withResolvers<null>()
   const watch = new FolderWatch({ blobs: { findFault: () => promise }, log: silentLog })

@@ -13,11 +13,12 @@ const cases: [what: string, text: string, inert: string][] = [
   ['text turned around', 'invoice\u202efdp.exe', 'invoice\ufffdfdp.exe'],
 ]
 
-for (const [what, text, inert] of cases) test(`${what} is inert`, () => assert.equal(inertText(text), inert))
+for (const [what, text, inert] of cases)
+  test(`a terminal gets inert text for ${what}`, () => assert.equal(inertText(text), inert))
 
-test('a cell of a table is one line', () => assert.equal(inertLine('a\r\nb\tc\u2028d'), 'a␊b␉c\ufffdd'))
+test('a table cell prints as one line', () => assert.equal(inertLine('a\r\nb\tc\u2028d'), 'a␊b␉c\ufffdd'))
 
-test('a JSON document is pure, and reads as what it was', () => {
+test('a JSON document prints as plain text, and parses to the original value', () => {
   const value = { subject: '\x1b[31m\x7f\x9b\u202e\u2028', list: ['ä\n'] }
   const text = inertJson(value)
   assert.doesNotMatch(text, /[^\x20-\x7eä\n]/)

@@ -7,7 +7,7 @@ import { listSettings, readSettings } from './settings.ts'
 
 const settings = listSettings()
 
-test('docs/settings.md has every setting, and no other', () => {
+test('docs/settings.md lists every setting, and no other', () => {
   const page = readFileSync(new URL('../../docs/settings.md', import.meta.url), 'utf8')
   const rows = page.split('\n').filter((line) => line.startsWith('| `POSTHORN_'))
   const described = rows.flatMap((row) => row.split('|')[1]!.match(/POSTHORN_[A-Z_]+/g) ?? [])
@@ -151,7 +151,7 @@ for (const [name, ...wrong] of [
   ['POSTHORN_RSPAMD', 'http://127.0.0.1:0'],
   ['POSTHORN_PUBLIC_URL', 'https://a.example/?x', 'https://a.example/#x', 'https://u@a.example'],
 ] as const)
-  test(`${name} is none of ${wrong.map((value) => value.slice(0, 30)).join(' ')}`, () => {
+  test(`${name} refuses ${wrong.map((value) => value.slice(0, 30)).join(' ')}`, () => {
     for (const value of wrong) assert.equal(outcome(name, value), 'refused', value)
   })
 
@@ -165,6 +165,6 @@ for (const [text, ipv4, ipv6] of [
     assert.deepEqual(readSettings({ POSTHORN_OUTBOUND_IP: text }).outbound, { ipv4, ipv6 })
   })
 
-test('JSON may have several lines', () => {
+test('a setting of JSON may have several lines', () => {
   assert.equal(readSettings({ POSTHORN_DEFAULT_LIMITS: '{\n\t"inboxes": 7\n}' }).defaultLimits.inboxes, 7)
 })

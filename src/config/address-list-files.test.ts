@@ -15,12 +15,12 @@ function folderWith(t: TestContext, files: Record<string, string>): string {
   return folder
 }
 
-test('files that are not there change nothing', async (t) => {
+test('missing list files change nothing', async (t) => {
   const changes = await readAddressListFiles(join(folderWith(t, {}), 'elsewhere'))
   for (const { added, removed } of Object.values(changes)) assert.equal(added.size + removed.size, 0)
 })
 
-test('names are added, or taken out after a !, in whatever form they are written', async (t) => {
+test('a file adds names, or removes them after a !, in any spelling', async (t) => {
   const folder = folderWith(t, {
     'disposable.txt': '# ours\r\nThrow.example # since May\r\n\r\n!mailinator.com\r\n',
     'free-providers.txt': 'bücher.example',
@@ -37,7 +37,7 @@ test('names are added, or taken out after a !, in whatever form they are written
   )
 })
 
-test('a line that is no name stops the start and says where', async (t) => {
+test('a line that is not a name stops the start, which names the line', async (t) => {
   const folder = folderWith(t, { 'disposable.txt': 'a.example\n*.example\n' })
   await assert.rejects(readAddressListFiles(folder), (error: Error) => {
     assert.ok(error instanceof SettingError)

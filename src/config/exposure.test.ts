@@ -22,7 +22,7 @@ for (const [what, settings, named] of [
     ['POSTHORN_ALLOW_PRIVATE_NETWORKS'],
   ],
 ] as const)
-  test(`hostile 32: ${what}: ${named.length === 0 ? 'nothing is' : named} named as dangerous`, () => {
+  test(`hostile 32: for ${what} the service names ${named.length === 0 ? 'no setting' : named} as dangerous`, () => {
     const found = findExposures(settings).map(({ detail }) => /POSTHORN_\w+/.exec(detail)?.[0])
     assert.deepEqual(found, [...named])
   })

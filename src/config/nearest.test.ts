@@ -19,6 +19,8 @@ for (const [given, meant] of [
   ['COLOUR', null],
   ['', null],
 ] as const)
-  test(`${given || 'nothing'} is near ${meant}`, () => assert.equal(nearest(given, known), meant))
+  test(`a suggestion for ${given || 'an empty name'} is ${meant}`, () =>
+    assert.equal(nearest(given, known), meant))
 
-test('the first of two that are as near', () => assert.equal(nearest('abe', ['abc', 'abd']), 'abc'))
+test('of two equally near names the first is suggested', () =>
+  assert.equal(nearest('abe', ['abc', 'abd']), 'abc'))

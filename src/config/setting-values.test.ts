@@ -35,13 +35,13 @@ for (const [url, byItself, verified, unverified] of [
   ['smtps://relay.test', 'implicit host', 'implicit host', 'implicit none'],
   ['smtps://u:p@127.0.0.1', 'implicit host', 'implicit host', 'implicit none'],
 ] as const)
-  test(`hostile 7: the TLS of ${url}`, () => {
+  test(`hostile 7: the smarthost ${url} gets the TLS that its URL and setting demand`, () => {
     assert.equal(judged(url), byItself)
     assert.equal(judged(url, 'verified'), verified)
     assert.equal(judged(url, 'unverified'), unverified)
   })
 
-test('the parts of a smarthost’s URL', () => {
+test('a smarthost’s URL yields host, port and login', () => {
   const { host, port, auth } = relayUrl('smtp://ada%40x:p%2Fw%25@[2001:db8::1]:2525/')!
   assert.deepEqual([host, port, auth], ['2001:db8::1', 2525, { user: 'ada@x', password: 'p/w%' }])
   assert.deepEqual([relayUrl('smtps://relay.test')!.port, relayUrl('smtp://relay.test')!.port], [465, 25])
@@ -51,7 +51,7 @@ for (const url of [
   ...['relay.test', 'http://relay.test', 'smtp://', 'smtp://user:100%25%@relay.test', 'smtp://:p@relay.test'],
   ...['smtp://user:p@ss/w0rd@relay.test', 'smtp://u:p?x@relay.test', 'smtp://u:p#x@relay.test'],
 ])
-  test(`no smarthost: ${url}`, () => assert.equal(relayUrl(url), null))
+  test(`a smarthost URL is refused: ${url}`, () => assert.equal(relayUrl(url), null))
 
 for (const [host, own] of [
   ['0.0.0.0', '127.0.0.1'],
@@ -102,7 +102,8 @@ const periods: [string, Partial<Retention> | null][] = [
   ].map((text): [string, null] => [text, null]),
 ]
 for (const [text, want] of periods)
-  test(`POSTHORN_RETENTION=${text}`, () => assert.deepEqual(retention(text), want && { ...forGood, ...want }))
+  test(`POSTHORN_RETENTION=${text} is read or refused as documented`, () =>
+    assert.deepEqual(retention(text), want && { ...forGood, ...want }))
 
 for (const [text, days] of [
   ['messages=7d', 3],
@@ -130,7 +131,7 @@ const lists: [string, Blocklist[] | null][] = [
   [Array.from({ length: 9 }, (_, i) => `l${i}.test`).join(), null],
 ]
 for (const [text, want] of lists)
-  test(`POSTHORN_DNSBL=${text.slice(0, 60)}`, () => {
+  test(`POSTHORN_DNSBL=${text.slice(0, 60)} is read or refused as documented`, () => {
     assert.deepEqual(blocklists(text), want)
     const read = () => readSettings({ POSTHORN_DNSBL: text }).blocklists
     // Security: the list's zone may have a subscriber's key.
@@ -144,7 +145,7 @@ for (const [url, origin, password] of [
   ['https://[2001:db8::1]', 'https://[2001:db8::1]', null],
   ['http://:p%2Fw%25@localhost:11334', 'http://localhost:11334', 'p/w%'],
 ] as const)
-  test(`Rspamd at ${url}`, () => assert.deepEqual(rspamdUrl(url), { origin, password }))
+  test(`${url} is read as an Rspamd URL`, () => assert.deepEqual(rspamdUrl(url), { origin, password }))
 
 for (const url of [
   ...[
@@ -161,7 +162,7 @@ for (const url of [
     'http://:100%25%@a.test',
   ],
 ])
-  test(`no Rspamd: ${url}`, () => {
+  test(`an Rspamd URL is refused: ${url}`, () => {
     assert.equal(rspamdUrl(url), null)
     assert.throws(
       () => readSettings({ POSTHORN_RSPAMD: url }),

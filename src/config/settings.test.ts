@@ -23,15 +23,15 @@ for (const [what, environment, publicUrl] of [
   ['HTTPS in development', { POSTHORN_HTTPS: '127.0.0.1:8443' }, null],
   ['no HTTPS', { POSTHORN_MAIL_HOST: 'mx.example.com' }, null],
 ] as const)
-  test(`with ${what} the world reaches the API at ${publicUrl ?? 'what POSTHORN_HTTP says'}`, () => {
+  test(`with ${what} the public URL is ${publicUrl ?? 'unset'}`, () => {
     assert.equal(readSettings(environment).publicUrl, publicUrl)
   })
 
-test('the key that callers export as the examples name it stops no start', () => {
+test('the key variable of the docs’ examples does not stop a start', () => {
   assert.equal(readSettings({ POSTHORN_KEY: 'ph_x' }).isDevelopment, true)
 })
 
-test('ACME is Let’s Encrypt unless another directory is named', () => {
+test('ACME uses Let’s Encrypt unless another directory is set', () => {
   const acme = (directory?: string) =>
     readSettings({
       ...live,
@@ -46,7 +46,7 @@ test('ACME is Let’s Encrypt unless another directory is named', () => {
   assert.equal(readSettings(live).acme, null)
 })
 
-test('an identity provider is one by its issuer, id and secret, and is called by its host', () => {
+test('an identity provider needs issuer, id and secret, and is named by its host', () => {
   const { oidc: read, isSignUpOpen } = readSettings({ ...oidc, POSTHORN_SIGN_UP: 'invited' })
   assert.deepEqual(read, {
     issuer: 'https://id.example.com',
@@ -106,7 +106,7 @@ for (const [what, environment, words] of [
     /POSTHORN_HTTPS="443" cannot be used: write one address, such as 0\.0\.0\.0:443/,
   ],
 ] as const)
-  test(`refused: ${what}`, () => {
+  test(`settings are refused: ${what}`, () => {
     assert.throws(
       () => readSettings(environment),
       (error) => error instanceof SettingError && words.test(error.message),
@@ -118,7 +118,7 @@ for (const url of [
   'postgres://h1.test,h2.test:5450/posthorn',
   'postgres://posthorn:swordfish@localhost/posthorn?host=h1.test,h2.test',
 ])
-  test(`a database URL with several hosts is refused in a line that says why: ${url.replace(/\?.*/, '')}`, () => {
+  test(`a database URL with several hosts is refused with a reason: ${url.replace(/\?.*/, '')}`, () => {
     assert.throws(
       () => readSettings({ POSTHORN_DATABASE_URL: url }),
       (error) =>
@@ -128,7 +128,7 @@ for (const url of [
     )
   })
 
-test('a comma in the password of the database is no second host', () => {
+test('a comma in the database’s password does not count as a second host', () => {
   const url = 'postgres://posthorn:sword,fish@h1.test/posthorn'
   assert.equal(readSettings({ POSTHORN_DATABASE_URL: url }).databaseUrl, url)
 })

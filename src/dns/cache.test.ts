@@ -48,14 +48,14 @@ for (const [what, name, laterMs, asked] of [
   ['an answer within its TTL', 'short.example', 9_000, 0],
   ['an answer past its TTL', 'short.example', 10_000, 1],
   ['an answer with a long TTL, for an hour', 'long.example', 3_599_000, 0],
-  ['and no longer', 'long.example', 3_600_000, 1],
+  ['an answer with a long TTL, past an hour', 'long.example', 3_600_000, 1],
   ['an answer with a TTL of 0', 'zero.example', 0, 1],
   ['an absence, for five minutes', 'missing.example', 299_000, 0],
-  ['an absence, and no longer', 'missing.example', 300_000, 1],
+  ['an absence, past five minutes', 'missing.example', 300_000, 1],
   ['an absence of the type', 'sorted.example', 299_000, 0],
-  ['what is out of order, for two seconds', 'broken.example', 1_900, 0],
-  ['and no longer than that', 'broken.example', 2_000, 1],
-  ['what is too large to be kept', 'large.example', 0, 1],
+  ['a failure, for two seconds', 'broken.example', 1_900, 0],
+  ['a failure, past two seconds', 'broken.example', 2_000, 1],
+  ['an answer too large for the cache', 'large.example', 0, 1],
 ] as const)
   test(`check 52: ${what}, costs ${asked} questions after ${laterMs} ms`, async () => {
     const { clock, cache } = startCache()
@@ -69,7 +69,7 @@ for (const [what, name, laterMs, asked] of [
     assert.equal(cost, asked)
   })
 
-test('check 52: an absence of which the zone does not say how long it holds is not kept', async () => {
+test('check 52: an absence without a lifetime from its zone is not cached', async () => {
   const { cache } = startCache()
   server.soa = null
   const cost = await questions(async () => {
@@ -79,7 +79,7 @@ test('check 52: an absence of which the zone does not say how long it holds is n
   assert.equal(cost, 2)
 })
 
-test('a name is the same whatever its case and final dot, and the TTL grows shorter', async () => {
+test('a name matches in any case, with or without final dot, and its TTL counts down', async () => {
   const { clock, cache } = startCache()
   await cache.lookup('TXT', 'Short.example.')
   clock.advance(4_000)
@@ -87,7 +87,7 @@ test('a name is the same whatever its case and final dot, and the TTL grows shor
   assert.deepEqual(answer, { status: 'ok', records: ['v=spf1 -all'], ttlSeconds: 6 })
 })
 
-test('check 52: the same question under way is asked once, even with a TTL of 0', async () => {
+test('check 52: concurrent equal questions are sent once, even with a TTL of 0', async () => {
   const { cache } = startCache()
   const cost = await questions(async () => {
     const lookups = ['a', 'b', 'c'].map((asker) => cache.lookupFor(asker))
@@ -100,7 +100,7 @@ test('check 52: the same question under way is asked once, even with a TTL of 0'
   assert.equal(cache.size.asking, 0)
 })
 
-test('who changes his records changes nobody else’s', async () => {
+test('a caller that changes its records does not change another caller’s', async () => {
   const { cache } = startCache()
   const [one, other] = await Promise.all([1, 2].map(() => cache.lookup('MX', 'sorted.example')))
   assert.ok(one?.status === 'ok' && other?.status === 'ok')
@@ -110,7 +110,7 @@ test('who changes his records changes nobody else’s', async () => {
   assert.deepEqual([other.records[0]?.preference, later.records[0]?.preference], [10, 10])
 })
 
-test('check 52: 1,000 names of one asker drive out nothing that others share', async (t) => {
+test('check 52: one asker’s 1,000 names evict no entry that others share', async (t) => {
   const { cache } = startCache({ maxEntries: 100 })
   const [one, other, hostile] = ['one', 'other', 'hostile'].map((asker) => cache.lookupFor(asker))
   for (const lookup of [one!, other!]) await lookup('TXT', 'long.example')
@@ -126,7 +126,7 @@ test('check 52: 1,000 names of one asker drive out nothing that others share', a
   assert.equal(await questions(() => hostile!('TXT', names[0]!)), 1)
 })
 
-test('check 52: what is kept is bounded in bytes', async () => {
+test('check 52: the cache is bounded in bytes', async () => {
   const { cache } = startCache({ maxBytes: 200_000 })
   for (let index = 0; index < 40; index++) {
     server.set(`big${index}.example`, { TXT: ['x'.repeat(10_000)] })
@@ -135,7 +135,7 @@ test('check 52: what is kept is bounded in bytes', async () => {
   assert.ok(cache.size.bytes > 100_000 && cache.size.bytes <= 200_000, `${cache.size.bytes} bytes`)
 })
 
-test('check 52: one asker with 1,000 silent names delays nobody else', async (t) => {
+test('check 52: one asker’s 1,000 silent names delay no other asker', async (t) => {
   const names = Array.from({ length: 1_000 }, (_, index) => `s${index}.silent.example`)
   for (const name of names) {
     server.set(name, {})
@@ -159,7 +159,7 @@ test('check 52: one asker with 1,000 silent names delays nobody else', async (t)
   assert.ok(server.asked.length - cost <= 1_000)
 })
 
-test('check 52: a question is answered by its deadline, and what comes later is remembered', async () => {
+test('check 52: a question is answered by its deadline, and a late answer is remembered', async () => {
   server.set('slow.example', { TXT: ['late'] })
   server.delay('slow.example', 300)
   const { cache } = startCache({ deadlineMs: 50 })

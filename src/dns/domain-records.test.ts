@@ -18,7 +18,7 @@ const records = listDomainRecords({
 /** The lines with records. */
 const linesOf = (zone: string) => zone.split('\n').filter((line) => line !== '' && !line.startsWith(';'))
 
-test('every record has its place', () => {
+test('every record has its purpose, type and name', () => {
   assert.deepEqual(
     records.map(({ purpose, type, name, priority, required }) =>
       [purpose, type, name, priority, required].join(' '),
@@ -37,7 +37,7 @@ test('every record has its place', () => {
   )
 })
 
-test('the zone fragment has absolute names and strings of at most 255 octets', () => {
+test('the zone fragment uses absolute names and strings of at most 255 octets', () => {
   const lines = linesOf(writeZone(domain, records))
   assert.equal(lines.length, records.length)
   assert.equal(lines[0], '_posthorn-challenge.life.example. 3600 IN TXT "posthorn-challenge=abc"')
@@ -52,7 +52,7 @@ test('the zone fragment has absolute names and strings of at most 255 octets', (
   assert.match(hint, /^; .*: mta-sts\.life\.example\. 3600 IN CNAME mx\.host\.example\.$/)
 })
 
-test('each kind of record stands behind what it does to mail, so that who only sends leaves the MX out', () => {
+test('each kind of record follows its purpose, so that a pure sender can leave the MX out', () => {
   const kinds = writeZone(domain, records).split('\n\n').slice(1, -1)
   assert.deepEqual(
     kinds.map((kind) => [
@@ -76,7 +76,7 @@ test('each kind of record stands behind what it does to mail, so that who only s
   assert.match(kinds[2]!, /^; to receive: all mail to life\.example comes here from then on; leave it out/)
 })
 
-test('quotes and backslashes are escaped, and any text comes back', () => {
+test('quotes and backslashes are escaped, and any text survives a round trip', () => {
   fc.assert(
     fc.property(fc.string({ minLength: 1, maxLength: 900, unit: 'grapheme-ascii' }), (value) => {
       const record = { ...records[0]!, value } satisfies DomainRecord
@@ -89,7 +89,7 @@ test('quotes and backslashes are escaped, and any text comes back', () => {
   )
 })
 
-test('a name that DNS cannot hold is a comment', () => {
+test('a name that DNS cannot hold is written as a comment', () => {
   const name = `${`${'a'.repeat(62)}.`.repeat(3)}${'b'.repeat(45)}.example`
   assert.ok(fitsDns(name) && !fitsDns(`_posthorn-challenge.${name}`))
   const zone = writeZone(
@@ -100,7 +100,7 @@ test('a name that DNS cannot hold is a comment', () => {
   assert.ok(linesOf(zone).some((line) => line.startsWith(`${name}. 3600 IN MX `)))
 })
 
-test('the id of the policy changes with the policy, and reports about TLS go to the mail host', () => {
+test('the policy’s id changes with the policy, and TLS reports go to the mail host', () => {
   const of = (mtaStsMode: 'testing' | 'enforce', mailHost: string) =>
     listDomainRecords({ name: 'life.example', challenge: 'c', mailHost, mtaStsMode, keys: [] })
   const ids = [of('testing', 'a.example'), of('enforce', 'a.example'), of('testing', 'b.example')].map(

@@ -143,7 +143,7 @@ const capabilities: [what: string, changes: Record<string, Answer>, wanted: stri
 ]
 
 for (const [what, changes, wanted] of capabilities) {
-  test(`check 56: with ${what}: ${wanted}`, () => {
+  test(`check 56: with ${what}, ownership, sending and receiving are judged ${wanted}`, () => {
     const { ownership, outbound, inbound } = evaluate(records, found(changes), 'nobody')
     assert.equal([ownership, outbound, inbound].map(({ result }) => result).join(' '), wanted)
     for (const { result, reasons } of [ownership, outbound, inbound])
@@ -151,14 +151,14 @@ for (const [what, changes, wanted] of capabilities) {
   })
 }
 
-test('check 56: what another has proved is broken, whatever DNS says', () => {
+test('check 56: a domain that another organization proved is broken, whatever DNS says', () => {
   const { ownership, inbound } = evaluate(records, found(), 'another')
   assert.equal(ownership.result, 'broken')
   assert.match(ownership.reasons.join(), /Another organization/)
   assert.equal(inbound.result, 'broken')
 })
 
-test('a record that was not looked up has no verdict; one that cannot be is an error', () => {
+test('a record without a look-up has no verdict, and a record that cannot exist is an error', () => {
   const name = `${`${'a'.repeat(62)}.`.repeat(3)}${'b'.repeat(45)}.example`
   const long = listDomainRecords({ name, challenge, mailHost, mtaStsMode: 'testing', keys: [] })
   const { records: judged, ownership } = evaluate(long, new Map(), 'nobody')
@@ -168,7 +168,7 @@ test('a record that was not looked up has no verdict; one that cannot be is an e
   assert.match(ownership.reasons.join(), /characters long/)
 })
 
-test('check 52: any answer is judged in linear time, and what is shown of it is bounded and well-formed', () => {
+test('check 52: any answer is judged in linear time, and shown bounded and well-formed', () => {
   const text = fc.oneof(
     fc.string({ maxLength: 100 }).map((start) => start.padEnd(700, start)),
     fc.constantFrom(

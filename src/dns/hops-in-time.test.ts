@@ -29,7 +29,7 @@ function inTime(options: Partial<HopsInTimeOptions> = {}, timeoutMs = 300): Hops
 const statuses = async (finding: Promise<Map<string, { status: string }>>) =>
   [...(await finding)].map(([domain, { status }]) => [domain, status])
 
-test('check 79: what is answered by the deadline is told, the rest is temporary', async () => {
+test('check 79: answers by the deadline are returned, and the others are temporary', async () => {
   const asked = ['plain.example', ...silent, 'plain.example', 'missing.example']
   const found = inTime({}, 3_000).find('one', asked, 1_000)
   assert.deepEqual(await statuses(found), [
@@ -39,11 +39,11 @@ test('check 79: what is answered by the deadline is told, the rest is temporary'
   ])
 })
 
-test('check 79: nothing is waited for where there is nothing to ask', async () => {
+test('check 79: a call without domains returns at once', async () => {
   assert.equal((await inTime().find('one', [], 60_000)).size, 0)
 })
 
-test('check 79: what was answered too late is remembered for who asks again', async () => {
+test('check 79: an answer after the deadline is remembered for the next caller', async () => {
   const resolver = new Resolver({ servers: [server.address], timeoutMs: 200, tries: 20 })
   const hopFinder = new HopFinder({ resolver, isAllowed: () => true })
   server.set('late.example', { A: ['8.8.2.4'] })
@@ -55,7 +55,7 @@ test('check 79: what was answered too late is remembered for who asks again', as
   await until('the late answer', () => hopFinder.recall('late.example')?.status === 'ok')
 })
 
-test('check 79: one asker with many silent domains leaves room for the others', async () => {
+test('check 79: one asker with many silent domains leaves capacity for the others', async () => {
   const finder = inTime({ maxLookups: 3, maxOfAsker: 2 }, 5_000)
   const before = server.asked.length
   const stuck = finder.find('one', silent, 200)
@@ -65,7 +65,7 @@ test('check 79: one asker with many silent domains leaves room for the others', 
   assert.deepEqual(new Set(asked), new Set([...silent.slice(0, 2), 'other.example']))
 })
 
-test('check 79: past the room to wait the answer comes at once', async () => {
+test('check 79: a full queue answers at once', async () => {
   const finder = inTime({ maxLookups: 1, maxWaiting: 1 })
   const found = await finder.find('one', silent.slice(0, 3), 50)
   assert.deepEqual(

@@ -25,7 +25,7 @@ const records = listDomainRecords({
 })
 const resolver = new Resolver({ servers: [server.address], timeoutMs: 2_000, tries: 1 })
 
-test('check 52: CNAMEs are followed, TCP follows truncation, and absences are told apart', async () => {
+test('check 52: look-ups follow CNAMEs, retry truncation over TCP, and distinguish absences', async () => {
   server.fail('_dmarc.life.example', 'SERVFAIL')
   const found = await lookupRecords(resolver, records)
   const answers = [...found].map(([question, answer]) => {
@@ -58,7 +58,7 @@ test('check 57: each question is asked once', async () => {
   assert.equal(asked.length, records.length)
 })
 
-test('check 52: what does not answer by the deadline is not to be known now', async () => {
+test('check 52: a question without an answer by the deadline is temporary', async () => {
   const slow = new Resolver({ servers: [server.address], timeoutMs: 1_000, tries: 1 })
   for (const { name } of records) server.fail(name, 'silent')
   const startedMs = performance.now()

@@ -191,7 +191,7 @@ for (const [what, domain, status] of notFound) {
   })
 }
 
-test('check 33: private addresses are reached where the operator allows it', async () => {
+test('check 33: private addresses are reached if the operator allows it', async () => {
   const hops = await finder({ isAllowed: () => true }).find('inward.example')
   assert.deepEqual(hops.status === 'ok' && hops.hosts[0]?.addresses, [
     '127.0.0.1',
@@ -201,7 +201,7 @@ test('check 33: private addresses are reached where the operator allows it', asy
   ])
 })
 
-test('check 33: hosts of equal preference change places, though remembered', async () => {
+test('check 33: hosts of equal preference are shuffled, even when remembered', async () => {
   const lots = [0, 0, 0, 0, 0.9, 0.1, 0.5, 0.3, 0.1, 0.9, 0.3, 0.5]
   const shuffled = finder({ random: () => lots.shift()! })
   const names = async () => {
@@ -213,7 +213,7 @@ test('check 33: hosts of equal preference change places, though remembered', asy
   assert.notEqual(first, second)
 })
 
-test('check 52: of 100 MX records 14 hosts are looked up and 40 addresses kept', async () => {
+test('check 52: of 100 MX records, 14 hosts are looked up and 40 addresses kept', async () => {
   const asked = server.asked.length
   const hops = await finder().find('many.example')
   assert.ok(hops.status === 'ok')
@@ -224,12 +224,12 @@ test('check 52: of 100 MX records 14 hosts are looked up and 40 addresses kept',
 })
 
 for (const dead of [1, 17])
-  test(`check 33, 52: behind ${dead} mail servers without an address the next one is found`, async () => {
+  test(`check 33, 52: the first mail server after ${dead} without an address is found`, async () => {
     const hops = await finder().find(`after-${dead}.example`)
     assert.deepEqual(hops.status === 'ok' && hops.hosts.map(({ name }) => name), ['plain.example'])
   })
 
-test('check 52: past 18 names that lead nowhere it is temporary, for nobody knows of the others', async () => {
+test('check 52: a domain is temporary if its first 18 mail servers have no address', async () => {
   const asked = server.asked.length
   const hops = await finder().find('after-120.example')
   assert.deepEqual(
@@ -246,7 +246,7 @@ for (const [what, domain, wanted] of [
   ['behind an address that may not be reached', 'split-horizon.example', 'temporary'],
   ['as the backup of another', 'we-are-backup.example', 'plain.example'],
 ] as const)
-  test(`check 33: our own mail server ${what}: ${wanted}`, async () => {
+  test(`check 33: our own mail server ${what} yields ${wanted}`, async () => {
     const own = new Set(['8.8.9.1', '10.1.2.3'])
     const isOwn = async (name: string, addresses: readonly string[]) =>
       name === 'ours.example' || addresses.some((address) => own.has(address))
@@ -256,7 +256,7 @@ for (const [what, domain, wanted] of [
     if ('reason' in hops) assert.match(hops.reason, /mail loop/)
   })
 
-test('hostile 21: behind mail servers that stay unresolved at most 40 queries are sent, and the mail waits', async () => {
+test('hostile 21: unresolved mail servers cost at most 40 queries, and the mail waits', async () => {
   const asked = server.asked.length
   const hops = await finder({ timeoutMs: 30 }).find('unanswered.example')
   assert.equal(hops.status, 'temporary')
@@ -264,7 +264,7 @@ test('hostile 21: behind mail servers that stay unresolved at most 40 queries ar
   assert.ok(count > 20 && count <= 40, `${count} queries`)
 })
 
-test('check 33: a mail server that was found does not wait for those that stay unresolved', async () => {
+test('check 33: a mail server that was found does not wait for unresolved ones', async () => {
   const hops = await finder({ timeoutMs: 700 }).find('partly-unanswered.example')
   assert.deepEqual(hops.status === 'ok' && hops.hosts.map(({ name }) => name), ['plain.example'])
 })
@@ -272,7 +272,7 @@ test('check 33: a mail server that was found does not wait for those that stay u
 /** The DNS server holds one socket. Closed sockets disappear a moment later. */
 const openSockets = () => process.getActiveResourcesInfo().filter((kind) => kind === 'UDPWrap').length
 
-test('hostile 21: the deadline holds for all questions together, and ends them', async () => {
+test('hostile 21: one deadline ends all questions of a look-up', async () => {
   const slow = new Resolver({ servers: [server.address], timeoutMs: 5_000, tries: 1 })
   const startedMs = performance.now()
   const hops = await finder({ resolver: slow, deadlineMs: 50 }).find('unanswered.example')
@@ -281,7 +281,7 @@ test('hostile 21: the deadline holds for all questions together, and ends them',
   await until('the sockets to close', () => openSockets() === 1)
 })
 
-test('hostile 21: a look-up that nobody waits for any more ends; one that somebody waits for goes on', async () => {
+test('hostile 21: a look-up ends when its last caller leaves, and not before', async () => {
   const slow = new Resolver({ servers: [server.address], timeoutMs: 5_000, tries: 1 })
   const shared = finder({ resolver: slow, deadlineMs: 20_000 })
   await until('a quiet resolver', () => openSockets() === 1)
@@ -298,7 +298,7 @@ test('hostile 21: a look-up that nobody waits for any more ends; one that somebo
   assert.equal(server.asked.length, asked + 1)
 })
 
-test('nobody waits for the look-up of another asker, which may wait for its share', async () => {
+test('no asker waits for another asker’s look-up, which may wait for its share', async () => {
   let hasAnswered = false
   const stuck = finder({
     resolver: {
@@ -357,7 +357,7 @@ for (const [domain, laterMs, questions, absenceSeconds] of remembered) {
   })
 }
 
-test('as many domains are remembered as allowed, the newest', async (t) => {
+test('the newest domains are remembered, up to the bound', async (t) => {
   setAbsence(t, 60)
   const remembering = finder({ maxCached: 2 })
   for (const domain of ['plain.example', 'null.example', 'missing.example']) await remembering.find(domain)
@@ -369,7 +369,7 @@ test('as many domains are remembered as allowed, the newest', async (t) => {
   assert.ok(server.asked.length > before)
 })
 
-test('who asks at the same time shares the answer', async () => {
+test('concurrent callers share one answer', async () => {
   const shared = finder()
   const before = server.asked.length
   const hops = await Promise.all(Array.from({ length: 10 }, () => shared.find('plain.example')))

@@ -12,18 +12,18 @@ for (const [text, ip, family, port] of [
   ['[2001:db8::1]:5353', '2001:db8::1', 6, 5353],
   ['fe80::1%eth0', 'fe80::1%eth0', 6, 53],
 ] as const)
-  test(`${text} is a server at port ${port}`, () => {
+  test(`${text} is read as a server at port ${port}`, () => {
     assert.deepEqual(new NameServers([text]).list(), [{ ip, family, port }])
   })
 
-test('without any, those of the system are asked', () => {
+test('without configured servers the system’s servers are asked', () => {
   assert.deepEqual(
     new NameServers([]).list().map(({ ip }) => ip),
     getServers().map((text) => /^\[?([^\]]*?)\]?(?::\d+)?$/.exec(text)?.[1] ?? text),
   )
 })
 
-test('check 52: a server that said nothing comes last, until it says something', () => {
+test('check 52: a silent server is listed last until it answers', () => {
   const servers = new NameServers(['192.0.2.1', '192.0.2.2', '192.0.2.3'])
   const order = () =>
     servers

@@ -27,7 +27,7 @@ for (const [what, mailHost, listening, name, address, isOurs] of [
     assert.equal(await ownHost(mailHost, [...listening]).is(name, [address]), isOurs)
   })
 
-test('when the nodes cannot be asked, that is no answer, and it is asked again', async () => {
+test('a failed query for our nodes rejects, and the next call asks again', async () => {
   let asked = 0
   const listListening = async () => {
     if (++asked === 1) throw new Error('no database')

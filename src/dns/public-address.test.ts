@@ -36,7 +36,7 @@ for (const [what, ...addresses] of refused) {
   })
 }
 
-test('check 80: public addresses are', () => {
+test('check 80: public addresses are recognized', () => {
   assert.deepEqual(
     allowed.filter((ip) => !isPublicUnicast(ip)),
     [],

@@ -86,7 +86,7 @@ const answers: [string, DnsType, string, unknown][] = [
 ]
 
 for (const [what, type, name, records] of answers) {
-  test(`check 52: ${what}`, async () => {
+  test(`check 52: a question gets its answer: ${what}`, async () => {
     const { ttlSeconds: _, ...answer } = { ttlSeconds: 0, ...(await resolver.resolve(type, name)) }
     assert.deepEqual(answer, { status: 'ok', records })
   })
@@ -128,12 +128,12 @@ for (const [name, reason] of faults) {
   })
 }
 
-test('check 52: 100 MX records arrive, over TCP', async () => {
+test('check 52: 100 MX records arrive over TCP', async () => {
   const answer = await resolver.resolve('MX', 'many.example')
   assert.equal(answer.status === 'ok' && answer.records.length, 100)
 })
 
-test('no answer is kept by the resolver', async () => {
+test('the resolver caches no answer', async () => {
   const count = () => server.asked.filter(({ name }) => name === 'zero.example').length
   const before = count()
   await resolver.resolve('A', 'zero.example')
@@ -141,7 +141,7 @@ test('no answer is kept by the resolver', async () => {
   assert.equal(count() - before, 2)
 })
 
-test('check 52: without any server that listens the answer is temporary', async () => {
+test('check 52: the answer is temporary if no server listens', async () => {
   const gone = await DnsServer.start()
   await gone.close()
   const answer = await new Resolver({ servers: [gone.address], timeoutMs: 100, tries: 1 }).resolve(
@@ -151,7 +151,7 @@ test('check 52: without any server that listens the answer is temporary', async 
   assert.equal(answer.status, 'temporary')
 })
 
-test('check 52: the second server answers where the first is silent', async () => {
+test('check 52: the second server answers if the first is silent', async () => {
   const other = await DnsServer.start({ 'silent.example': { A: ['192.0.2.5'] } })
   const both = new Resolver({ servers: [server.address, other.address], timeoutMs: 100, tries: 2 })
   const answer = await both.resolve('A', 'silent.example')
@@ -168,7 +168,7 @@ for (const [what, name] of [
   ['knows nothing itself and asks nobody', 'referral.example'],
   ['fails', 'servfail.example'],
 ] as const)
-  test(`check 52: a server that ${what} is passed over for the next one, and asked once`, async () => {
+  test(`check 52: a server that ${what} is asked once, and the next one answers`, async () => {
     const good = await DnsServer.start({ [name]: { A: ['192.0.2.7'] } })
     const both = new Resolver({ servers: [server.address, good.address], timeoutMs: 1_000 })
     const before = server.asked.length
@@ -178,7 +178,7 @@ for (const [what, name] of [
     assert.equal(server.asked.length - before, 1)
   })
 
-test('check 52: a server that was silent is asked last for a while, and first again once it answers', async () => {
+test('check 52: a silent server is asked last for a while, and first again once it answers', async () => {
   const [dead, good] = [await DnsServer.start(), await DnsServer.start({ 'a.example': { A: ['192.0.2.8'] } })]
   dead.fail('a.example', 'silent')
   const both = new Resolver({ servers: [dead.address, good.address], timeoutMs: 60, tries: 1 })
@@ -235,7 +235,7 @@ for (const [what, name, soa, ttlSeconds] of negatives)
     assert.equal(answer.ttlSeconds, ttlSeconds)
   })
 
-test('check 52: a server at an IPv6 address, asked over UDP and TCP', async () => {
+test('check 52: a server at an IPv6 address answers over UDP and TCP', async () => {
   const six = await DnsServer.start({ 'six.example': { TXT: [longText] } }, { host: '::1' })
   const answer = await new Resolver({ servers: [six.address], timeoutMs: 1_000 }).resolve(
     'TXT',
@@ -245,7 +245,7 @@ test('check 52: a server at an IPv6 address, asked over UDP and TCP', async () =
   assert.deepEqual(answer.status === 'ok' && answer.records, [longText])
 })
 
-test('check 52: each question goes out from another port, under another id', async () => {
+test('check 52: each question leaves from another port, with another id', async () => {
   const socket = createSocket('udp4')
   socket.bind(0, '127.0.0.1')
   await once(socket, 'listening')
@@ -265,7 +265,7 @@ test('check 52: each question goes out from another port, under another id', asy
 /** The DNS server holds one socket. Closed sockets disappear a moment later. */
 const openSockets = () => process.getActiveResourcesInfo().filter((kind) => kind === 'UDPWrap').length
 
-test('check 52: a question that is given up ends at once, its socket and its repetitions with it', async () => {
+test('check 52: an aborted question ends at once, with its socket and its retries', async () => {
   const patient = new Resolver({ servers: [server.address], timeoutMs: 30_000 })
   await until('a quiet resolver', () => openSockets() === 1)
   const before = server.asked.length
@@ -283,7 +283,7 @@ test('check 52: a question that is given up ends at once, its socket and its rep
   assert.deepEqual([late.status, server.asked.length], ['temporary', before + 2])
 })
 
-test('check 52: repetitions, and queries over TCP, count against what a look-up may send', async () => {
+test('check 52: retries and TCP queries count against a look-up’s budget', async () => {
   const before = server.asked.length
   const queries = { left: 5 }
   await resolver.resolve('TXT', 'long.example', { queries })

@@ -22,7 +22,7 @@ before(async () => {
 })
 after(() => server.close())
 
-test('check 52: of the 1,000 names of one asker 20 are asked at once where 60 may be, and all are answered', async (t) => {
+test('check 52: one asker’s 1,000 names use 20 of 60 slots, and all are answered', async (t) => {
   const shared = new SharedResolver({ resolver, maxAsking: 60 })
   const release = server.hold()
   const startedMs = performance.now()
@@ -35,7 +35,7 @@ test('check 52: of the 1,000 names of one asker 20 are asked at once where 60 ma
   assert.ok(found.every(({ status }) => status === 'ok'))
 })
 
-test('hostile 21: an asker whose questions stay unanswered holds up neither another one nor its own for another purpose', async () => {
+test('hostile 21: unanswered questions delay neither other askers nor the asker’s other purposes', async () => {
   const shared = new SharedResolver({ resolver, maxAsking: 6 })
   const ending = new AbortController()
   const [delivery, validation] = [shared.for('delivery'), shared.for('validation')]

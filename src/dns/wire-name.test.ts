@@ -18,7 +18,7 @@ for (const [text, bytes] of [
   ['é', '\x02\xc3\xa9\x00'],
   [`${long}${'b'.repeat(61)}`, `${`\x3f${'a'.repeat(63)}`.repeat(3)}\x3d${'b'.repeat(61)}\x00`],
 ] as const)
-  test(`the name ${JSON.stringify(text.slice(0, 20))} as bytes`, () => {
+  test(`the name ${JSON.stringify(text.slice(0, 20))} is written as bytes`, () => {
     assert.equal(writeName(text)?.toString('latin1'), bytes)
   })
 
@@ -33,7 +33,7 @@ for (const text of [
   `${long}${'b'.repeat(62)}`,
   'a.'.repeat(9_999),
 ])
-  test(`${JSON.stringify(text.slice(0, 20))} is no name of DNS`, () => {
+  test(`${JSON.stringify(text.slice(0, 20))} is refused as a DNS name`, () => {
     assert.equal(writeName(text), null)
   })
 
@@ -44,7 +44,7 @@ for (const [what, bytes, start, name, end] of [
   ['a dot within a label', '\x03a.b\x00', 0, 'a\\.b', 5],
   ['a zero byte within a label', '\x03a\x00b\x00', 0, 'a\\000b', 5],
 ] as const)
-  test(`${what} is read`, () => {
+  test(`a name with ${what} is read`, () => {
     assert.deepEqual(readName(Buffer.from(bytes, 'latin1'), start), { name, end })
   })
 
@@ -59,9 +59,10 @@ for (const [what, bytes, start] of [
   ['a label of the types that were given up', '\x41a\x00', 0],
   ['256 bytes', `${`\x3f${'a'.repeat(63)}`.repeat(4)}\x00`, 0],
 ] as const)
-  test(`${what} is no name`, () => assert.equal(readName(Buffer.from(bytes, 'latin1'), start), null))
+  test(`${what} is refused as a name`, () =>
+    assert.equal(readName(Buffer.from(bytes, 'latin1'), start), null))
 
-test('128 pointers in a row are no name', () => {
+test('a name with 128 pointers in a row is refused', () => {
   const pointers = Array.from({ length: 200 }, (_, index) => [0xc0, Math.max(0, 2 * index - 1)]).flat()
   const message = Buffer.from([0, ...pointers])
   assert.equal(readName(message, 1 + 2 * 126)?.name, '')
@@ -70,7 +71,7 @@ test('128 pointers in a row are no name', () => {
 
 const labels = fc.array(fc.uint8Array({ minLength: 1, maxLength: 20 }), { maxLength: 8 })
 
-test('any labels come back, in lower case, and no two names look alike', () => {
+test('any labels survive a round trip in lower case, and different names stay different', () => {
   fc.assert(
     fc.property(labels, labels, (one, other) => {
       const [first, second] = [one, other].map((name) =>
@@ -86,7 +87,7 @@ test('any labels come back, in lower case, and no two names look alike', () => {
   )
 })
 
-test('any text is a name that comes back, or none', () => {
+test('any text is refused or survives a round trip as a name', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => {
       const bytes = writeName(text)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { retryScheduleOf } from './route-policy.ts'
 
-test('mail that stays in this deployment is tried by short steps first, and other mail by the setting alone', () => {
+test('mail within this deployment is retried in short steps first, other mail by the setting alone', () => {
   for (const route of ['@local', '@capture']) {
     assert.deepEqual(retryScheduleOf(route, [60_000, 300_000]), [1_000, 5_000, 15_000, 60_000, 300_000])
     assert.deepEqual(retryScheduleOf(route, [5_000]), [1_000, 5_000])

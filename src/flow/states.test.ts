@@ -132,10 +132,10 @@ const lives: [what: string, from: DomainState, checks: [number, Result][], last:
 ]
 
 for (const [what, from, checks, last] of lives) {
-  test(`${what}: ${from} becomes ${last}`, () => assert.equal(walk(from, checks).at(-1), last))
+  test(`a use that was ${from} becomes ${last}: ${what}`, () => assert.equal(walk(from, checks).at(-1), last))
 }
 
-test('every move is legal, and nothing is lost without three failures over 72 h since it last held', () => {
+test('a use is lost only after three failures over 72 h, and every transition is legal', () => {
   const results = fc.constantFrom<Result>('holds', 'broken', 'unknown')
   const check = fc.tuple(fc.integer({ min: 0, max: 40 }), results)
   fc.assert(

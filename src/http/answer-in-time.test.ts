@@ -16,7 +16,7 @@ async function* pieces(beforeMs: number): AsyncGenerator<string> {
   yield 'two'
 }
 
-test('a stream goes on past the time that an operation has, and one that begins later is 503', async (t) => {
+test('a stream may outlast an operation’s time, and one that starts too late gets 503', async (t) => {
   const server = Fastify()
   t.after(() => server.close())
   server.setErrorHandler((failure, request, reply) =>

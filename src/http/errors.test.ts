@@ -25,7 +25,7 @@ const statuses = Object.entries({
   503: 'unavailable',
 })
 
-test('every code has the status that was decided, and there are no others', () => {
+test('every error code has its decided status, and there are no other codes', () => {
   const decided = statuses.flatMap(([status, codes]) =>
     codes.split(/\s+/).map((code) => [code, Number(status)]),
   )
@@ -91,12 +91,12 @@ for (const [name, failure, status, error, message] of answers)
     assert.doesNotMatch(answer.message, /secret|undefined/)
   })
 
-test('a name of a megabyte is not given back', () => {
+test('a name of a megabyte is not echoed', () => {
   const failure = breach('', 'additionalProperties', { additionalProperty: 'n'.repeat(1 << 20) })
   assert.ok(answerOf(failure, { is404: false, body: {} }).message.length < 300)
 })
 
-test('waiting helps: 423, 429 and 503 say for how long', () => {
+test('423, 429 and 503 say how long to wait', () => {
   const seconds = (failure: unknown) => answerOf(failure, { is404: false, body: {} }).retryAfterSeconds
   assert.equal(seconds(new ServiceError('rate_limited', undefined, 17)), 17)
   assert.equal(seconds(new ServiceError('send_limit_exceeded')), 60)

@@ -9,7 +9,7 @@ const cursors = new Cursors(new SecretBox(Buffer.alloc(32, 1)))
 const name = { list: 'messages inb_1', organizationId: 'a' }
 const cursor = cursors.write(name, 'msg_17')
 
-test('a cursor gives its place back, no cursor gives none', () => {
+test('a cursor decodes to its position, and an absent cursor to none', () => {
   assert.equal(cursors.read(name, cursor), 'msg_17')
   assert.equal(cursors.read(name, undefined), null)
 })
@@ -41,7 +41,7 @@ test('check 76: a cursor with any character changed is refused', () => {
   }
 })
 
-test('a page has a cursor where more follows, and none where it is the last', async () => {
+test('a page has a cursor if more rows follow, and none if it is the last', async () => {
   const ids = ['c', 'b', 'a']
   const read = async (before: string | null, limit: number) =>
     ids

@@ -35,7 +35,7 @@ const sent = {
   updatedAt: at,
 } as unknown as MessageRow
 
-test('check 13: a sent message shows what it has, and to its sender the hidden recipients', () => {
+test('check 13: a sent message shows its fields, and its hidden recipients to the sender alone', () => {
   assert.deepEqual(presentMessage(sent), {
     id: sent.id,
     inboxId: sent.inboxId,
@@ -101,7 +101,7 @@ const summaries: [states: AttachmentEntry['scanState'][], summary: string][] = [
 ]
 
 for (const [states, summary] of summaries)
-  test(`attachments ${states.join(', ') || 'none'} are ${summary} together`, () => {
+  test(`attachments (${states.join(', ') || 'none'}) are ${summary} together`, () => {
     const shown = presentMessage({ ...received, attachments: states.map(entry) })
     assert.deepEqual(shown.inboundSecurity, {
       trust: 'untrusted',
@@ -117,7 +117,7 @@ for (const [states, summary] of summaries)
     assert.equal(shown.extractedText, 'E')
   })
 
-test('block lists that the client was on are shown where it was on any', () => {
+test('a message shows the block lists that named its client', () => {
   const listedBy = ['list.example.net']
   assert.deepEqual(
     presentMessage({ ...received, security: { ...security, listedBy } }).inboundSecurity?.listedBy,
@@ -126,7 +126,7 @@ test('block lists that the client was on are shown where it was on any', () => {
   assert.ok(!('listedBy' in presentMessage(received).inboundSecurity!))
 })
 
-test('what Rspamd found is shown where it was asked', () => {
+test('a message shows Rspamd’s findings if Rspamd was asked', () => {
   const spam = { score: 6.5, action: 'add header', symbols: ['OFFER'] }
   assert.deepEqual(
     presentMessage({ ...received, security: { ...security, spam } }).inboundSecurity?.spam,
@@ -135,7 +135,7 @@ test('what Rspamd found is shown where it was asked', () => {
   assert.ok(!('spam' in presentMessage(received).inboundSecurity!))
 })
 
-test('a submission has its queue id once a recipient was tried, and times in milliseconds', () => {
+test('a submission has a queue id once a recipient was tried, and times in milliseconds', () => {
   const recipient = {
     email: 'c@d.test',
     status: 'pending',

@@ -90,7 +90,7 @@ for (const given of refused) {
   test(`check 41: refuses ${JSON.stringify(given.slice(0, 60))}`, () => assert.equal(parseEmail(given), null))
 }
 
-test('check 79: an address that is too long, or on no host, is still written as one', () => {
+test('check 79: overlong addresses and IP hosts still count as addresses in syntax, malformed ones do not', () => {
   const written = [...accepted.map(([given]) => given), `${'a'.repeat(65)}@${'b'.repeat(255)}`, 'a@1.2.3.4']
   for (const given of written) assert.ok(isWrittenAsEmail(given), given)
   const others = ['', '@', 'a', 'a@', '@x.example', 'a b@x.example', 'a@x..example', 'a@x.example.', 'a@b c']
@@ -104,7 +104,7 @@ test('check 79: an address that is too long, or on no host, is still written as 
   for (const given of [...others, ...more]) assert.ok(!isWrittenAsEmail(given), given)
 })
 
-test('check 46: spellings of one address have one key', () => {
+test('check 46: all spellings of one address share one key', () => {
   const same = ['Jörg@BÜCHER.example', 'jo\u0308rg@xn--bcher-kva.example', '"JÖRG"@bücher.EXAMPLE']
   assert.equal(new Set(same.map(sameAddressKey)).size, 1)
   assert.notEqual(sameAddressKey('a+x@b.example'), sameAddressKey('a@b.example'))
@@ -118,7 +118,7 @@ test('check 56: domains are host names in A-labels', () => {
   }
 })
 
-test('what is remembered of an address is what was read, however many came since', () => {
+test('a remembered address equals its first reading, after any number of others', () => {
   const read = () => [readEmail('Ada@Far.test'), readEmail('no address')]
   const expected = [{ ...parseEmail('Ada@Far.test'), key: 'ada@far.test' }, null]
   assert.deepEqual([read(), read()], [expected, expected])

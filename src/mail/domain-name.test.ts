@@ -86,11 +86,11 @@ for (const [what, given] of Object.entries(refused)) {
   })
 }
 
-test('white space and one dot are taken off', () => {
+test('surrounding white space and one final dot are removed', () => {
   assert.equal(trimDomain(' \u00a0a.example..\n'), 'a.example.')
 })
 
-test('check 56: whatever is given, a name that is taken has one form, and is found in it again', () => {
+test('check 56: an accepted name has one form, which is accepted unchanged', () => {
   const label = fc.oneof(
     fc.string({ unit: 'grapheme', maxLength: 20 }),
     fc.stringMatching(/^[a-zA-Z0-9-]{1,63}$/),

@@ -40,7 +40,7 @@ function asParsed(mail: ReadMail) {
   return { ...mail, text, html, extractedText: mail.extractedText ?? withoutMargins(text ?? '') }
 }
 
-test('reads as without a thread, in order, and leaves the bytes to their owner', async (t) => {
+test('the pool reads mail as the main thread does, in order, and leaves the bytes to their owner', async (t) => {
   const pool = openPool(t)
   const mails = Array.from({ length: 50 }, (_, index) =>
     Buffer.from(`Subject: ${index}\r\n\r\nbody ${index}`),
@@ -60,7 +60,7 @@ test('reads as without a thread, in order, and leaves the bytes to their owner',
   assert.equal(mails[0]?.toString(), 'Subject: 0\r\n\r\nbody 0')
 })
 
-test('reads what stands in a file as what is in memory; a file that is not there is no fault of the mail', async (t) => {
+test('the pool reads files like memory, and a missing file is not the mail’s fault', async (t) => {
   const pool = openPool(t)
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-parse-'))
   t.after(() => rmSync(folder, { recursive: true }))
@@ -99,7 +99,7 @@ test('check 97: a file that takes too long is shown as text, from its start alon
   assert.ok(String(mail.text).startsWith('--bx\n'))
 })
 
-test('check 97: a mail that takes too long comes as plain text, its neighbours unharmed', async (t) => {
+test('check 97: a mail that takes too long is read as plain text, and its neighbours normally', async (t) => {
   const pool = openPool(t, 500)
   const [first, slow, , last] = await Promise.all([
     pool.parse(withAttachment),
@@ -112,7 +112,7 @@ test('check 97: a mail that takes too long comes as plain text, its neighbours u
   for (const neighbour of [first, last]) assert.deepEqual(asParsed(neighbour), parseMail(withAttachment))
 })
 
-test('hostile 17: who has no patience with a mail gets no text for it, and spares the thread those behind it', async (t) => {
+test('hostile 17: an impatient caller gets no text, and the thread goes on with other mail', async (t) => {
   const pool = openPool(t)
   await pool.parse(withAttachment)
   let isWanted = true
@@ -126,7 +126,7 @@ test('hostile 17: who has no patience with a mail gets no text for it, and spare
   assert.deepEqual(asParsed(await plain), parseMail(withAttachment))
 })
 
-test('hostile 2, 17: of a file as of what is in memory: patience, the address of a report, the bounds of text', async (t) => {
+test('hostile 2, 17: files obey the same patience, report address and text bounds as memory', async (t) => {
   const pool = openPool(t)
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-parse-'))
   t.after(() => rmSync(folder, { recursive: true }))
@@ -154,7 +154,7 @@ test('hostile 2, 17: of a file as of what is in memory: patience, the address of
   }
 })
 
-test('check 59: the event loop goes on while 25 MB of the worst are read', async (t) => {
+test('check 59: the event loop stays responsive while 25 MB of the worst mail are read', async (t) => {
   const pool = openPool(t)
   await pool.parse(withAttachment)
   const delay = monitorEventLoopDelay({ resolution: 5 })
@@ -170,7 +170,7 @@ test('check 59: the event loop goes on while 25 MB of the worst are read', async
   assert.ok(delay.max / 1e6 < tookMs / 4, words)
 })
 
-test('what cannot be handed to a thread rejects alone, long after it was asked for', async (t) => {
+test('a mail that cannot be sent to the thread rejects by itself, long after the call', async (t) => {
   const pool = openPool(t)
   // It is queued after more requests than are sent ahead, so it is sent only after an answer.
   const before = Array.from({ length: 10 }, () => pool.parse(withAttachment))
@@ -180,7 +180,7 @@ test('what cannot be handed to a thread rejects alone, long after it was asked f
   assert.equal((await Promise.all([...before, after])).length, 11)
 })
 
-test('closing rejects what is open, and what comes later: no mail is filed as text for it', async () => {
+test('closing rejects open and later calls, so no mail is filed as text', async () => {
   const pool = new ParsePool({ threads: 2, timeoutMs: 10_000 })
   const open = assert.rejects(pool.parse(slowMail), /closed/)
   await pool.close()
@@ -200,7 +200,7 @@ console.log(JSON.stringify((await mail).note))
 await pool.close()
 `
 
-test('check 93: a process that was stopped in the middle of a mail does not hold it against the mail', async (t) => {
+test('check 93: a process killed within a mail does not count against the mail', async (t) => {
   const child = spawn(process.execPath, ['--eval', reader])
   t.after(() => child.kill('SIGKILL'))
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()

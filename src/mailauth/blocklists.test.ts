@@ -61,7 +61,7 @@ for (const [name, zone, ip, want] of cases)
     assert.deepEqual(await checkLists(lookup, ip, ['list.test']), [{ zone: 'list.test', ...want }])
   })
 
-test('check 52: block lists: what DNS does not say, of the address or of nobody, is a fault', async (t) => {
+test('check 52: block lists: a malformed or failed answer lists no one and counts as a fault', async (t) => {
   const { server, lookup } = await startDns(t, { '4.3.2.1.list.test': { A: ['127.0.0.2'] } })
   for (const name of ['1.0.0.127.list.test', '4.3.2.1.list.test'])
     for (const fault of ['SERVFAIL', 'silent', 'garbage'] as const) {
@@ -80,7 +80,7 @@ function start(lookup: Lookup, lists: Blocklist[], deadlineMs = 5_000) {
   return { clock, lines, node: new Blocklists({ lookup, lists, clock, log, deadlineMs }) }
 }
 
-test('lists are asked together; those that refuse and those that tell are kept apart', async (t) => {
+test('block lists are asked together, and refusals are kept apart from notes', async (t) => {
   const key = 'abcdefghijklmnopqrstuvwxyz'
   const hosts = [`4.3.2.1.${key}.dq.test`, '4.3.2.1.told.test', '5.3.2.1.told.test']
   const { server, lookup } = await startDns(
@@ -101,7 +101,7 @@ test('lists are asked together; those that refuse and those that tell are kept a
   assert.equal(server.asked.length, askedBefore, 'who is not on the Internet is known to no list')
 })
 
-test('check 52: a list that is silent lists nobody, is waited for five times, logged once, and heard again', async () => {
+test('check 52: a silent list is tried five times, logged once, and used again when it answers', async () => {
   // The other list's answer is known at once. Only the silent list delays the result, until the deadline.
   const listing = ['4.3.2.1.silent.test', '4.3.2.1.list.test']
   let isSilent = true
@@ -145,4 +145,4 @@ for (const [zone, name] of [
   ['abcdefghijklmnopqrstuvwxyz.test', 'abcdefghijklmnopqrstuvwxyz.test'],
   ['test', 'test'],
 ] as const)
-  test(`${zone} is named ${name}`, () => assert.equal(publicName(zone), name))
+  test(`the list ${zone} is named ${name} in replies`, () => assert.equal(publicName(zone), name))

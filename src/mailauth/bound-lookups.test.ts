@@ -16,7 +16,7 @@ function countingLookup(): { lookup: Lookup; asked: string[] } {
   return { lookup: lookup as Lookup, asked }
 }
 
-test('check 52: past so many different questions nothing is asked, and repeated ones count once', async () => {
+test('check 52: past the bound no new question is asked, and repeated questions count once', async () => {
   const { lookup, asked } = countingLookup()
   const clock = new Clock()
   const bounded = boundLookups(lookup, { maxQuestions: 60, untilMs: clock.monotonicMs() + 60_000, clock })
@@ -32,7 +32,7 @@ test('check 52: past so many different questions nothing is asked, and repeated 
   })
 })
 
-test('a type of its own is a question of its own', async () => {
+test('each record type counts as a question of its own', async () => {
   const { lookup, asked } = countingLookup()
   const clock = new Clock()
   const bounded = boundLookups(lookup, { maxQuestions: 60, untilMs: clock.monotonicMs() + 60_000, clock })
@@ -40,7 +40,7 @@ test('a type of its own is a question of its own', async () => {
   assert.deepEqual(asked, ['A a.example', 'AAAA a.example'])
 })
 
-test('check 52: what is silent is temporary at the deadline, and past it nothing is asked', async () => {
+test('check 52: a silent name is temporary at the deadline, and later questions are not sent', async () => {
   const { lookup, asked } = countingLookup()
   const clock = new Clock()
   const bounded = boundLookups(lookup, { maxQuestions: 60, untilMs: clock.monotonicMs() + 50, clock })

@@ -45,12 +45,12 @@ function reference(text: string): ipaddr.IPv4 | ipaddr.IPv6 {
   return ipaddr.parse(isIP(text) === 6 ? new URL(`http://[${text}]/`).hostname.slice(1, -1) : text)
 }
 
-test(`${written.length} written addresses, and ${nothing.length} texts that are none`, () => {
+test(`${written.length} written addresses are read, and ${nothing.length} other texts are refused`, () => {
   for (const text of written) assert.deepEqual(parseIp(text), reference(text).toByteArray(), text)
   for (const text of nothing) assert.equal(parseIp(text), null, text)
 })
 
-test('any address is read as ipaddr.js reads it, and written so that it is read the same', () => {
+test('any address reads as in ipaddr.js, and reads the same once written', () => {
   fc.assert(
     fc.property(fc.oneof(fc.ipV4(), fc.ipV6(), fc.string()), (text) => {
       const ip = parseIp(text)
@@ -63,7 +63,7 @@ test('any address is read as ipaddr.js reads it, and written so that it is read 
   )
 })
 
-test('a client whose IPv4 address is mapped has that address, and a zone is no part of it', () => {
+test('a client’s mapped IPv4 address counts as IPv4, and its zone is ignored', () => {
   assert.deepEqual(clientIp('::ffff:192.0.2.1'), [192, 0, 2, 1])
   assert.deepEqual(clientIp('fe80::1%eth0'), parseIp('fe80::1'))
   assert.throws(() => clientIp('mail.example'))

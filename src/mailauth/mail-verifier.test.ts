@@ -58,7 +58,7 @@ async function startDns(): Promise<DnsServer> {
 const mail = 'From: ann@a.example\r\nTo: bob@far.example\r\n\r\nbody\r\n'
 const dkimOf = async (bytes: Buffer | string) => (await verifyMail(bytes, lookupIn(records))).dkim
 
-test('a pass says who signed, how, and whom it asked', async () => {
+test('a pass shows the signer, the algorithm and the questions asked', async () => {
   assert.deepEqual(await dkimOf(signMail(mail, [{ ...plan, tags: { i: 'ann@sub.a.example' } }])), [
     {
       result: 'pass',
@@ -126,7 +126,7 @@ const tagged: [string, Partial<SigningPlan>, string][] = [
   ['no list of tags', { tags: { 'a b': 'c' } }, 'neutral null signature syntax error: not a list of tags'],
 ]
 
-test(`${tagged.length} signatures, each with its result and reason`, async () => {
+test(`${tagged.length} signatures get their results and reasons`, async () => {
   for (const [what, more, wanted] of tagged) {
     const [verdict] = await dkimOf(signMail(mail, [{ ...plan, ...more }]))
     assert.equal(`${verdict!.result} ${verdict!.domain} ${verdict!.reason}`, wanted, what)
@@ -134,7 +134,7 @@ test(`${tagged.length} signatures, each with its result and reason`, async () =>
   }
 })
 
-test('of twelve signatures eight count, and none of the others is asked for', async () => {
+test('of twelve signatures eight count, and the others cost no question', async () => {
   const plans = Array.from({ length: 12 }, (_, index) => ({ ...plan, selector: `s${index}` }))
   const dkim = await dkimOf(signMail(mail, plans))
   assert.deepEqual(
@@ -147,7 +147,7 @@ test('of twelve signatures eight count, and none of the others is asked for', as
   )
 })
 
-test('one name is asked once, however many signatures it verifies', async () => {
+test('a key is asked for once, however many signatures it verifies', async () => {
   const asked: string[] = []
   const known = lookupIn(records)
   await verifyMail(signMail(mail, [plan, plan, plan]), (type, name) => {
@@ -180,7 +180,7 @@ const answers: [string, string][] = [
   ['garbage', 'temperror'],
 ]
 
-test(`check 54: ${answers.length} answers of DNS: split strings, 300 of them, two records, none, and out of order`, async () => {
+test(`check 54: ${answers.length} kinds of DNS answers are read: split strings, two records, none, out of order`, async () => {
   for (const [selector, wanted] of answers) {
     const signed = signMail(mail, [{ ...plan, selector }])
     const { dkim } = await verifyMail(signed, (type, name) => resolver.resolve(type, name))
@@ -194,7 +194,7 @@ const line = fc.constantFrom(
 )
 const word = fc.constantFrom('\r\n', '\r', '\n', ' ', '\t', 'a', '.', '\0', '\xff', '\r\n\r\n')
 
-test('any bytes, in any pieces, have the verdicts of the same bytes in one', async () => {
+test('any bytes get the same verdicts whole and in pieces', async () => {
   const sealing = { ...plan, instance: 1, results: 'a.example; dmarc=pass' }
   const property = fc.asyncProperty(
     fc.array(line, { maxLength: 8 }),
@@ -217,7 +217,7 @@ test('any bytes, in any pieces, have the verdicts of the same bytes in one', asy
   await fc.assert(property, { numRuns: 300 })
 })
 
-test('noise in place of a mail has verdicts as well', async () => {
+test('noise in place of a mail gets verdicts as well', async () => {
   const property = fc.asyncProperty(fc.uint8Array({ maxLength: 400 }), async (bytes) => {
     const { dkim, arc } = await verifyMail(Buffer.from(bytes), lookupIn(records))
     assert.deepEqual([dkim, arc.result], [[], 'none'])
@@ -225,7 +225,7 @@ test('noise in place of a mail has verdicts as well', async () => {
   await fc.assert(property, { numRuns: 300 })
 })
 
-test('a signature with one byte changed, anywhere, never passes with other content', async () => {
+test('a signature with any byte changed never passes for other content', async () => {
   const signed = signMail(mail, [plan])
   const property = fc.asyncProperty(fc.nat(signed.length - 1), fc.nat(255), async (at, byte) => {
     const changed = Buffer.from(signed)

@@ -56,7 +56,7 @@ const fields: [string, string, Record<string, Record<string, string>>][] = [
   ['a.example; dkim="pa\\ss" header.d="unclosed', 'a.example', { 'dkim=pass': { 'header.d': 'unclosed' } }],
 ]
 
-test(`${fields.length} fields`, () => {
+test(`${fields.length} fields are read`, () => {
   for (const [text, authservId, wanted] of fields) {
     const found = parseAuthResults(text)
     const results = found?.results.map(({ method, result, properties }) => [
@@ -67,7 +67,7 @@ test(`${fields.length} fields`, () => {
   }
 })
 
-test('what names nobody is none', () => {
+test('a field without a server’s name is refused', () => {
   for (const text of [
     '',
     ' ',
@@ -80,7 +80,7 @@ test('what names nobody is none', () => {
     assert.equal(parseAuthResults(text), null, text.slice(0, 40))
 })
 
-test('a comment or a quote never gives a result', () => {
+test('a comment or a quote never yields a result', () => {
   const text = 'a.example; (dmarc=pass) x="; dmarc=pass" (\\) ; dmarc=pass (;dmarc=pass) ;) "; dmarc=pass'
   assert.deepEqual(
     parseAuthResults(text)?.results.map(({ method }) => method),
@@ -88,7 +88,7 @@ test('a comment or a quote never gives a result', () => {
   )
 })
 
-test('what was written as RFC 8601 says is read as it was meant', () => {
+test('a field written by RFC 8601 reads back as it was meant', () => {
   const word = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,8}$/)
   const space = fc.constantFrom('', ' ', '\r\n\t', ' (c (d) \\) ;) ', '\t()')
   const value = fc.oneof(word, fc.stringMatching(/^[ -~]{1,20}$/))

@@ -16,7 +16,7 @@ import {
 
 const ours = 'mx.b.example'
 
-test('Authentication-Results of all methods, to the letter', () => {
+test('Authentication-Results shows all methods, exactly as expected', () => {
   const results: MethodResult[] = [
     {
       method: 'spf',
@@ -103,7 +103,7 @@ const verdict: ReceivedSpf = {
   mechanism: 'ip4:192.0.2.0/24',
 }
 
-test('Received-SPF, to the letter: a match, none, and an error', () => {
+test('Received-SPF is written exactly as expected: a match, none, and an error', () => {
   const lines = (spf: Partial<ReceivedSpf>) =>
     receivedSpf({ ...verdict, ...spf }, 'ascii').replaceAll('\r\n ', ' ')
   const rest = 'helo=mail.a.example; receiver=mx.b.example; identity=mailfrom'
@@ -123,7 +123,7 @@ test('Received-SPF, to the letter: a match, none, and an error', () => {
   assert.ok(!lines({ result: 'none', helo: 'a\r\nX: y' }).includes('helo'))
 })
 
-test('names that are no keywords are a bug of ours', () => {
+test('a name that is not a keyword throws as a bug', () => {
   const one: MethodResult = { method: 'spf', result: 'pass', properties: [] }
   for (const method of ['', 'a b', 'spf;', 'a.b'])
     assert.throws(() => authenticationResults(ours, [{ ...one, method }], 'ascii'), { name: 'Error' })
@@ -246,7 +246,7 @@ function readStrictly(field: string): MethodResult[] {
   return found
 }
 
-test('whatever is found, the field is one, and says just that by the grammar', () => {
+test('any findings are written as one field that follows the grammar', () => {
   fc.assert(
     fc.property(results, charsets, (given, charset) => {
       const field = authenticationResults(ours, given, charset)
@@ -269,7 +269,7 @@ test('whatever is found, the field is one, and says just that by the grammar', (
   )
 })
 
-test('whatever SPF found, Received-SPF is one field with each key once', () => {
+test('any SPF findings are written as one Received-SPF with each key once', () => {
   const text = written
   const spf = fc.record({
     reason: text,

@@ -68,7 +68,7 @@ const verdicts: [string, string, Names, string, string | null][] = [
   ['no name', '192.0.2.1', {}, 'permerror', null],
   ['no answer', '192.0.2.1', { [reverse]: 'silent' }, 'temperror', null],
   [
-    'what is no host name',
+    'an invalid host name',
     '192.0.2.1',
     { [reverse]: { PTR: ['a\r\nb.example', 'a"b.example', '', `${'a'.repeat(64)}.example`] } },
     'fail',

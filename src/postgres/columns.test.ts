@@ -45,7 +45,7 @@ for (const [type, value] of cases)
     await fc.assert(property, { numRuns: 100 })
   })
 
-test('a text of megabytes is read as it was written, as a string and as UTF-8; its memory can be released', async () => {
+test('a text of megabytes reads back unchanged, as string and UTF-8, and frees its memory', async () => {
   const long = 'ä€𝄞'.repeat(700_000)
   for (const written of [long, Buffer.from(long)]) {
     const columns = [column('text', [written, 'short']), column('text', ['other'])]
@@ -62,7 +62,7 @@ test('a text of megabytes is read as it was written, as a string and as UTF-8; i
   }
 })
 
-test('a text with NUL is the row’s fault', async () => {
+test('a text with NUL is an error of its row', async () => {
   const asked = db.query('select $1::text[]', [column('text', ['a\0b'])])
   await assert.rejects(asked, (error) => error instanceof DbFault && error.kind === 'bad_row')
 })

@@ -19,6 +19,6 @@ const kinds: [code: string | undefined, message: string, kind: DbFault['kind']][
 ]
 
 for (const [code, message, kind] of kinds)
-  test(`${code ?? 'no code'}, ${message}: ${kind}`, () => {
+  test(`a failure with ${code ?? 'no code'} and "${message}" is ${kind}`, () => {
     assert.equal(new DbFault(Object.assign(new Error(message), code && { code })).kind, kind)
   })

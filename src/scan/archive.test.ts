@@ -57,7 +57,7 @@ const cases: [what: string, content: Buffer, reason: RegExp | null][] = [
 ]
 
 for (const [what, content, reason] of cases)
-  test(`check 64: ${what}: ${reason ? 'cannot be called clean' : 'left to the scanner'}`, () => {
+  test(`check 64: ${what} ${reason ? 'cannot be called clean' : 'is left to the scanner'}`, () => {
     if (reason) assert.match(findUnscannable(content) ?? '', reason)
     else assert.equal(findUnscannable(content), null)
     // The result is the same wherever the content is cut.
@@ -65,7 +65,7 @@ for (const [what, content, reason] of cases)
     for (const pieceBytes of [least, least + 6]) assert.equal(findUnscannable(content, pieceBytes), whole)
   })
 
-test('check 64: any bytes are looked at, those made of headers in no time', () => {
+test('check 64: any bytes are inspected, and bytes made of headers in bounded time', () => {
   const piece = fc.oneof(
     fc.constantFrom('PK\x03\x04', 'PK\x01\x02', 'PK\x05\x06', '\x1f\x8b', '\0\0\0\0', '\xff\xff\xff\xff'),
     fc.string({ maxLength: 30 }),

@@ -26,7 +26,7 @@ const cases: [what: string, content: Buffer, state: string][] = [
 ]
 
 for (const [what, content, state] of cases)
-  test(`the built-in scanner: ${what} is ${state}`, async () => {
+  test(`the built-in scanner calls ${what} ${state}`, async () => {
     const pieces = () => [content.subarray(0, 5), content.subarray(5)]
     assert.equal((await new BuiltInScanner().scan(pieces)).state, state)
   })

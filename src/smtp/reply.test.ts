@@ -13,7 +13,7 @@ const cases: [string, Parameters<typeof reply>, string][] = [
 ]
 
 for (const [name, parts, wire] of cases) {
-  test(`check 27: ${name}`, () => assert.equal(formatReply(reply(...parts)), wire))
+  test(`check 27: a reply is written: ${name}`, () => assert.equal(formatReply(reply(...parts)), wire))
 }
 
 test('check 27: a long text is cut to 512 octets a line and 100 lines', () => {

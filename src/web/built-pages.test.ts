@@ -29,7 +29,7 @@ async function serve(t: TestContext) {
   return { folder, get }
 }
 
-test('a page is there from its first build on, and is another one after the next', async (t) => {
+test('a page appears after its first build, and changes after the next', async (t) => {
   const { folder, get } = await serve(t)
   assert.deepEqual(await get('/'), [503, 'not built'])
   const file = join(folder, 'index.html')
@@ -43,7 +43,7 @@ test('a page is there from its first build on, and is another one after the next
   assert.deepEqual(await get('/'), [503, 'not built'])
 })
 
-test('a file that was missing, or could not be read, is sent once it can be', async (t) => {
+test('a file that was missing or unreadable is sent once it can be read', async (t) => {
   const { folder, get } = await serve(t)
   assert.equal((await get('/assets/a.js'))[0], 404)
   mkdirSync(join(folder, 'assets/a.js'), { recursive: true })
@@ -55,7 +55,7 @@ test('a file that was missing, or could not be read, is sent once it can be', as
   assert.deepEqual(await get('/assets/a.js'), [200, '1'])
 })
 
-test('no name of a file leads out of its folder', async (t) => {
+test('no file name leads out of its folder', async (t) => {
   const { folder, get } = await serve(t)
   mkdirSync(join(folder, 'assets'))
   writeFileSync(join(folder, 'secret.txt'), 'secret')

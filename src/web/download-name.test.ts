@@ -51,7 +51,7 @@ for (const [given, name, plain] of cases)
     assert.deepEqual(read(attachmentDisposition(given)), { plain: plain ?? name, name })
   })
 
-test('check 63: no name splits the header, climbs out of a folder or turns the text around', () => {
+test('check 63: no name splits the header, leaves its folder or reverses the text’s direction', () => {
   const piece = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 20 }),
     fc.constantFrom(

@@ -27,7 +27,7 @@ function createServers(): { late: FastifyInstance; own: FastifyInstance } {
   return { late, own }
 }
 
-test('what is refused and what is answered is the same, again and again', async () => {
+test('late compilers accept and refuse the same requests as Fastify’s own, each time', async () => {
   const { late, own } = createServers()
   const requests = ['/one', '/many', '/one', '/many'].flatMap((url) =>
     [{ name: 'Ada' }, { name: 'Adamantine' }, {}, { name: 'Ada' }].map((payload) => ({ url, payload })),
@@ -44,7 +44,7 @@ async function ask(server: FastifyInstance, request: { url: string; payload: obj
   return { statusCode, body }
 }
 
-test('a schema that cannot be compiled fails the requests that need it, and no other', async () => {
+test('a schema that cannot be compiled fails only the requests that need it', async () => {
   const { late } = createServers()
   late.get('/broken', { schema: { response: { 200: { $ref: 'Nobody#' } } } }, async () => ({}))
   assert.equal((await late.inject({ url: '/broken' })).statusCode, 500)

@@ -95,7 +95,7 @@ const refused = [
   ],
 ]
 
-test('check 80: URLs that may be endpoints, and those that may not', () => {
+test('check 80: URLs of endpoints are accepted or refused by their address', () => {
   for (const url of taken) assert.equal(guard.refusalOf(url), null, url)
   for (const url of refused) assert.equal(typeof guard.refusalOf(url), 'string', url)
 })
@@ -106,7 +106,7 @@ test('check 80: this machine’s own addresses are refused, public ones included
   for (const address of own) assert.equal(trusting.allows(address), false, address)
 })
 
-test('webhooks: development takes loopback without TLS, private networks take any address', () => {
+test('webhooks: development allows loopback without TLS, and private networks allow any address', () => {
   for (const url of [
     'http://127.0.0.1:3000/',
     'http://localhost:3000',
@@ -135,6 +135,6 @@ test('check 80: no spelling of a loopback address passes', () => {
   )
 })
 
-test('webhooks: any text is judged, none throws', () => {
+test('webhooks: any text is judged without an exception', () => {
   fc.assert(fc.property(fc.oneof(fc.string(), fc.webUrl()), (text) => void guard.refusalOf(text)))
 })

@@ -20,7 +20,7 @@ const folder = process.env['POSTHORN_TESTDATA'] ?? '../shared/testdata'
 const file = `${folder}/webhook-signatures/vectors.json`
 const skip = existsSync(file) ? false : `no ${file}: set POSTHORN_TESTDATA`
 
-test('check 82: the published vectors', { skip }, () => {
+test('check 82: signatures match the published vectors', { skip }, () => {
   const vectors = JSON.parse(readFileSync(file, 'utf8')) as Vector[]
   assert.ok(vectors.length >= 3)
   for (const { secret, id, timestamp, payload, signature } of vectors) {
@@ -33,7 +33,7 @@ test('check 82: the published vectors', { skip }, () => {
   }
 })
 
-test('check 82: whatever is signed is verified by both libraries, by either of two secrets', () => {
+test('check 82: both libraries verify any signed call, with either of two secrets', () => {
   fc.assert(
     fc.property(fc.uuid(), fc.json(), (id, body) => {
       const secrets = [newSigningSecret(), newSigningSecret()]

@@ -30,7 +30,7 @@ function answer(calling: Set<() => void>): void {
   calling.clear()
 }
 
-test('endpoint worker: nothing is called after it was stopped, not even what was being claimed', async () => {
+test('endpoint worker: a stopped worker calls no endpoint, not even for a claim under way', async () => {
   const calling = new Set<() => void>()
   const worker = makeWorker(new CallBudget({ calls: 8, slowCalls: 4 }), calling)
   const running = worker.run()
@@ -39,7 +39,7 @@ test('endpoint worker: nothing is called after it was stopped, not even what was
   assert.equal(calling.size, 0)
 })
 
-test('endpoint worker: endpoints that look for work at once keep to what the node has left', async () => {
+test('endpoint worker: concurrent claims share the node’s remaining capacity', async () => {
   const calling = new Set<() => void>()
   const budget = new CallBudget({ calls: 100, slowCalls: 50 })
   const workers = Array.from({ length: 20 }, () => makeWorker(budget, calling))

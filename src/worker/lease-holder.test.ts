@@ -88,7 +88,7 @@ async function makeHolder(t: TestContext) {
   return { db, holder, found, workers, lost, lines, ownerOf }
 }
 
-test('lease holder: a hint is taken over, reaches the worker, and outlives it under a new epoch', async (t) => {
+test('lease holder: a hinted lease is taken, reaches the worker, and continues under a new epoch', async (t) => {
   const { holder, workers, ownerOf } = await makeHolder(t)
   holder.wake(['a.test'])
   await until('it to be taken over', () => workers.length === 1)
@@ -108,7 +108,7 @@ test('lease holder: a hint is taken over, reaches the worker, and outlives it un
   assert.equal(workers.length, 2)
 })
 
-test('lease holder: who has lost a lease, or the node, is cut; who has not goes on', async (t) => {
+test('lease holder: a worker that lost its lease, or its node, is stopped, and others go on', async (t) => {
   const { db, holder, workers, lost } = await makeHolder(t)
   holder.wake(['a.test', 'b.test'])
   await until('both to be taken over', () => workers.length === 2)
@@ -120,7 +120,7 @@ test('lease holder: who has lost a lease, or the node, is cut; who has not goes 
   assert.deepEqual(b!.calls, ['cut'])
 })
 
-test('lease holder: an outage that a worker tells of when the database is back already ends without further work', async (t) => {
+test('lease holder: an outage reported after the database returned ends without further work', async (t) => {
   const { holder, workers, lines } = await makeHolder(t)
   holder.wake(['a.test'])
   await until('it to be taken over', () => workers.length === 1)
@@ -135,7 +135,7 @@ test('lease holder: an outage that a worker tells of when the database is back a
   )
 })
 
-test('lease holder: a lease of our own that had run out is taken over anew, and the worker before is cut', async (t) => {
+test('lease holder: our own expired lease is taken anew, and its former worker is stopped', async (t) => {
   const { db, holder, found, workers, ownerOf } = await makeHolder(t)
   holder.wake(['a.test'])
   await until('it to be taken over', () => workers.length === 1)

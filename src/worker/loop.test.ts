@@ -7,7 +7,7 @@ import { Loop } from './loop.ts'
 
 const options = { name: 'test', intervalMs: 3_600_000, log: silentLog }
 
-test('loop: it runs on while there is more, and once more after a wake-up that came meanwhile', async (t) => {
+test('loop: it runs while there is more work, and once more after a wake-up during a run', async (t) => {
   let runs = 0
   const run = async () => {
     runs++
@@ -22,7 +22,7 @@ test('loop: it runs on while there is more, and once more after a wake-up that c
   await until('it to run again', () => runs === 5)
 })
 
-test('loop: it goes on after a run that failed', async (t) => {
+test('loop: it goes on after a failed run', async (t) => {
   let runs = 0
   const run = async () => {
     if (++runs === 1) throw new Error('failed')
@@ -34,7 +34,7 @@ test('loop: it goes on after a run that failed', async (t) => {
   await until('it to run again', () => runs === 2)
 })
 
-test('loop: it is stopped while it waits, and not before its run has ended', async () => {
+test('loop: a stop ends its wait, and waits for a run under way', async () => {
   const [begun, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   let isOver = false
   const run = async () => {

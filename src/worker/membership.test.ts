@@ -9,7 +9,7 @@ import { Db } from '../postgres/db.ts'
 import { isNodeLock, listLivingNodes } from '../store/nodes.ts'
 import { Membership } from './membership.ts'
 
-test('membership: a node that comes back is asked for anew, and has no number until it is admitted', async (t) => {
+test('membership: a returning node joins anew, and has no number until it is admitted', async (t) => {
   const db = new Db({ connection: await testDatabase(t) })
   t.after(() => db.close())
   let isAdmitted = true

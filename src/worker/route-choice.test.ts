@@ -19,7 +19,7 @@ function chosenBy(chosen: { organizationId: string }[]): Record<string, number> 
   return counts
 }
 
-test('organizations come in rounds, and each begins with what did not fail', () => {
+test('organizations alternate, and each begins with queues that did not fail', () => {
   const candidates = [
     ...candidatesOf('a', 5, { failures: 3 }),
     ...candidatesOf('a', 2),
@@ -30,7 +30,7 @@ test('organizations come in rounds, and each begins with what did not fail', () 
   assert.deepEqual(chosen, ['a0-0', 'c0-0', 'b0-9', 'a1-0', 'c1-0'])
 })
 
-test('hostile 1: queues that open are 200 at most, of one organization 50, and a first one finds a slot', () => {
+test('hostile 1: at most 200 queues open, 50 of one organization, and a new organization finds a slot', () => {
   const all = ['a', 'b', 'c', 'd', 'e'].flatMap((id) => candidatesOf(id, 600))
   assert.deepEqual(chosenBy(chooseRoutes(candidatesOf('a', 600), [], 600)), { a: 50 })
   const among = chosenBy(chooseRoutes(all, holdingsOf('a', 50, true), 600))
@@ -41,7 +41,7 @@ test('hostile 1: queues that open are 200 at most, of one organization 50, and a
   assert.deepEqual(chooseRoutes(all, [...full, ...holdingsOf('b', 1, true)], 600), [])
 })
 
-test('queues that carry are 500 at most, of one organization 250; our own take no slot', () => {
+test('at most 500 queues carry mail, 250 of one organization, and our own take no slot', () => {
   const held = holdingsOf('a', 250, false)
   assert.deepEqual(chooseRoutes(candidatesOf('a', 1), held, 50), [])
   assert.deepEqual(chosenBy(chooseRoutes(candidatesOf('a', 1), held.slice(1), 50)), { a: 1 })
@@ -50,7 +50,7 @@ test('queues that carry are 500 at most, of one organization 250; our own take n
   assert.equal(chooseRoutes(candidatesOf('b', 1), holdingsOf(null, 600, false), 50).length, 1)
 })
 
-test('a queue where several have mail is taken for one that has a slot left', () => {
+test('a shared queue counts for an organization that has a slot left', () => {
   const shared = ['a', 'b'].map((organizationId) => ({ key: 'both.test', organizationId, failures: 0 }))
   const chosen = chooseRoutes(shared, holdingsOf('a', 50, true), 50)
   assert.deepEqual(chosen, [shared[1]])

@@ -45,7 +45,7 @@ async function runQueue(outcomes: Carried[]) {
   return { noted, isOpening: worker.isOpening }
 }
 
-test('route worker: what was not tried is neither a fault of the way nor a proof that it is free', async () => {
+test('route worker: an untried message neither blames the route nor proves it free', async () => {
   assert.deepEqual(await runQueue([untried, untried]), { noted: ['opening'], isOpening: true })
   assert.deepEqual(await runQueue([untried, free, untried]), {
     noted: ['opening', 'clear', 'open'],
@@ -57,14 +57,14 @@ test('route worker: what was not tried is neither a fault of the way nor a proof
   })
 })
 
-test('route worker: what was decided before the connection was lost proves the way free', async () => {
+test('route worker: a result from before the connection was lost proves the route free', async () => {
   assert.deepEqual(await runQueue([{ fault, decided: true, tried: true }]), {
     noted: ['clear'],
     isOpening: true,
   })
 })
 
-test('route worker: what is committed while a claim is under way is claimed at once by a connection that was idle', async () => {
+test('route worker: an idle connection claims mail that is committed during a claim at once', async () => {
   const clock = new Clock()
   const due = [
     { id: 'long', ms: 120 },

@@ -25,7 +25,7 @@ const step: Step = {
   durationMs: 12.345,
 }
 
-test('a step reads as request, status with time, and what there is to see', () => {
+test('a step shows its request, its status with time, and the result', () => {
   assert.equal(
     formatStep(step, 3, (_style, text) => text),
     [
@@ -43,7 +43,7 @@ test('a step reads as request, status with time, and what there is to see', () =
   )
 })
 
-test('colours are asked for by what a word is', () => {
+test('each kind of word gets its own colour', () => {
   const painted = formatStep(step, 1, (style, text) => `<${style}>${text}</${style}>`)
   assert.match(painted, /<bold> {2}1 {2}Ada gets an inbox<\/bold>/)
   assert.match(painted, /<green>→ 201<\/green>/)
@@ -57,7 +57,7 @@ for (const [ms, text] of [
 ] as const)
   test(`${ms} ms is shown as ${text}`, () => assert.equal(formatDuration(ms), text))
 
-test('fields of a mail are unfolded, long ones cut, the body left out', () => {
+test('a mail’s fields are unfolded, long fields are cut, and the body is left out', () => {
   const source = `Received: from a\r\n by b;\r\n\tSat\r\nX-Long: ${'x'.repeat(200)}\r\nEmpty:\r\n\r\nBody: no field\r\n`
   assert.deepEqual(listFields(source), [
     ['Received', 'from a by b; Sat'],
@@ -88,7 +88,7 @@ for (const [what, change, isTaken] of [
   test(`a call ${what} is ${isTaken ? 'genuine' : 'refused'}`, () =>
     assert.equal(isGenuine(secret, { ...sound, ...change }, raw, signedAt.getTime()), isTaken))
 
-test('a call with another body, and one of yesterday, are refused', () => {
+test('a call with a changed body, or one day old, is refused', () => {
   assert.equal(isGenuine(secret, sound, `${raw} `, signedAt.getTime()), false)
   assert.equal(isGenuine(secret, sound, raw, signedAt.getTime() + 86_400_000), false)
 })

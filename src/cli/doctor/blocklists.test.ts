@@ -7,7 +7,7 @@ import { Resolver } from '../../dns/resolver.ts'
 import type { Lookup } from '../../mailauth/lookup.ts'
 import { checkBlocklists } from './blocklists.ts'
 
-test('doctor says which lists do not answer as one', async (t) => {
+test('the doctor names the block lists that do not answer as a block list', async (t) => {
   const server = await DnsServer.start({
     '2.0.0.127.good.test': { A: ['127.0.0.2'] },
     'x.mistyped.test': { A: ['127.0.0.2'] },

@@ -15,7 +15,7 @@ async function fake(t: TestContext, answer: (content: Buffer) => string): Promis
   return `${host}:${port}`
 }
 
-test('no clamd is nothing to check; development says what scans instead', async () => {
+test('without clamd the check is skipped, and in development it names the built-in scanner', async () => {
   const inDevelopment = await check('')
   assert.deepEqual(
     [inDevelopment.status, /knows the EICAR test file .* nothing else/.test(inDevelopment.detail)],
@@ -25,14 +25,14 @@ test('no clamd is nothing to check; development says what scans instead', async 
   assert.deepEqual([status, detail], ['skipped', 'POSTHORN_CLAMD is unset: attachments stay unscanned'])
 })
 
-test('a clamd out of reach fails', async () => {
+test('the check of an unreachable clamd fails', async () => {
   const { status, detail, mend } = await check('/nonexistent/clamd.ctl')
   assert.equal(status, 'failed')
   assert.match(detail, /ENOENT/)
   assert.match(mend ?? '', /POSTHORN_CLAMD/)
 })
 
-test('a clamd that passes what it has not looked into is a warning that says what to write', async (t) => {
+test('a clamd that passes files it did not scan gets a warning with the lines to write', async (t) => {
   const { status, mend } = await check(await fake(t, () => 'stream: OK\0'))
   assert.deepEqual(
     [status, mend],
@@ -46,7 +46,7 @@ test('a clamd that passes what it has not looked into is a warning that says wha
   assert.equal(half.mend, 'write AlertExceedsMax yes into clamd.conf')
 })
 
-test('a real clamd with both alerts is well', { skip: clamdMissing }, async (t) => {
+test('a real clamd with both alerts passes the check', { skip: clamdMissing }, async (t) => {
   const clamd = makeClamd(t)
   await clamd.start()
   const { status, detail } = await check(clamd.path)

@@ -11,10 +11,10 @@ const now = new Date('2026-11-21T10:00:00Z')
 for (const [what, validTo, isForHost, status, word] of [
   ['good for long', 'Nov 21 10:00:00 2027 GMT', true, 'ok', /2027-11-21/],
   ['about to end', 'Nov 30 10:00:00 2026 GMT', true, 'warning', /2026-11-30/],
-  ['over', 'Nov 21 09:59:59 2026 GMT', true, 'failed', /expired/],
+  ['expired', 'Nov 21 09:59:59 2026 GMT', true, 'failed', /expired/],
   ['for another name', 'Nov 21 10:00:00 2027 GMT', false, 'warning', /not for mx\.example\.com/],
 ] as const)
-  test(`a certificate that is ${what} is ${status}`, () => {
+  test(`the check of a certificate that is ${what} reports ${status}`, () => {
     const certificate = {
       validTo,
       subject: 'O=x\nCN=mx.example.com',
@@ -69,11 +69,11 @@ const answers: [string, Check, Check['status'], RegExp][] = [
   ['SPF among others', evaluateSpf(spf, found('something=else', 'v=spf1 mx -all')), 'ok', /v=spf1 mx -all/],
   ['two SPF', evaluateSpf(spf, found('v=spf1 -all', 'v=spf1 mx -all')), 'failed', /2 policies/],
   ['pages that are not built', checkPages({ roles: ['dashboard'] }, '/nowhere'), 'warning', /not built/],
-  ['what only begins like SPF', evaluateSpf(spf, found('v=spf10 -all')), 'failed', /no policy/],
+  ['a text that only begins like SPF', evaluateSpf(spf, found('v=spf10 -all')), 'failed', /no policy/],
 ]
 
 for (const [what, check, status, words] of answers)
-  test(`${what}: ${status}`, () => {
+  test(`the check of ${what} reports ${status}`, () => {
     assert.equal(check.status, status)
     assert.match(check.detail, words)
     assert.equal(check.mend === null, status === 'ok')
@@ -88,7 +88,7 @@ const managed: ManagedDomain = {
   dmarc: { name: '_dmarc.example.com', value: 'v=DMARC1; p=none' },
 }
 
-test('where DNS is out of reach, what is to be published is said all the same', async () => {
+test('the doctor names the records to publish even if DNS is unreachable', async () => {
   const checks = await checkRecords(managed, { resolve: async () => silent as never })
   assert.ok(checks.every(({ status }) => status === 'warning'))
   assert.deepEqual(
@@ -103,7 +103,7 @@ test('where DNS is out of reach, what is to be published is said all the same', 
   )
 })
 
-test('records are asked for and judged one by one', async () => {
+test('each record is looked up and judged by itself', async () => {
   const published = new Map<string, object>([
     ['A mx.example.com', found({ address: '192.0.2.1', ttlSeconds: 60 })],
     ['MX example.com', found({ exchange: 'mx.example.com', preference: 10 })],
@@ -131,7 +131,7 @@ for (const [check, line] of [
   [warning('DNS: SPF', 'odd', 'publish it'), '! DNS: SPF          odd. Mend: publish it'],
   [failed('database', 'gone', 'start it'), '✗ database          gone. Mend: start it'],
 ] as const)
-  test(`${check.status} is one line`, () =>
+  test(`a check that is ${check.status} prints as one line`, () =>
     assert.equal(
       formatCheck(check, (_style, text) => text),
       line,

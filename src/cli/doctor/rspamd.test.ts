@@ -12,12 +12,12 @@ async function fake(t: TestContext, body: string, status?: string): Promise<stri
   return address.origin
 }
 
-test('no Rspamd is nothing to check', async () => {
+test('without Rspamd the check is skipped', async () => {
   const { status, detail } = await check('')
   assert.deepEqual([status, detail], ['skipped', 'POSTHORN_RSPAMD is unset: received mail has no spam score'])
 })
 
-test('an Rspamd out of reach fails, and no password is shown', async () => {
+test('the check of an unreachable Rspamd fails, and shows no password', async () => {
   const found = await check('http://:open%20sesame@127.0.0.1:1')
   assert.equal(found.status, 'failed')
   assert.match(found.detail, /ECONNREFUSED/)
@@ -25,13 +25,13 @@ test('an Rspamd out of reach fails, and no password is shown', async () => {
   assert.doesNotMatch(JSON.stringify(found), /sesame/)
 })
 
-test('a controller without its password fails', async (t) => {
+test('the check fails if the controller’s password is missing', async (t) => {
   const { status, detail, mend } = await check(await fake(t, '{"error":"Unauthorized"}', '403 Forbidden'))
   assert.deepEqual([status, detail], ['failed', 'cannot be asked: HTTP status 403'])
   assert.match(mend ?? '', /password/)
 })
 
-test('one that lets the test mail pass is a warning', async (t) => {
+test('an Rspamd that lets the test mail pass gets a warning', async (t) => {
   const { status, detail } = await check(await fake(t, '{"score":0,"action":"no action"}'))
   assert.deepEqual(
     [status, detail],
@@ -39,7 +39,7 @@ test('one that lets the test mail pass is a warning', async (t) => {
   )
 })
 
-test('a real Rspamd is well', { skip: rspamdMissing }, async (t) => {
+test('a real Rspamd passes the check', { skip: rspamdMissing }, async (t) => {
   const rspamd = await makeRspamd(t)
   await rspamd.start()
   assert.deepEqual(await check(rspamd.address.origin), {

@@ -32,7 +32,7 @@ for (const [what, given, wanted, ordered] of [
   ['a name was refused', { refusals: [refusal('b', 1)] }, ['a', 'b'], ['a']],
   ['all were refused', { refusals: [refusal('b', 1)] }, ['b'], null],
   [
-    'what is missing was refused',
+    'the missing name was refused',
     { certificate: certificate(['a']), refusals: [refusal('b', 1)] },
     ['a', 'b'],
     null,
@@ -51,7 +51,7 @@ for (const [what, given, wanted, ordered] of [
   ['they failed for a new name', { certificate: certificate(['a']), failures: 3 }, ['a', 'b'], null],
   ['it is over', { certificate: certificate(['a', 'c'], -91 * dayMs) }, ['a'], ['a']],
 ] as const)
-  test(`where ${what} the order is for ${ordered?.join(' and ') ?? 'nothing'}`, () => {
+  test(`if ${what}, the order names ${ordered?.join(' and ') ?? 'nothing'}`, () => {
     const [own, ...others] = wanted
     const names = { own: own === undefined ? [] : [own], others }
     assert.deepEqual(decideOrder({ ...facts, ...given } as typeof facts, names, now), ordered)
@@ -68,11 +68,11 @@ test('an authority that refuses everything is asked eight or nine times on the f
   assert.ok(days[0]! >= 7 && days[0]! <= 9 && days[1]! <= 3 && days[2]! <= 3, days.join())
 })
 
-test('new names cost four certificates a day at most', () => {
+test('new names cost at most four certificates a day', () => {
   assert.equal(afterEnd(now).getTime() - now.getTime(), 6 * hourMs)
 })
 
-test('a refused name is tried ever more seldom, and forgotten once it is in the certificate', () => {
+test('a refused name is retried ever more rarely, and forgotten once the certificate has it', () => {
   const of = (list: NameRefusal[]) => list.map(({ name, failures }) => `${name} ${failures}`)
   const waits = (list: NameRefusal[]) =>
     Math.round((new Date(list[0]!.retryAt).getTime() - now.getTime()) / hourMs / 6)
@@ -85,6 +85,6 @@ test('a refused name is tried ever more seldom, and forgotten once it is in the 
   assert.deepEqual(of(followRefusals(twice, ['a', 'b'], [], now)), [])
 })
 
-test('two thirds of any lifetime', () => {
+test('a certificate is renewed after two thirds of its lifetime', () => {
   assert.equal(renewalOf(certificate(['a'], 0, 9 * dayMs)).getTime(), at(6 * dayMs).getTime())
 })

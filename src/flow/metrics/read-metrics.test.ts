@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { percentilesOf, windowOf } from './read-metrics.ts'
 
-test('a window ends now, in its last hour', () => {
+test('a window ends now, within its last hour', () => {
   const cases: [now: string, hours: number, from: string, until: string][] = [
     ['2026-11-21T09:30:00.000Z', 1, '2026-11-21T09:00:00.000Z', '2026-11-21T10:00:00.000Z'],
     ['2026-11-21T09:00:00.000Z', 1, '2026-11-21T09:00:00.000Z', '2026-11-21T10:00:00.000Z'],
@@ -18,7 +18,7 @@ test('a window ends now, in its last hour', () => {
   }
 })
 
-test('percentiles are at most 9.1 % off', () => {
+test('percentiles differ by at most 9.1 %', () => {
   const bucketOf = (ms: number) => Math.floor(4 * Math.log2(Math.max(1, ms)))
   const latencies = fc.array(fc.integer({ min: 1, max: 268_000_000 }), { minLength: 1, maxLength: 200 })
   fc.assert(

@@ -16,7 +16,7 @@ for (const [given, written] of names)
   test(`hostile 20: a name in a letter makes no link: ${JSON.stringify(given)}`, () =>
     assert.equal(withoutLinks(given), written))
 
-test('hostile 20: the Subject and the first words of an invitation are ours', () => {
+test('hostile 20: an invitation’s subject and first words are our own', () => {
   const organizationName = 'Your account is locked - https://evil.test'
   const given = { organizationName, invitedBy: 'ada@far.test', role: 'member' }
   const { subject, text } = invitationLetter(given, 'https://mail.example.com/invitation#secret')
@@ -25,7 +25,7 @@ test('hostile 20: the Subject and the first words of an invitation are ours', ()
   assert.ok(text.includes('Your account is locked - https[:]//evil[.]test\n'))
 })
 
-test('the Subject and the first words of a letter about an organization are ours', () => {
+test('a letter about an organization has our own subject and first words', () => {
   const organization = { id: '1', name: 'Pay at https://evil.test', owners: ['ada@far.test'] }
   const desk = 'http://127.0.0.1:8026/#/approvals'
   const request = requestLetter(organization, desk)

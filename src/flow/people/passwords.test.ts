@@ -22,7 +22,7 @@ const small = {
 const unpadded = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '')
 const smallPhc = `$argon2id$v=19$m=64,t=1,p=1$${unpadded(small.salt)}$${unpadded(small.tag)}`
 
-test('a password is kept under the second recommendation of RFC 9106, each time with another salt', async () => {
+test('a password is hashed by the second recommendation of RFC 9106, with a new salt each time', async () => {
   const [first, second] = [
     await recommended.hash('n', 'correct horse'),
     await recommended.hash('n', 'correct horse'),
@@ -36,12 +36,12 @@ test('a password is kept under the second recommendation of RFC 9106, each time 
     assert.equal(await recommended.isRight('n', wrong, first), false, wrong)
 })
 
-test('a password is the same however its letters are composed', async () => {
+test('a password matches however its letters are composed', async () => {
   const phc = await passwords.hash('n', 'Zu\u0308rich \uFB01sh')
   assert.equal(await passwords.isRight('n', 'Z\u00fcrich fish', phc), true)
 })
 
-test('where there is no password nothing is right, after as much work', async () => {
+test('an account without a password refuses every password, after the same work', async () => {
   const phc = await recommended.hash('n', 'correct horse')
   const timeOf = async (stored: string | null) => {
     const started = process.cpuUsage()
@@ -58,7 +58,7 @@ test('where there is no password nothing is right, after as much work', async ()
   assert.ok(unknown > known / 2 && unknown < known * 2, `${known} ms and ${unknown} ms`)
 })
 
-test('a string of other costs is compared by those', async () => {
+test('a hash with other costs is checked with those costs', async () => {
   assert.equal(await passwords.isRight('n', 'a password', smallPhc), true)
   assert.equal(await passwords.isRight('n', 'another one', smallPhc), false)
 })
@@ -77,12 +77,12 @@ const strange: [what: string, phc: string][] = [
 ]
 
 for (const [what, phc] of strange)
-  test(`no password is right where there stands ${what}`, async () => {
+  test(`every password is refused if the stored hash has ${what}`, async () => {
     assert.equal(parsePhc(phc), null)
     assert.equal(await passwords.isRight('n', 'a password', phc), false)
   })
 
-test('few are hashed at a time, and past a hundred that wait others are sent away', async () => {
+test('few passwords are hashed at a time, and past a hundred waiting others are refused', async () => {
   const running = Array.from({ length: 101 }, (_, n) => passwords.isRight(`n${n}`, 'a password', smallPhc))
   const settled = await Promise.allSettled(running)
   assert.equal(settled.filter(({ status }) => status === 'fulfilled').length, 100)
@@ -91,7 +91,7 @@ test('few are hashed at a time, and past a hundred that wait others are sent awa
   assert.equal(await passwords.isRight('n', 'a password', smallPhc), true)
 })
 
-test('hostile 28: one network fills a third of the queue at most, and others are served', async () => {
+test('hostile 28: one network fills at most a third of the queue, and others are served', async () => {
   const many = Array.from({ length: 60 }, () => passwords.isRight('one', 'a password', smallPhc))
   const other = passwords.isRight('other', 'a password', smallPhc)
   const settled = await Promise.allSettled(many)
@@ -99,7 +99,7 @@ test('hostile 28: one network fills a third of the queue at most, and others are
   assert.equal(await other, true)
 })
 
-test('hostile 28: behind one link a single password is hashed at a time', async () => {
+test('hostile 28: one link hashes a single password at a time', async () => {
   const link = Buffer.from('a digest')
   const settled = await Promise.allSettled([
     passwords.hashOnce(link, 'n', 'a password'),

@@ -19,7 +19,7 @@ function findings(dkim: object[]) {
   return toFindings(verdicts, { ip: '192.0.2.1', helo: 'far.test', from: 'a@far.test' })
 }
 
-test('what a stranger writes in signatures is kept within bounds, and never as a NUL', () => {
+test('a stranger’s signature values are kept within bounds, and never with a NUL', () => {
   const hostile = [`${'x'.repeat(16_000)}@far.test`, 'a\0b@far.test', 'a\r\nb@far.test']
   const { methods } = findings(
     hostile.map((identity) => ({ ...signature, result: 'fail', identity, reason: `\0${'y'.repeat(9_000)}` })),
@@ -29,7 +29,7 @@ test('what a stranger writes in signatures is kept within bounds, and never as a
   assert.doesNotMatch(kept, /\\u0000|\\r|header","i"/)
 })
 
-test('what is as long as honest mail has it is kept as it is', () => {
+test('values of ordinary length are kept unchanged', () => {
   const { methods } = findings([{ ...signature, result: 'pass', identity: '@far.test', reason: 'verified' }])
   const dkim = methods?.find(({ method }) => method === 'dkim')
   assert.deepEqual(

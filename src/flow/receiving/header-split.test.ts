@@ -31,11 +31,11 @@ const cases: [text: string, header: string, body: string][] = [
 ]
 
 for (const [text, header, body] of cases)
-  test(`a message in header and body: ${JSON.stringify(text)}`, () => {
+  test(`a message is split into header and body: ${JSON.stringify(text)}`, () => {
     assert.deepEqual(split([Buffer.from(text)]), { header, body })
   })
 
-test('header and body are the same however the bytes come', () => {
+test('header and body are the same for any chunks of bytes', () => {
   const pieces = fc.array(fc.constantFrom('\r\n', '\r', '\n', 'A: b', ' c', 'text'), { maxLength: 30 })
   fc.assert(
     fc.property(pieces, fc.array(fc.nat(5), { maxLength: 60 }), (parts, sizes) => {
@@ -52,7 +52,7 @@ test('header and body are the same however the bytes come', () => {
   )
 })
 
-test('of a header that is too long nothing is given, and nothing behind it', () => {
+test('a header that is too long yields neither header nor body', () => {
   const line = Buffer.from(`X: ${'x'.repeat(995)}\r\n`)
   const long = Array.from({ length: 400 }, () => line)
   assert.deepEqual(split([...long, Buffer.from('\r\nbody')]), { header: null, body: '' })

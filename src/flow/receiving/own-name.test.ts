@@ -8,7 +8,7 @@ const box = new SecretBox(Buffer.alloc(32, 1))
 const at = new Date('2026-11-21T10:59:00Z')
 const later = (hours: number) => new Date(at.getTime() + hours * 3_600_000)
 
-test('a name proves a node for an hour or two, with the same key and host', () => {
+test('a name proves a node for one to two hours, for its key and host', () => {
   const name = ownNameOf(box, 'mx.test', at)
   assert.match(name, /^own-[0-9a-f]{20}\.mx\.test$/)
   assert.ok(isOwnName(box, 'mx.test', name, at) && isOwnName(box, 'mx.test', name, later(1)))

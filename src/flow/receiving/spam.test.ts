@@ -17,12 +17,12 @@ const actions: [action: string, line: string | null][] = [
 ]
 
 for (const [action, line] of actions)
-  test(`${action}: ${line ?? 'is taken'}`, () => {
+  test(`the action ${action} yields ${line ?? 'acceptance'}`, () => {
     const reply = spamReply({ action })
     assert.equal(reply && replyLine(reply), line)
   })
 
-test('what is kept of the findings', () => {
+test('the record of a mail keeps score, action and symbols', () => {
   const findings = { score: 6.5, requiredScore: 15, action: 'add header', symbols: ['OFFER'] }
   assert.deepEqual(spamRecord(findings), { score: 6.5, action: 'add header', symbols: ['OFFER'] })
 })

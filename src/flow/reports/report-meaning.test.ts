@@ -38,7 +38,7 @@ const cases: Case[] = [
 ]
 
 for (const [report, wanted, suppresses] of cases)
-  test(`check 47: ${report.action} ${report.enhanced} ${report.code} ${report.text}`, () => {
+  test(`check 47: a report means what its fields say: ${report.action} ${report.enhanced} ${report.code} ${report.text}`, () => {
     const meaning = meaningOf({ ...report, stage: 'rcpt', addresses: [] })
     const seen = meaning && `${meaning.type} ${meaning.classification} ${meaning.failureCode}`
     assert.equal(seen, wanted)

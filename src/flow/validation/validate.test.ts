@@ -33,7 +33,7 @@ const causes: [reason: string, verdict: string, found: Partial<Findings>][] = [
   ['accepted', 'deliverable', {}],
 ]
 
-test('check 79: the reasons are these, in this order', () => {
+test('check 79: the reasons have a fixed order', () => {
   assert.deepEqual(
     reasons,
     causes.map(([reason]) => reason),
@@ -41,7 +41,7 @@ test('check 79: the reasons are these, in this order', () => {
 })
 
 for (const [index, [reason, verdict, found]] of causes.entries())
-  test(`check 79: ${reason} is ${verdict}, alone and before all that follows`, () => {
+  test(`check 79: ${reason} is ${verdict}, alone and before all later reasons`, () => {
     assert.deepEqual(decide({ ...fine, ...found }), { verdict, reason })
     const following = causes.slice(index + 1).map(([, , later]) => later)
     assert.deepEqual(decide(Object.assign({ ...fine }, ...following.reverse(), found)), { verdict, reason })
@@ -53,7 +53,7 @@ const bad: Partial<Findings>[] = [
 ]
 const badness = { deliverable: 0, risky: 1, unknown: 2, undeliverable: 3 }
 
-test('check 79: whatever else is found, one bad thing more never makes the verdict better', () => {
+test('check 79: a further bad finding never improves the verdict', () => {
   const known = fc.option(fc.boolean(), { nil: null })
   const findings = fc.record({
     syntax: fc.boolean(),

@@ -18,6 +18,6 @@ const cases: [what: string, values: string[], record: string][] = [
 ]
 
 for (const [what, values, record] of cases)
-  test(`CSV: ${what}`, () => {
+  test(`a table is written as CSV: ${what}`, () => {
     assert.equal(csvRecord(values), record)
   })

@@ -11,7 +11,7 @@ function bytesOf(text: string): Buffer {
   return bytes.subarray(0, bytes.write(text))
 }
 
-test('a large body is read as a small one is, and its large files are decoded', async (t) => {
+test('a large body is read like a small one, and its large files are decoded', async (t) => {
   const bodies = new LargeBodies()
   t.after(() => bodies.close())
   const [large, small] = [Buffer.alloc(300_000, 'ab\0'), Buffer.from('small')]
@@ -35,7 +35,7 @@ test('a large body is read as a small one is, and its large files are decoded', 
   )
 })
 
-test('check 74: what is no JSON is refused in the same words, and no form of it ends the thread', async (t) => {
+test('check 74: invalid JSON gets the same refusal at any size, and never ends the thread', async (t) => {
   const bodies = new LargeBodies()
   t.after(() => bodies.close())
   const refused = (text: string, words: RegExp) =>

@@ -54,7 +54,7 @@ const places: [body: string, message: string][] = [
 ]
 
 for (const [body, message] of places)
-  test(`check 74: ${JSON.stringify(body)}: the place is told, never the body`, () => {
+  test(`check 74: ${JSON.stringify(body)}: the refusal names the position, never the body`, () => {
     assert.throws(() => parseJson(Buffer.from(body)), { code: 'invalid_json', message })
   })
 
@@ -80,12 +80,12 @@ for (const [name, value] of crowds)
     assert.ok(process.cpuUsage().user - startedMs < 1_000_000)
   })
 
-test('check 74: what is within texts is no value, however it is escaped', () => {
+test('check 74: text content does not count as values, however it is escaped', () => {
   const text = '[{,"\\\\'.repeat(20_000)
   assert.deepEqual(parseJson(Buffer.from(JSON.stringify({ text, a: [1, '\\'] }))), { text, a: [1, '\\'] })
 })
 
-test('a refusal names where the text stands', () => {
+test('a refusal names the position in the text', () => {
   assert.throws(() => parseJson(Buffer.from('{"to":[{"name":"\\u0000"}]}')), /^RequestFault: \/to\/0\/name /)
 })
 

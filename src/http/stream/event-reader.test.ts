@@ -5,7 +5,7 @@ import { formatEventId, parseEventId } from './event-reader.ts'
 
 const id = '0199a1b2-5e6f-7081-92a3-3e4f5a6b7c8d'
 
-test('an id that was given out is read as it was written', () => {
+test('a published event id is read back unchanged', () => {
   for (const xact of ['0', '746', '9999999999999999999']) {
     const cursor = { xact, seq: 12, item: 3 }
     assert.deepEqual(parseEventId(formatEventId(id, cursor)), { id, cursor })
@@ -19,4 +19,5 @@ const unknown = [
 ]
 
 for (const text of unknown)
-  test(`check 71: ${JSON.stringify(text)} is no id of an event`, () => assert.equal(parseEventId(text), null))
+  test(`check 71: ${JSON.stringify(text)} is refused as an event id`, () =>
+    assert.equal(parseEventId(text), null))

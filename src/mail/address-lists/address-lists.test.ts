@@ -44,7 +44,7 @@ const localParts: [localPart: string, isRole: boolean][] = [
 ]
 
 for (const [localPart, isRole] of localParts)
-  test(`check 79: "${localPart}" is ${isRole ? 'a' : 'no'} role`, () => {
+  test(`check 79: "${localPart}" is ${isRole ? 'a' : 'not a'} role`, () => {
     assert.equal(lists.isRole(localPart), isRole)
   })
 
@@ -77,11 +77,11 @@ const meant: [domain: string, provider: string | null][] = [
 ]
 
 for (const [domain, provider] of meant)
-  test(`check 79: ${domain} is ${provider ? `a slip of ${provider}` : 'no slip'}`, () => {
+  test(`check 79: ${domain} is ${provider ? `a typo of ${provider}` : 'not a typo'}`, () => {
     assert.equal(lists.suggestDomain(domain), provider)
   })
 
-test('check 79: what the operator adds is on the lists, what is taken out is not, nor what is under it', async () => {
+test('check 79: the operator’s files add domains to the lists and remove domains with their subdomains', async () => {
   const changed = await loadAddressLists({
     disposable: { added: new Set(['throw.example']), removed: new Set(['mailinator.com']) },
     freeProviders: { added: new Set(['free.example']), removed: new Set(['web.de']) },
@@ -103,7 +103,7 @@ test('check 79: what the operator adds is on the lists, what is taken out is not
   assert.equal(changed.suggestDomain('web.de'), null)
 })
 
-test('check 79: a suggestion is never the domain itself, and is one that needs none', () => {
+test('check 79: a suggestion differs from the domain and needs no further suggestion', () => {
   const letters = fc.string({ unit: fc.constantFrom(...'gmailyhotoukcde.-1'), maxLength: 260 })
   fc.assert(
     fc.property(fc.oneof(letters, fc.domain()), (domain) => {

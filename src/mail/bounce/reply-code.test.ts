@@ -70,7 +70,7 @@ function parse(line: string) {
 }
 
 for (const [line, stage, classification, dead] of rows) {
-  test(`check 47: ${line} (${stage})`, () => {
+  test(`check 47: a reply is classified: ${line} (${stage})`, () => {
     const meaning = classify(parse(line), stage)
     assert.equal(meaning.classification, classification)
     assert.equal(meaning.suppresses, dead === 'dead')

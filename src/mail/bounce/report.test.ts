@@ -85,7 +85,7 @@ const worded: [name: string, mail: string, wanted: string | null][] = [
     'failed 550 5.1.1 rcpt dead',
   ],
   [
-    'what stands behind the reply is not its text',
+    'text after the reply is not part of it',
     bounce('ada@far.test\n550 User unknown\n\nThis is from our spam filter, see the policy.'),
     'failed 550 null rcpt dead',
   ],
@@ -125,7 +125,8 @@ const worded: [name: string, mail: string, wanted: string | null][] = [
 ]
 
 for (const [name, mail, wanted] of worded)
-  test(`check 47: a bounce in words: ${name}`, () => assert.equal(told(recipientsOf(mail)[0]), wanted))
+  test(`check 47: a bounce in words is understood: ${name}`, () =>
+    assert.equal(told(recipientsOf(mail)[0]), wanted))
 
 function dsn(words: string, fields: string, type = 'message/delivery-status'): string {
   return (
@@ -151,7 +152,7 @@ const reported: [name: string, mail: string, wanted: string][] = [
     'failed 550 5.0.0 rcpt dead',
   ],
   [
-    'what was answered, in the text alone',
+    'a reply in the text alone',
     dsn(
       '\n<ada@far.test>: host mx said: 550 User unknown (in reply to end of DATA command)',
       `${failed}Status: 5.0.0\nDiagnostic-Code: smtp; 550 User unknown\n`,
@@ -207,9 +208,9 @@ const reported: [name: string, mail: string, wanted: string][] = [
 ]
 
 for (const [name, mail, wanted] of reported)
-  test(`check 47: a report: ${name}`, () => assert.equal(told(recipientsOf(mail)[0]), wanted))
+  test(`check 47: a report is read: ${name}`, () => assert.equal(told(recipientsOf(mail)[0]), wanted))
 
-test('RFC 6533: addresses in UTF-8, as they are and in ASCII', () => {
+test('RFC 6533: a report’s UTF-8 addresses are read, raw and in ASCII form', () => {
   const ascii = dsn(
     '\n',
     'Final-Recipient: utf-8; j\\x{F6}rg@b\\x{FC}cher.test\nAction: failed\nStatus: 5.1.1\n',
@@ -232,7 +233,7 @@ const jmrp = {
 }
 
 for (const [name, mail] of Object.entries(jmrp))
-  test(`a complaint without a feedback report, ${name}`, () => {
+  test(`a complaint without a feedback report is recognized: ${name}`, () => {
     assert.deepEqual(read(mail, 'feedback'), {
       kind: 'feedback',
       feedbackType: 'abuse',

@@ -32,7 +32,7 @@ const automatic = [
   'From: donotreply1@far.test',
 ]
 for (const text of automatic)
-  test(`automatic: ${JSON.stringify(text)}`, () => {
+  test(`a mail is automatic: ${JSON.stringify(text)}`, () => {
     assert.equal(judged(text), true)
   })
 
@@ -53,18 +53,18 @@ const personal = [
   'Subject: Auto-Submitted: auto-replied',
 ]
 for (const text of personal)
-  test(`not automatic: ${JSON.stringify(text)}`, () => {
+  test(`a mail is not automatic: ${JSON.stringify(text)}`, () => {
     assert.equal(judged(text), false)
   })
 
-test('automatic: what stands in the body says nothing', () => {
+test('automatic: fields within the body do not count', () => {
   assert.equal(
     isAutomatic(scanHeader(Buffer.from('Subject: Hello\r\n\r\nAuto-Submitted: auto-replied\r\n'))),
     false,
   )
 })
 
-test('automatic: any bytes are one or the other', () => {
+test('automatic: any bytes get a verdict without an exception', () => {
   const names = fc.constantFrom('Auto-Submitted', 'Precedence', 'List-Id', 'From', 'X-Auto-Response-Suppress')
   const field = fc
     .tuple(names, fc.uint8Array({ maxLength: 40 }))

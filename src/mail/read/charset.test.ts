@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { decodeText, windows1252Bytes } from './charset.ts'
 import { charsetLabels } from './charset-labels.ts'
 
-test('check 62: each label is one that TextDecoder knows, and decodes', () => {
+test('check 62: TextDecoder knows each label, and decodes with it', () => {
   assert.ok(charsetLabels.size > 200)
   for (const label of charsetLabels)
     assert.equal(typeof decodeText(Buffer.from([0xe9, 0x41]), label), 'string')
@@ -24,9 +24,10 @@ const texts: [charset: string, bytes: string, text: string][] = [
 ]
 
 for (const [charset, bytes, text] of texts)
-  test(`check 62: ${charset}`, () => assert.equal(decodeText(Buffer.from(bytes, 'latin1'), charset), text))
+  test(`check 62: text in ${charset} is decoded`, () =>
+    assert.equal(decodeText(Buffer.from(bytes, 'latin1'), charset), text))
 
-test('what was read by guess is given back as the same bytes', () => {
+test('bytes read by a guessed charset are returned unchanged', () => {
   const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))
   assert.deepEqual(windows1252Bytes(decodeText(bytes, null)), bytes)
   assert.equal(windows1252Bytes('漢'), null)

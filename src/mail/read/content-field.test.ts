@@ -21,7 +21,7 @@ const fields: [field: string, value: string, parameters: Record<string, string>]
 ]
 
 for (const [field, value, parameters] of fields)
-  test(`a content field: ${field}`, () => {
+  test(`a content field is read: ${field}`, () => {
     const read = parseContentField(field)
     assert.deepEqual([read.value, Object.fromEntries(read.parameters)], [value, parameters])
   })

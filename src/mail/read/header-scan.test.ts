@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { scanHeader } from './header-scan.ts'
 import { messageIds } from './references.ts'
 
-test('check 23: counts Received and gives each Delivered-To', () => {
+test('check 23: the scan counts Received and returns each Delivered-To', () => {
   const raw = `${'Received: from a by b\r\n\twith ESMTP\r\n'.repeat(51)}DELIVERED-TO: One@a.example\r\ndelivered-to : two@a.example\r\n\r\nReceived: no\r\n`
   const header = scanHeader(Buffer.from(raw))
   assert.equal(header.count('received'), 51)
@@ -30,7 +30,7 @@ test('check 2: only an empty line ends the header; lines end with LF, CR or not'
   assert.equal(scanHeader(Buffer.alloc(0)).headerEnd, 0)
 })
 
-test('check 59: a million fields, and one of 10 MB, are passed over', () => {
+test('check 59: the scan skips a million fields, and one field of 10 MB', () => {
   for (const block of ['X-A: b\r\n'.repeat(1_000_000), `X-A: ${'b'.repeat(10 << 20)}\r\nC: d\r\n`]) {
     const header = scanHeader(Buffer.from(`${block}\r\nbody`))
     assert.ok(header.truncated)
@@ -54,7 +54,8 @@ const identifiers: [field: string, ids: string[]][] = [
 ]
 
 for (const [field, ids] of identifiers) {
-  test(`identifiers of ${field.slice(0, 30)}`, () => assert.deepEqual(messageIds(field, 10), ids))
+  test(`the scan returns the identifiers of ${field.slice(0, 30)}`, () =>
+    assert.deepEqual(messageIds(field, 10), ids))
 }
 
 test('the last identifiers are kept', () => {

@@ -112,7 +112,7 @@ const declarations = [
 ]
 
 for (const css of declarations) {
-  test(`hidden by ${css}`, () => {
+  test(`text is hidden by ${css}`, () => {
     const inline = css.replaceAll('"', '&quot;')
     for (const html of [
       page('', `<div style="${inline}">SECRET</div>`),
@@ -181,7 +181,7 @@ const selectors = [
 ]
 
 for (const selector of selectors) {
-  test(`hidden by the rule of ${selector}`, () => {
+  test(`text is hidden by the rule of ${selector}`, () => {
     const body = '<section><div id=i class="a b" title="T x" dir=LTR>SECRET</div></section>'
     for (const style of [
       `${selector}{display:none}`,
@@ -234,7 +234,7 @@ const visible: [name: string, style: string, body: string][] = [
 ]
 
 for (const [name, style, body] of visible) {
-  test(`not hidden: ${name}`, () =>
+  test(`text is not hidden: ${name}`, () =>
     assert.match(readHtmlText(page(style, body)).text, /^Seen one.*SECRET.*Seen two$/s))
 }
 
@@ -279,19 +279,19 @@ const misnested = [
 ]
 
 for (const html of misnested)
-  test(`hidden by ${html}`, () =>
+  test(`text is hidden by ${html}`, () =>
     assert.doesNotMatch(readHtmlText(`<!doctype html><p>Seen</p>${html}`).text, /SECRET/))
 
-test('a page without a doctype: classes and ids compare without regard to case, as in browsers', () => {
+test('without a doctype, classes and ids compare without case, as in browsers', () => {
   const html = '<style>.Hide,#GONE{display:none}</style>a<b class=hIDE>SECRET</b><b id=gone>SECRET</b>c'
   assert.equal(readHtmlText(html).text, 'ac')
 })
 
-test('the style of a body counts from the first word on, wherever its tag stands', () => {
+test('the body’s style applies from the first word, wherever its tag occurs', () => {
   assert.equal(readHtmlText('SECRET<body style="color:#fff">SECRET<p style="color:#000">Seen').text, 'Seen')
 })
 
-test('the line above a newsletter that only a list of mails shows is left out, and counted', () => {
+test('a newsletter’s preview line is left out of the text, and counted', () => {
   const filler = '&#847;&zwnj;&nbsp;&#8199;&shy;'.repeat(60)
   const preheaders = [
     `<div style="display:none;font-size:1px;color:#ffffff;line-height:1px;max-height:0px;max-width:0px;opacity:0;overflow:hidden;">Save now${filler}</div>`,
@@ -307,7 +307,7 @@ test('the line above a newsletter that only a list of mails shows is left out, a
   }
 })
 
-test('more style than is read: the text that it may hide is left out, and the reading says so', () => {
+test('text is left out, and reported, if its style is too long to read', () => {
   const style = `.a{color:red}${'.b{color:blue}'.repeat(20_000)}.c{display:none}`
   const { text, isBeyond, hiddenText } = readHtmlText(page(style, '<p class=c>SECRET</p>'))
   assert.deepEqual({ text, isBeyond, hiddenText }, { text: '', isBeyond: true, hiddenText: 20 })
@@ -336,10 +336,10 @@ const characters: [name: string, given: string, text: string, invisible: number,
 ]
 
 for (const [name, given, text, invisibleCharacters, bidiOverrides] of characters)
-  test(`characters: ${name}`, () =>
+  test(`invisible characters are judged: ${name}`, () =>
     assert.deepEqual(written(given), { text, invisibleCharacters, bidiOverrides }))
 
-test('hidden text by any mix of tricks never becomes text, and visible text always does', () => {
+test('text hidden by any mix of tricks is never shown, and visible text always is', () => {
   const trick = fc.constantFrom(...declarations)
   const tag = fc.constantFrom('div', 'p', 'section', 'center', 'blockquote')
   const block = fc.constantFrom('div', 'section', 'center', 'blockquote')

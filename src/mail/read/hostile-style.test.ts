@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readHtmlText } from './html-text.ts'
 
-test('hostile style and markup of 256 KiB: read within two seconds of CPU, however it is nested', () => {
+test('hostile style and markup of 256 KiB takes at most two seconds of CPU, however nested', () => {
   const fill = (piece: string, length = 250_000) =>
     piece.repeat(Math.ceil(length / piece.length)).slice(0, length)
   const hostile = {

@@ -8,7 +8,7 @@ import { parseMail, plainTextView } from './parse.ts'
 const mail = (...lines: string[]) => Buffer.from(lines.join('\r\n'))
 const read = (...lines: string[]) => parseMail(mail(...lines))
 
-test('check 61: a field that stands twice counts where it stands first', () => {
+test('check 61: the first of two equal fields counts', () => {
   const parsed = read(
     'From: One <one@a.example>, two@a.example',
     'From: other@a.example',
@@ -49,7 +49,7 @@ const senders: [field: string, from: { email: string; name?: string } | null][] 
 ]
 
 for (const [field, from] of senders) {
-  test(`check 61: From: ${JSON.stringify(field)}`, () =>
+  test(`check 61: an author is read from From: ${JSON.stringify(field)}`, () =>
     assert.deepEqual(read(`From: ${field}`, '', '').from, from))
 }
 
@@ -67,7 +67,7 @@ const charsets: [charset: string, bytes: Buffer, text: string][] = [
 ]
 
 for (const [charset, bytes, text] of charsets) {
-  test(`check 62: charset ${charset} of ${bytes.toString('hex')}`, () => {
+  test(`check 62: text in ${charset} of ${bytes.toString('hex')} is decoded`, () => {
     const head = mail(`Content-Type: text/plain; charset=${charset}`, '', '')
     assert.ok(parseMail(Buffer.concat([head, bytes])).text.startsWith(text))
   })
@@ -87,7 +87,7 @@ const filenames: [field: string, filename: string][] = [
 ]
 
 for (const [field, filename] of filenames) {
-  test(`check 63: ${field.slice(0, 70)}`, () => {
+  test(`check 63: a file name is read from ${field.slice(0, 70)}`, () => {
     const parsed = read('Content-Type: application/pdf', `Content-Disposition: ${field}`, '', 'x')
     assert.equal(parsed.attachments[0]?.filename, filename)
   })
@@ -108,7 +108,7 @@ for (const [type, filename] of [
     assert.equal(parsed.attachments[0]?.filename, filename)
   })
 
-test('check 67: reports, signatures, calendars, TNEF and messages are attachments, never read', () => {
+test('check 67: reports, signatures, calendars, TNEF and messages are attachments, and are never parsed', () => {
   const types = [
     'message/delivery-status',
     'message/rfc822',
@@ -135,7 +135,7 @@ test('check 67: reports, signatures, calendars, TNEF and messages are attachment
   )
 })
 
-test('attachments: number, size, hash and bytes go together', () => {
+test('attachments agree in number, size, hash and bytes', () => {
   const content = Buffer.from('%PDF-1.7 \u0000 bytes')
   const raw = mail(
     'Content-Type: multipart/related; boundary="b"',
@@ -174,14 +174,14 @@ test('attachments: number, size, hash and bytes go together', () => {
   }
 })
 
-test('the last 100 references are kept, and a Message-ID without brackets gets them', () => {
+test('the last 100 references are kept, and a bare Message-ID gets brackets', () => {
   const references = Array.from({ length: 1000 }, (_, index) => `<${index}@a.example>`)
   const parsed = read(`References: ${references.join('\r\n ')}`, 'Message-ID: bare@a.example', '', '')
   assert.deepEqual(parsed.references, references.slice(900))
   assert.equal(parsed.messageId, '<bare@a.example>')
 })
 
-test('alternatives: each kind is read, and one stands for the other', () => {
+test('each alternative is read, and one kind replaces a missing other', () => {
   const alternative = (...parts: string[]) =>
     read(
       'Content-Type: multipart/alternative; boundary=b',
@@ -199,7 +199,7 @@ test('alternatives: each kind is read, and one stands for the other', () => {
   assert.deepEqual([alternative(text).text, alternative(text).html], ['plain', null])
 })
 
-test('check 59: a closing boundary that is missing hides no text', () => {
+test('check 59: a missing closing boundary hides no text', () => {
   const parsed = read(
     'Content-Type: multipart/alternative; boundary=b',
     '',
@@ -214,12 +214,12 @@ test('check 59: a closing boundary that is missing hides no text', () => {
   assert.deepEqual([parsed.text, parsed.html, parsed.note], ['plain', '<p>html</p>', null])
 })
 
-test('the plain view says why, and shows the text after the header', () => {
+test('the plain view gives its reason, and shows the text after the header', () => {
   const view = plainTextView(mail('Subject: x', '', 'body\u0000'), 'because')
   assert.deepEqual([view.text, view.note, view.subject], ['body\uFFFD', 'because', ''])
 })
 
-test('no address and no Message-ID holds a line end, for lists of them are stored a line an entry', () => {
+test('no address and no Message-ID holds a line end, since lists store one entry a line', () => {
   const pieces = [
     '=?utf-8?Q?a=0Ab?=',
     '=?utf-8?B?YQpi?=',
@@ -246,7 +246,7 @@ test('no address and no Message-ID holds a line end, for lists of them are store
   )
 })
 
-test('hostile 4: what an encoded word hides of breaks and controls is one space each', () => {
+test('hostile 4: breaks and controls from an encoded word become one space each', () => {
   const parsed = read(
     'Subject: =?utf-8?q?hello=0D=0ABcc:_evil@evil.test=00=1B=C2=85=E2=80=A8=E2=80=A9x?=',
     'From: =?utf-8?q?A=0D=0ABcc=3A_b?= <a@a.example>',
@@ -269,7 +269,7 @@ test('hostile 4: what an encoded word hides of breaks and controls is one space 
   assert.deepEqual([attachment?.contentType, attachment?.contentId], ['a/ b', ' x'])
 })
 
-test('a character that is cut at the limit of a field leaves no half', () => {
+test('a character cut at a field’s limit leaves no half', () => {
   const name = '\u{1f600}'.repeat(501)
   const parsed = read(`Subject: ${'\u{1f600}'.repeat(5001)}`, `From: a${name} <a@a.example>`, '', '')
   assert.equal(parsed.subject, '\u{1f600}'.repeat(5000))
@@ -289,7 +289,7 @@ const encodedWords: [field: Buffer, subject: string][] = [
 ]
 
 for (const [field, subject] of encodedWords) {
-  test(`check 62: what encoded words really hold: ${field.toString('latin1')}`, () => {
+  test(`check 62: encoded words are read by their real content: ${field.toString('latin1')}`, () => {
     const raw = Buffer.concat([Buffer.from('Subject: '), field, Buffer.from('\r\n\r\n')])
     assert.equal(parseMail(raw).subject, subject)
   })
@@ -307,7 +307,7 @@ test('hostile 2: HTML that grows tenfold as text stays within its bounds, with a
   assert.ok(JSON.stringify(parsed).length < 15 << 20)
 })
 
-test('hostile 2: no charset and no markup makes more than 4 MiB of text, and what is cut is noted', () => {
+test('hostile 2: no charset and no markup makes more than 4 MiB of text, and cuts are noted', () => {
   const plain = 'Content-Type: text/plain; charset=windows-1252\r\n\r\n'
   const grows = parseMail(Buffer.from(`${plain}${'\x80'.repeat(3 << 20)}`, 'latin1'))
   assert.equal(Buffer.byteLength(grows.text), (4 << 20) - 1)
@@ -329,7 +329,7 @@ const alternative = (text: string, html: string) =>
     ...['--b', 'Content-Type: text/html; charset=utf-8', '', html, '--b--'],
   )
 
-test('what a person does not see is counted, of each part once, and whether text and HTML differ', () => {
+test('hidden text is counted once per part, and a text that differs from its HTML is reported', () => {
   const hidden = '<p>Your order 4711 is on its way to you today</p><p style="opacity:0">Send me the key</p>'
   const same = alternative('Your order 4711 is on its\u200B way to you today: https://a.example/x', hidden)
   assert.equal(same.text, 'Your order 4711 is on its way to you today: https://a.example/x')

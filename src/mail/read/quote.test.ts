@@ -25,7 +25,7 @@ const headings = [
 ]
 
 for (const heading of headings) {
-  test(`cuts at ${JSON.stringify(heading)}`, () => {
+  test(`new text ends at ${JSON.stringify(heading)}`, () => {
     assert.equal(extractNewText(`The answer.\n\n${heading}\n\nthe old text\nmore of it\n`), 'The answer.')
     assert.equal(extractNewText(`The answer.\r\n\r\n${heading}\r\n> the old text\r\n`), 'The answer.')
   })
@@ -56,7 +56,7 @@ const texts: [name: string, text: string, extracted: string][] = [
   ],
 ]
 
-test('where nothing is taken out the new text is the text within its margins, as it is', () => {
+test('a mail without quotes keeps its whole text, without outer margins', () => {
   const text = 'Hello, \t\n\n\n\n  indented\u00a0\nOn Monday we wrote code.\u00a0'
   assert.equal(extractNewText(` \r\n\n${text}\n\t\n`), text)
   assert.equal(extractNewText(`${text}\n> old`), text.replace(/\s+$/gm, '').replace('Hello,', 'Hello,\n'))
@@ -74,7 +74,7 @@ for (const marker of [
   'Anfang der weitergeleiteten Nachricht:',
   'Début du message réexpédié :',
 ])
-  test(`F31: a mail that is forwarded below ${JSON.stringify(marker)} is kept, below a signature too`, () => {
+  test(`F31: a forwarded mail below ${JSON.stringify(marker)} is kept, below a signature too`, () => {
     const text = `FYI\n\n${marker}\n${forwarded}`
     assert.equal(extractNewText(text), text)
     assert.equal(extractNewText(text.replaceAll('\n', '\r\n')), text)
@@ -92,12 +92,12 @@ for (const [subject, answer] of [
   ['FW: Hello', `See below.\n\n${outlook}`],
   ['WG: Hello', `See below.\n\n${outlook}`],
 ] as const)
-  test(`F31: below "${subject}" the header that Outlook copies begins ${subject.startsWith('Re') ? 'history' : 'a mail that is forwarded'}`, () => {
+  test(`F31: Outlook’s copied header below "${subject}" begins ${subject.startsWith('Re') ? 'history' : 'a forwarded mail'}`, () => {
     assert.equal(extractNewText(`See below.\n\n${outlook}`, subject), answer)
   })
 
 for (const rule of ['--------', '________________________________', '-----'])
-  test(`F31: the rule ${rule} above a header that was copied goes with it`, () => {
+  test(`F31: the rule ${rule} above a copied header is removed with it`, () => {
     assert.equal(extractNewText(`The answer.\n\n${rule}\n${outlook}`), 'The answer.')
     assert.equal(extractNewText(`The answer.\n${rule}\n\n${outlook}`), 'The answer.')
     assert.equal(
@@ -110,12 +110,12 @@ for (const rule of ['--------', '________________________________', '-----'])
     )
   })
 
-test('a rule of the writer’s own stays', () => {
+test('the writer’s own rule stays', () => {
   assert.equal(extractNewText('One.\n--------\nTwo.'), 'One.\n--------\nTwo.')
 })
 
 for (const [name, text, extracted] of texts) test(name, () => assert.equal(extractNewText(text), extracted))
 
-test('hostile 2: of a text beyond 256 KiB no copy is made', () => {
+test('hostile 2: text beyond 256 KiB is not copied', () => {
   assert.equal(extractNewText(`new\n> ${'old'.repeat(100_000)}`), '')
 })

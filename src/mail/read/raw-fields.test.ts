@@ -38,7 +38,7 @@ const tables: [text: string | Buffer, fields: [name: string, value: string, raw:
   ['S: a\0b\x07c\r\n', [['S', 'a b c', 'S: a\ufffdb\x07c']]],
 ]
 for (const [text, wanted] of tables)
-  test(`header fields of ${JSON.stringify(String(text))}`, () => {
+  test(`header fields: a header is split into fields: ${JSON.stringify(String(text))}`, () => {
     const { fields, isCut } = fieldsOf(text)
     assert.deepEqual(
       fields.map(({ name, value, raw }) => [name, value, raw]),
@@ -47,7 +47,7 @@ for (const [text, wanted] of tables)
     assert.equal(isCut, false)
   })
 
-test('header fields: 10,000 and no more, and what 1 MiB cuts is left out', () => {
+test('header fields: at most 10,000 are returned, without the field that 1 MiB cuts', () => {
   const many = (count: number) => fieldsOf(`${'A: 1\r\n'.repeat(count)}\r\n`)
   assert.deepEqual([many(10_000).fields.length, many(10_000).isCut], [10_000, false])
   assert.deepEqual([many(10_001).fields.length, many(10_001).isCut], [10_000, true])
@@ -59,7 +59,7 @@ test('header fields: 10,000 and no more, and what 1 MiB cuts is left out', () =>
   assert.equal(long('\r\n\r\n').fields.length, 2)
 })
 
-test('header fields: of any bytes each is whole, in order, and can stand in JSON', () => {
+test('header fields: any bytes yield whole fields, in order, that JSON can hold', () => {
   const piece = fc.oneof(
     fc
       .constantFrom('A: ', 'Subject:', '\r\n', '\n', ' ', '\t', ':', '=?utf-8?q?=C3', '?=', '\r\n\r\n')

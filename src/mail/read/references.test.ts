@@ -17,9 +17,9 @@ const fields: [field: string, ids: string[]][] = [
 ]
 
 for (const [field, ids] of fields)
-  test(`message identifiers: ${field}`, () => assert.deepEqual(messageIds(field, 100), ids))
+  test(`message identifiers are read from ${field}`, () => assert.deepEqual(messageIds(field, 100), ids))
 
-test('of more identifiers than are wanted the last are kept', () => {
+test('the last identifiers are kept if there are too many', () => {
   assert.deepEqual(messageIds('<1@a><2@a><3@a>', 2), ['<2@a>', '<3@a>'])
   assert.deepEqual(messageIds('<1@a>', 0), [])
 })

@@ -21,9 +21,9 @@ const harmless: [given: string, shown: string][] = [
 ]
 
 for (const [given, shown] of harmless)
-  test(`safe html: ${given}`, () => assert.equal(safeHtml(given).html, shown))
+  test(`safe html: it keeps the harmless part of ${given}`, () => assert.equal(safeHtml(given).html, shown))
 
-test('safe html: a picture from elsewhere is counted, and its address is only kept in mind', () => {
+test('safe html: a remote picture is counted, and its address is kept without loading it', () => {
   assert.deepEqual(safeHtml('<img src=" HTTPS://far.test/p.png?id=1" width="1">'), {
     html: '<img width="1" data-remote-src="HTTPS://far.test/p.png?id=1" />',
     remoteImages: 1,
@@ -65,12 +65,12 @@ const dangerous =
   /far\.test|alert|script|url\(|fixed|<(?:svg|form|input|iframe|meta|link|base|style|object|embed|video|audio|math)/i
 
 for (const html of hostile)
-  test(`safe html: nothing is left of ${html}`, () => {
+  test(`safe html: it removes ${html}`, () => {
     const { html: shown } = safeHtml(html)
     assert.doesNotMatch(shown.replace(/data-remote-src="[^"]*"/g, ''), dangerous)
   })
 
-test('safe html: depth and length are bounded, and so is the time', () => {
+test('safe html: depth, length and time are bounded', () => {
   const beganMs = performance.now()
   const { html, isCut } = safeHtml(`${'<div>'.repeat(200_000)}x${'</div>'.repeat(200_000)}`)
   assert.ok(html.length < 10_000)

@@ -71,7 +71,7 @@ const decodeAtOnce = {
 const sizes = fc.array(fc.nat(120), { maxLength: 40 })
 
 for (const encoding of ['base64', 'quoted-printable', 'uuencode', 'none'] as const)
-  test(`check 58: ${encoding} comes out of a stream as out of the whole`, async () => {
+  test(`check 58: ${encoding} decodes in a stream as it does whole`, async () => {
     await fc.assert(
       fc.asyncProperty(text, sizes, async (pieces, sizes) => {
         const start = encoding === 'uuencode' ? 'begin 644 a\n' : ''
@@ -83,7 +83,7 @@ for (const encoding of ['base64', 'quoted-printable', 'uuencode', 'none'] as con
     )
   })
 
-test('check 60: 25 MB of padding take no time', async () => {
+test('check 60: 25 MB of padding decode in linear time', async () => {
   for (const run of ['=', 'a=', '====\r\n', '=a']) {
     const body = Buffer.alloc(25 << 20, run)
     const sizes = Array.from({ length: 400 }, () => 65_536)
@@ -95,7 +95,7 @@ test('check 60: 25 MB of padding take no time', async () => {
   }
 })
 
-test('many padded pieces end where the whole ends', async () => {
+test('many padded pieces decode to the same length as the whole', async () => {
   const body = Buffer.from('QQ=='.repeat(100_001))
   assert.equal((await collect(decodeStream(cut(body, [1, 2, 200_000]), 'base64'))).length, 100_000)
 })

@@ -48,7 +48,7 @@ function attach(body: string): { raw: Buffer; attachment: ParsedAttachment } {
 for (const name of ['x-uuencode', 'X-UUEncode', 'uuencode', 'x-uue', 'uue'])
   test(`${name} is decoded`, () => assert.equal(transferEncoding(name), 'uuencode'))
 
-test('what is encoded is decoded, with either line end and either sign for zero', () => {
+test('encoded bytes decode again, with either line end and either sign for zero', () => {
   for (const size of [0, 1, 2, 3, 44, 45, 46, 10_000])
     for (const zero of ['`', ' '])
       for (const lineEnd of ['\n', '\r\n'])
@@ -58,24 +58,24 @@ test('what is encoded is decoded, with either line end and either sign for zero'
         )
 })
 
-test('spaces that were lost at the ends of lines are zeros', () => {
+test('spaces lost at line ends count as zeros', () => {
   const content = Buffer.concat([bytes.subarray(0, 90), Buffer.alloc(45), bytes.subarray(90, 100)])
   assert.deepEqual(decode(encode(content, ' ').replace(/ +(?=\r\n)/g, '')), content)
 })
 
-test('a body without a begin stays as it is, and one without an end is decoded to its end', () => {
+test('a body without a begin stays unchanged, and one without an end is decoded to its end', () => {
   const { raw, attachment } = attach('#86)C\n')
   assert.deepEqual([attachment.sizeBytes, attachment.span.encoding], [6, 'none'])
   assert.equal(decodeSpan(raw, attachment.span).toString(), '#86)C\n')
   assert.equal(decode('begin 644 a\n#86)C').toString(), 'abc')
 })
 
-test('hostile 2: lines that promise more than they hold come to no more than the body', () => {
+test('hostile 2: lines that promise more than they hold never exceed the body', () => {
   const body = `begin 644 a\n${'_\n'.repeat(100_000)}`
   assert.ok(decode(body).length <= body.length)
 })
 
-test('an attachment is shown with the size and the digest of its decoded bytes, and where they stand', () => {
+test('an attachment is shown with size and digest of its decoded bytes, and their position', () => {
   const { raw, attachment } = attach(encode(bytes))
   const { filename, sizeBytes, span } = attachment
   assert.deepEqual([filename, sizeBytes, span.encoding], ['file.bin', bytes.length, 'uuencode'])
@@ -83,7 +83,7 @@ test('an attachment is shown with the size and the digest of its decoded bytes, 
   assert.deepEqual(decodeSpan(raw, span), bytes)
 })
 
-test('text in uuencode is read, that which only says so is shown, and a begin past a piece is found', () => {
+test('uuencoded text is read, a false label is shown raw, and a begin across pieces is found', () => {
   const text = (body: string) =>
     parseMail(Buffer.from(`Content-Transfer-Encoding: uuencode\r\n\r\n${body}`)).text
   assert.equal(text('begin 644 a\n#86)C\nend\n'), 'abc')

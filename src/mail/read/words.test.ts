@@ -50,15 +50,16 @@ const vectors: [text: string, words: string[]][] = [
 ]
 
 for (const [text, words] of vectors)
-  test(`words of ${JSON.stringify(text)}`, () => assert.deepEqual([...vectorOf(text).keys()], words))
+  test(`words are found in ${JSON.stringify(text)}`, () =>
+    assert.deepEqual([...vectorOf(text).keys()], words))
 
-test('fields are apart: no phrase goes on from one to the next', () => {
+test('no phrase spans two fields', () => {
   const words = vectorOf('one two', 'three', '東', '京')
   assert.ok(finds('"one two"', words) && finds('one three', words) && finds('東 京', words))
   assert.ok(!finds('"two three"', words) && !finds('東京', words))
 })
 
-test('a query: phrases, beginnings, and what is none', () => {
+test('a query yields phrases and prefixes, or is refused', () => {
   const term = (word: string, distance = 0, isPrefix = false) => ({ word, distance, isPrefix })
   const queries: [query: string, phrases: ReturnType<typeof readQuery>][] = [
     ['a  B', [[term('a')], [term('b')]]],
@@ -96,7 +97,7 @@ const letter = fc.oneof(
 )
 const text = fc.array(letter, { maxLength: 60 }).map((letters) => letters.join(''))
 
-test('property: every word of a text finds it, and so does all that stands between two spaces', () => {
+test('property: every word of a text finds it, and so does any text between two spaces', () => {
   fc.assert(
     fc.property(text, (text) => {
       const words = vectorOf('subject', text)
@@ -110,7 +111,7 @@ test('property: every word of a text finds it, and so does all that stands betwe
   )
 })
 
-test('property: within a script without spaces every stretch is found', () => {
+test('property: in a script without spaces every substring is found', () => {
   const run = fc.string({
     unit: fc.constantFrom(...'東京都の天気は晴れタワーー々'),
     minLength: 1,
@@ -125,14 +126,14 @@ test('property: within a script without spaces every stretch is found', () => {
   )
 })
 
-test('a word that is longer than one can be is found whole, by its beginning, and not by another', () => {
+test('an overlong word is found whole and by its beginning, and not by another word', () => {
   const long = '𝒳abc'.repeat(60)
   const words = vectorOf(`see ${long} there`)
   assert.ok(finds(long, words) && finds(`${long.slice(0, 200)}*`, words) && finds(`see ${long}`, words))
   assert.ok(!finds(`${long}x`, words) && !finds(long.slice(0, -1), words))
 })
 
-test('a phrase is found wherever in a long text, though places begin anew', () => {
+test('a phrase is found anywhere in a long text, although positions restart', () => {
   const text = Array.from(
     { length: 50_000 },
     (_, n) => `w${n % 15_000}${n === 40_000 ? ' needle in hay' : ''}`,
@@ -143,7 +144,7 @@ test('a phrase is found wherever in a long text, though places begin anew', () =
   assert.ok([...words.values()].flat().every((span) => span > 0 && span < 16_384))
 })
 
-test('the words of a mail fit a tsvector, whatever is in it', () => {
+test('any mail’s words fit a tsvector', () => {
   for (const text of [
     Array.from({ length: 400_000 }, (_, n) => `${n.toString(36)}${'漢'.repeat(n % 40)}`).join(' '),
     Array.from({ length: 400_000 }, (_, n) => String.fromCodePoint(0x20000 + (n % 40_000))).join(''),
@@ -159,7 +160,7 @@ test('the words of a mail fit a tsvector, whatever is in it', () => {
   }
 })
 
-test('check 60: making words takes linear time', () => {
+test('check 60: splitting into words takes linear time', () => {
   const hostile: Record<string, string> = {
     letters: 'a',
     spaces: ' ',

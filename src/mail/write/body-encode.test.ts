@@ -24,7 +24,7 @@ const texts: [string, string, string, string][] = [
     `=C3=BC${x(20)}\r\n=2E\r\n=46rom a`,
   ],
   ['From in plain text', 'From a\nFrom b', 'quoted-printable', '=46rom a\r\n=46rom b'],
-  ['what looks like a boundary', '--=_0123', 'quoted-printable', '--=3D_0123'],
+  ['a line like a boundary', '--=_0123', 'quoted-printable', '--=3D_0123'],
   ['From where a line is wrapped', `${x(75)}From ${x(9)}`, 'quoted-printable', `${x(75)}=\r\n=46rom ${x(9)}`],
   ['controls', `a\0b\x1b${x(20)}`, 'quoted-printable', `a=00b=1B${x(20)}`],
   ['another script', '漢字', 'base64', '5ryi5a2X\r\n'],
@@ -32,7 +32,7 @@ const texts: [string, string, string, string][] = [
 ]
 
 for (const [what, text, transferEncoding, content] of texts) {
-  test(`check 42: text with ${what} goes as ${transferEncoding}`, () => {
+  test(`check 42: text with ${what} is sent as ${transferEncoding}`, () => {
     const encoded = encodeText(text)
     assert.deepEqual(
       [encoded.transferEncoding, encoded.content.toString('latin1')],
@@ -41,14 +41,14 @@ for (const [what, text, transferEncoding, content] of texts) {
   })
 }
 
-test('check 42: no line of quoted-printable is longer than 76, wherever it is wrapped', () => {
+test('check 42: no quoted-printable line exceeds 76 characters, wherever it is wrapped', () => {
   for (let count = 60; count < 90; count++) {
     const encoded = encodeText(`${x(count)}ü=ü${x(count)}F. \n`.repeat(3)).content.toString('latin1')
     assert.ok(encoded.split('\r\n').every((line) => line.length <= 76))
   }
 })
 
-test('base64 has lines of 76 and comes back the same', () => {
+test('base64 has lines of 76 characters and decodes to the same bytes', () => {
   for (const sizeBytes of [0, 1, 56, 57, 58, 114, 10_000]) {
     const content = Buffer.alloc(sizeBytes, 'abc\xff', 'latin1')
     const encoded = encodeBase64(content).content.toString('latin1')

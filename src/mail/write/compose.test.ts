@@ -44,7 +44,7 @@ const fields = (one: Partial<Draft>, name: string) =>
     .filter((field) => field.startsWith(`${name}:`))
     .map((field) => field.slice(name.length + 2))
 
-test('check 39: a plain message, to the letter', () => {
+test('check 39: a plain message has exactly the expected bytes', () => {
   assert.equal(
     compose({
       ...draft,
@@ -113,19 +113,19 @@ const shapes: [string, Partial<Draft>, string][] = [
 ]
 
 for (const [what, one, expected] of shapes) {
-  test(`structure of ${what}: ${expected}`, () => {
+  test(`a message with ${what} has the structure ${expected}`, () => {
     assert.equal(shape(compose({ ...draft, ...one }).toString()), expected)
   })
 }
 
-test('a boundary never stands in a part, whatever the sender writes', () => {
+test('a boundary never occurs in a part, whatever the sender writes', () => {
   const boundary = /boundary="([^"]+)"/.exec(header({ html }))![1]!
   const text = `--${boundary}\n--${boundary}--\n`
   const raw = compose({ ...draft, html, text }).toString()
   assert.equal(shape(raw), 'alternative(plain html)')
 })
 
-test('boundaries differ by seed and by level, and stay the same at every retry', () => {
+test('boundaries differ by seed and level, and stay the same at every retry', () => {
   const boundaries = (seed: string) =>
     compose({ ...draft, seed, html, attachments: [image, file] })
       .toString()
@@ -158,14 +158,14 @@ for (const [given, written, encoding] of types) {
   })
 }
 
-test('a message that may not go as it is goes as mere bytes', () => {
+test('a message that cannot be attached as a message is attached as plain bytes', () => {
   for (const content of ['Subject: s\n\nb', 'Subject: \xfc\r\n\r\n', '--=_x\r\n', `${'x'.repeat(999)}\r\n`]) {
     const attached = { ...file, contentType: 'message/rfc822', content: Buffer.from(content, 'latin1') }
     assert.ok(compose({ ...draft, attachments: [attached] }).includes('application/octet-stream;'))
   }
 })
 
-test('References keeps the first id and the newest, within bounds', () => {
+test('References keeps the first id and the newest ids, within bounds', () => {
   const ids = Array.from({ length: 1000 }, (_, index) => `<${index}@thread.example>`)
   const [kept] = fields({ references: ids }, 'References')
   const list = kept!.split(/\s+/)
@@ -176,14 +176,14 @@ test('References keeps the first id and the newest, within bounds', () => {
   )
 })
 
-test('ids of others that cannot be written are left out', () => {
+test('ids that cannot be written are left out', () => {
   const bad = ['<a b@c>', '<\r\nX: y@c>', 'none', '<ü@c>', `<${'x'.repeat(1000)}@c>`, '<<a@c>>', '']
   assert.deepEqual(fields({ references: [...bad, '<1@c>'] }, 'References'), ['<1@c>'])
   assert.deepEqual(fields({ references: bad }, 'References'), [])
   for (const inReplyTo of bad) assert.deepEqual(fields({ inReplyTo }, 'In-Reply-To'), [])
 })
 
-test('a message to hidden recipients says so', () => {
+test('a message to hidden recipients alone has a placeholder in To', () => {
   assert.deepEqual(fields({ to: [] }, 'To'), ['undisclosed-recipients:;'])
   assert.deepEqual(fields({ to: [], cc: [{ email: 'c@c.example' }] }, 'To'), [])
 })
@@ -198,17 +198,17 @@ const bugs: [string, Partial<Draft>][] = [
 ]
 
 for (const [what, one] of bugs) {
-  test(`check 39: ${what} is refused as a bug`, () => {
+  test(`check 39: ${what} throws as a bug`, () => {
     assert.throws(() => compose({ ...draft, ...one }), { name: 'Error' })
   })
 }
 
-test('an address with other letters makes the header UTF-8, and nothing else does', () => {
+test('only an address beyond ASCII makes the header UTF-8', () => {
   const raw = compose({ ...draft, to: [{ email: 'ü@b.example' }], subject: 'ü' }).toString()
   assert.ok(raw.includes('To: ü@b.example\r\n') && raw.includes('Subject: =?UTF-8?'))
 })
 
-test('a large attachment costs time in proportion', () => {
+test('composing a large attachment takes linear time', () => {
   const startedMs = performance.now()
   const raw = compose({ ...draft, attachments: [{ ...file, content: Buffer.alloc(10 << 20, 7) }] })
   assert.ok(raw.length > 13 << 20 && performance.now() - startedMs < 2000)

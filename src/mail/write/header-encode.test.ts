@@ -18,7 +18,7 @@ const unstructured: [string, string, string][] = [
   ['spaces that a reader might drop are encoded', 'two  spaces', 'Subject: =?UTF-8?Q?two__spaces?=\r\n'],
   ['a space at the end is encoded', 'end ', 'Subject: =?UTF-8?Q?end_?=\r\n'],
   ['a tab is encoded', 'some\ttext', 'Subject: =?UTF-8?Q?some=09text?=\r\n'],
-  ['what looks encoded is encoded', '=?x?Q?y?=', 'Subject: =?UTF-8?B?PT94P1E/eT89?=\r\n'],
+  ['text that looks encoded is encoded', '=?x?Q?y?=', 'Subject: =?UTF-8?B?PT94P1E/eT89?=\r\n'],
   [
     'mostly ASCII takes Q',
     'Grüße an alle im Haus heute',
@@ -28,14 +28,14 @@ const unstructured: [string, string, string][] = [
 ]
 
 for (const [what, value, field] of unstructured) {
-  test(`unstructured: ${what}`, () => {
+  test(`unstructured text is encoded: ${what}`, () => {
     const written = unstructuredField('Subject', value)
     if (field !== '') assert.equal(written, field)
     assert.ok(written.split('\r\n').every((line) => line.length <= 998))
   })
 }
 
-test('check 40: encoded-words hold whole characters, 75 at most, on lines of 76', () => {
+test('check 40: encoded-words hold whole characters, up to 75 octets, on lines up to 76', () => {
   for (const text of ['🦄'.repeat(500), 'é'.repeat(998), `${'a'.repeat(900)}é`, '👩‍👩‍👧 '.repeat(50)]) {
     const lines = unstructuredField('X-Entity-Ref-ID', text).split('\r\n')
     assert.ok(lines.every((line) => line.length <= 76))
@@ -61,7 +61,7 @@ const names: [string, string | undefined, string][] = [
 ]
 
 for (const [what, name, field] of names) {
-  test(`check 40: display name: ${what}`, () => {
+  test(`check 40: a display name is encoded: ${what}`, () => {
     assert.equal(
       addressField('To', [name === undefined ? { email: 'a@b.example' } : { email: 'a@b.example', name }]),
       field,
@@ -104,7 +104,7 @@ const unwritable = [
   '"\n"@b',
 ]
 
-test('check 41: an address is written as it is, or not at all', () => {
+test('check 41: an address is written unchanged, or refused', () => {
   for (const email of written) assert.equal(addressField('To', [{ email }]), `To: ${email}\r\n`)
   for (const email of unwritable) assert.throws(() => addressField('To', [{ email }]), /address/, email)
 })
@@ -125,13 +125,13 @@ const parameters: [string, string, string[], string][] = [
 ]
 
 for (const [what, value, modern, old] of parameters) {
-  test(`check 63: parameter with ${what}`, () => {
+  test(`check 63: a parameter is encoded: ${what}`, () => {
     assert.deepEqual(parameter('filename', value), modern)
     assert.equal(fallbackParameter('name', value), old)
   })
 }
 
-test('check 63: a long file name is numbered in pieces that fit a line', () => {
+test('check 63: a long file name is split into numbered pieces that fit a line', () => {
   const pieces = parameter('filename', 'ü'.repeat(2000))
   assert.ok(pieces.length > 100)
   assert.match(pieces[0]!, /^filename\*0\*=utf-8''/)

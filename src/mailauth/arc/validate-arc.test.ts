@@ -41,7 +41,7 @@ function sealed(hops: [string, Partial<SealingPlan>?][], text = mail): string {
 const arcOf = async (text: string, known: TxtRecords = records) =>
   (await verifyMail(text, lookupIn(known))).arc
 
-test('a chain of three passes, and says who sealed, what they reported and whom it asked', async () => {
+test('a chain of three passes, with its sealers, their reports and the questions asked', async () => {
   const arc = await arcOf(sealed([['list'], ['forwarder'], ['list']]))
   assert.deepEqual(
     { ...arc, authResults: arc.authResults.map((one) => one?.authservId) },
@@ -58,7 +58,7 @@ test('a chain of three passes, and says who sealed, what they reported and whom 
   )
 })
 
-test('a mail that was changed between two sealers passes, and says since when it is as it is', async () => {
+test('a mail changed between two sealers passes, and shows since when it is unchanged', async () => {
   const changed = sealed([['list']]).replace('Subject: s', 'Subject: [list] s')
   const arc = await arcOf(sealMail(changed, { ...plans['forwarder']!, instance: 2 }))
   assert.deepEqual([arc.result, arc.oldestPass], ['pass', 2])
@@ -114,14 +114,14 @@ const wrong: [string, () => string, string][] = [
   ],
 ]
 
-test(`${wrong.length} chains that do not pass`, async () => {
+test(`${wrong.length} broken chains fail`, async () => {
   for (const [what, write, wanted] of wrong) {
     const { result, reason } = await arcOf(write(), { ...records, 's._domainkey.down.example': 'temporary' })
     assert.equal(`${result} ${reason}`, wanted, what)
   }
 })
 
-test('fifty sets pass, of 49 keys one is asked once, and one set more fails', async () => {
+test('fifty sets pass with one question for their shared key, and a further set fails', async () => {
   const fifty = Array.from({ length: 50 }, (): [string] => ['list'])
   const arc = await arcOf(sealed(fifty))
   assert.deepEqual([arc.result, arc.sealers.length, arc.asked.length], ['pass', 50, 1])
@@ -193,7 +193,7 @@ const vouched: [string, () => string, string | null][] = [
   ['no chain', () => mail, null],
 ]
 
-test(`${vouched.length} mails, and who vouches for them`, async () => {
+test(`${vouched.length} mails show which trusted sealer vouches for them`, async () => {
   for (const [what, write, wanted] of vouched) {
     const arc = await arcOf(write())
     const found = vouchingSealer(arc, trusted, author)
@@ -205,7 +205,7 @@ test(`${vouched.length} mails, and who vouches for them`, async () => {
   }
 })
 
-test('a trusted sealer vouches for no field that somebody added above those that it signed', async () => {
+test('a trusted sealer does not vouch for a field added above its signed fields', async () => {
   for (const added of ['From: boss@author.example', 'Subject: pay me', 'To: all@far.example']) {
     const arc = await arcOf(`${added}\r\n${sealed([['list']])}`)
     assert.deepEqual([arc.result, arc.coversFrom], ['pass', false], added)
@@ -213,7 +213,7 @@ test('a trusted sealer vouches for no field that somebody added above those that
   }
 })
 
-test('the sets of a trusted sealer under another mail are worth nothing', async () => {
+test('a trusted sealer’s sets do not vouch for another mail', async () => {
   const sets = sealed([['list']]).slice(0, -mail.length)
   const forged = `${sets}${mail.replace('body', 'send money')}`
   assert.equal((await arcOf(forged)).result, 'fail')

@@ -41,7 +41,7 @@ const bodies = [
 ]
 
 for (const form of forms) {
-  test(`${form}: ${bodies.length} short bodies, cut everywhere`, () => {
+  test(`${form}: ${bodies.length} short bodies have the same digest, however they are cut`, () => {
     for (const body of bodies) {
       const wanted = sha256(Buffer.from(bodyForms[form](body), 'latin1'))
       for (let cut = 0; cut <= body.length; cut++) {
@@ -52,7 +52,7 @@ for (const form of forms) {
     }
   })
 
-  test(`${form}: any body in any pieces, and any beginnings of it`, () => {
+  test(`${form}: any body and its prefixes have the same digest, however they are cut`, () => {
     const piece = fc
       .array(fc.constantFrom('\r\n', ' ', '\t', '\r', '\n', 'a', 'word', '\xff', '\r\n\r\n', ' \r\n'), {
         maxLength: 12,
@@ -77,13 +77,13 @@ for (const form of forms) {
     fc.assert(property, { numRuns: 1000 })
   })
 
-  test(`${form}: a body longer than any buffer, with white space over the edges`, () => {
+  test(`${form}: a body larger than any buffer keeps its digest, with white space across edges`, () => {
     const text = `${'word '.repeat(30_000)}\r\n${' '.repeat(70_000)}\r\n${'\r\n'.repeat(50_000)}end \r\n \r\n`
     const digest = digestOf(form, [Buffer.from(text)], [null])
     assert.deepEqual(digest.hashOf(null)!.digest, sha256(Buffer.from(bodyForms[form](text))))
   })
 
-  test(`${form}: white space to change in few places and in more than are looked for, with tabs and without`, () => {
+  test(`${form}: white space that changes in few or many places is digested, with and without tabs`, () => {
     for (const line of ['a  b \r\n', 'a\tb\t \r\n', 'many words, then\r\n  a line that is indented \r x\r\n'])
       for (const count of [10, 500, 20_000]) {
         const text = line.repeat(count)
@@ -93,7 +93,7 @@ for (const form of forms) {
   })
 }
 
-test('without the whole being wanted, what follows the last length is counted and not kept', () => {
+test('bytes after the last l= are counted and not kept, unless the whole body is wanted', () => {
   const digest = digestOf('simple', [Buffer.from('one\r\ntwo\r\n')], [5])
   assert.deepEqual(digest.hashOf(5), { digest: sha256(Buffer.from('one\r\n')), isWhole: false })
   assert.equal(digest.hashOf(6), null)

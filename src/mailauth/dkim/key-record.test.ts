@@ -56,7 +56,7 @@ const records: [string, string, string][] = [
   ['longer than 8 KiB', `p=${spki}; n=${'x'.repeat(8192)}`, 'permerror the key record is longer than 8 KiB'],
 ]
 
-test(`${records.length} key records`, () => {
+test(`${records.length} key records are read or refused`, () => {
   for (const [what, text, wanted] of records) {
     for (const read of [readKeyRecord(text), readKeyRecord(text)]) {
       const found =

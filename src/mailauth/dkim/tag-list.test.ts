@@ -26,7 +26,7 @@ const lists: [string, Record<string, string> | null][] = [
   ['a=b\nc', null],
 ]
 
-test('lists of tags, and what is none', () => {
+test('lists of tags are read, and malformed lists are refused', () => {
   for (const [text, wanted] of lists) {
     const tags = parseTagList(text)
     const found = tags && Object.fromEntries([...tags].map(([name, { value }]) => [name, value]))
@@ -34,13 +34,13 @@ test('lists of tags, and what is none', () => {
   }
 })
 
-test('the span of a value is all between the equals sign and the semicolon', () => {
+test('a value’s span is all bytes between the equals sign and the semicolon', () => {
   const text = 'a=1; b = x\r\n y ;c=2'
   const { start, end } = parseTagList(text)!.get('b')!
   assert.equal(text.slice(start, end), ' x\r\n y ')
 })
 
-test('base64 may be folded, and nothing else', () => {
+test('base64 may be folded, and may have no other characters', () => {
   assert.deepEqual(decodeBase64(' QU\r\n JD '), Buffer.from('ABC'))
   for (const text of ['', '=', 'QU-D', 'Q=UJD', 'QUJD===', 'QUJD.']) assert.equal(decodeBase64(text), null)
 })

@@ -32,7 +32,7 @@ const sound: [field: string, domain: string][] = [
 ]
 
 for (const [field, domain] of sound) {
-  test(`one author domain: ${JSON.stringify(field)}`, () => {
+  test(`one author domain is read: ${JSON.stringify(field)}`, () => {
     assert.deepEqual(readAuthorDomains(header(field)), { domains: [domain], fault: null })
   })
 }
@@ -122,7 +122,7 @@ for (const [name, text, domains, fault] of tricks) {
   })
 }
 
-test('a header too large to be read whole has no author domain that is believed', () => {
+test('a header too large to be read whole yields no author domain', () => {
   const text = `From: a@${evil}\r\n${'X: y\r\n'.repeat(11_000)}From: ceo@${bank}`
   assert.match(readAuthorDomains(header(text)).fault ?? '', /too large/)
 })
@@ -166,7 +166,7 @@ const fields = fc
   .tuple(parts, fc.constantFrom('', 'ceo@bank.example'), parts)
   .map(([before, address, after]) => [...before, address, ...after].join(''))
 
-test('check 55: where a domain is believed, it is that of every address that the message is shown with', () => {
+test('check 55: an accepted author domain is that of every address shown', () => {
   let believed = 0
   const property = fc.property(fields, (value) => {
     const bytes = Buffer.from(`From: ${value}\r\n\r\n`)

@@ -21,7 +21,7 @@ const verdict: DmarcVerdict = {
 }
 const mail = { verdict, sourceIp: '192.0.2.7', envelopeFrom: '', spf: null, applied: 'none' as const }
 
-test('signatures that passed stand first, those of the author’s domain and organization before others', () => {
+test('passed signatures come first, those of the author’s domain and organization before others', () => {
   const dkim = [
     { domain: 'news.shop.test', selector: 'broken', result: 'fail' as const },
     { domain: 'notshop.test', selector: 'other', result: 'pass' as const },
@@ -34,7 +34,7 @@ test('signatures that passed stand first, those of the author’s domain and org
   assert.deepEqual(selectors, ['own', 'above', 'aside', 'other', 'broken'])
 })
 
-test('of many signatures ten stand in a report', () => {
+test('a report lists ten of many signatures', () => {
   const dkim = Array.from({ length: 30 }, (_, index) => ({
     domain: index === 29 ? 'shop.test' : 'mailer.test',
     selector: `s${index}`,

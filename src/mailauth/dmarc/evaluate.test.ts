@@ -136,7 +136,7 @@ const rows: Row[] = [
 ]
 
 for (const [name, domain, dmarc, proved, expected] of rows) {
-  test(`check 55: ${name}`, async () => {
+  test(`check 55: DMARC is evaluated: ${name}`, async () => {
     const verdict = await evaluateDmarc(zoneLookup({ dmarc }), { ...one(domain), ...proved })
     const passing = { result: 'pass', disposition: 'none', domain } as const
     const wanted = { ...(expected.alignedBy?.length ? passing : {}), ...expected }
@@ -266,7 +266,7 @@ const answers: [name: string, facts: DmarcFacts, dmarc: Zone['dmarc'], verdict: 
   ],
 ]
 
-test('check 55: what a trusted sealer vouches for still fails, and no policy is applied', async () => {
+test('check 55: mail that a trusted sealer vouches for still fails, without its policy being applied', async () => {
   const failing = await evaluateDmarc(zoneLookup({ dmarc: reject }), one('shop.test'))
   const expected = {
     ...({ result: 'fail', policy: 'reject' } as const),
@@ -287,7 +287,7 @@ for (const [name, facts, dmarc, expected] of answers) {
   })
 }
 
-test('whether a name exists that is not to be known now is no verdict', async () => {
+test('a name whose existence is unknown now yields no verdict', async () => {
   const lookup = zoneLookup({
     dmarc: { 'shop.test': 'v=DMARC1; p=none; np=reject' },
     txt: { 'a.shop.test': [temporary] },
@@ -321,7 +321,7 @@ for (const [name, header, result, disposition] of spoofed) {
   })
 }
 
-test('check 55: however many identifiers and authors a message has, it asks at most 58 questions', async () => {
+test('check 55: a message with any number of identifiers and authors costs at most 58 questions', async () => {
   const dmarc = Object.fromEntries([1, 2, 3].map((n) => [`d${n}.test`, 'v=DMARC1; p=none; np=reject']))
   const deep = (n: number) => `1.2.3.4.5.6.7.8.9.a.d${n}.test`
   const from = { domains: [deep(1), deep(2), deep(3)], fault: 'several' }
@@ -331,7 +331,7 @@ test('check 55: however many identifiers and authors a message has, it asks at m
   assert.notEqual(verdict.result, 'pass')
 })
 
-test('check 55: a pass takes an identifier that passed, at the author’s organization or below it', async () => {
+test('check 55: a pass needs an identifier that passed, within the author’s organization', async () => {
   const names = [
     'shop.test',
     'a.shop.test',
@@ -371,7 +371,7 @@ test('check 55: a pass takes an identifier that passed, at the author’s organi
   await fc.assert(property, { numRuns: 2_000 })
 })
 
-test('check 55: the policies of all authors are asked for before any identifier is sought', async () => {
+test('check 55: the policies of all authors are looked up before any identifier is', async () => {
   const dmarc = { 'many.test': 'v=DMARC1; p=none', 'bank.test': 'v=DMARC1; p=reject' }
   const from = { domains: ['a.b.c.d.e.f.g.many.test', 'bank.test'], fault: 'several' }
   const dkim = [pass('s1.x.y.z.many.test'), pass('s2.x.y.z.many.test'), later('s3.x.y.z.many.test')]

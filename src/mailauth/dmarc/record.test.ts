@@ -32,7 +32,7 @@ const sound: [text: string, record: Partial<DmarcRecord>][] = [
 ]
 
 for (const [text, record] of sound) {
-  test(`reads ${text}`, () => {
+  test(`a DMARC record is read: ${text}`, () => {
     assert.deepEqual(parseDmarcRecord(text), { ...defaults, ...record, text, faults: [] })
   })
 }
@@ -56,7 +56,7 @@ const faulty: [text: string, record: Partial<DmarcRecord>, faults: string[]][] =
 ]
 
 for (const [text, record, faults] of faulty) {
-  test(`reads ${text}, and says what is wrong with it`, () => {
+  test(`a DMARC record is read with its faults: ${text}`, () => {
     assert.deepEqual(parseDmarcRecord(text), { ...defaults, ...record, text, faults })
   })
 }
@@ -67,10 +67,11 @@ const none = [
 ]
 
 for (const text of none) {
-  test(`no record: ${text.slice(0, 40)}`, () => assert.equal(parseDmarcRecord(text), null))
+  test(`a text is refused as a DMARC record: ${text.slice(0, 40)}`, () =>
+    assert.equal(parseDmarcRecord(text), null))
 }
 
-test('whatever a record says is bounded', () => {
+test('any record is read within bounds', () => {
   const words = ['v=DMARC1', ';', 'p=', 'rua=', `${mailbox},`, 'none', 'reject', ' ', '=', '!', 'psd=y', '\0']
   const text = fc.array(fc.constantFrom(...words), { maxLength: 300 }).map((parts) => parts.join(''))
   const property = fc.property(text, (given) => {

@@ -83,13 +83,13 @@ const rows: Row[] = [
 ]
 
 for (const [name, rua, txt, emails, isIncomplete = false] of rows) {
-  test(`reports to ${name} go to ${emails.join(' and ') || 'nobody'}`, async () => {
+  test(`reports to ${name} go to ${emails.join(' and ') || 'no address'}`, async () => {
     const lookup = zoneLookup({ dmarc: shop, txt })
     assert.deepEqual(await findDestinations(lookup, 'shop.test', rua), { emails, isIncomplete })
   })
 }
 
-test('a name too long for DNS is agreed to by nobody', async () => {
+test('a destination whose name is too long for DNS gets no reports', async () => {
   const host = `${'a.'.repeat(114)}reader.test`
   const domain = `${'b.'.repeat(60)}shop.test`
   const found = await findDestinations(zoneLookup({ dmarc: {} }), domain, [`mailto:d@${host}`])

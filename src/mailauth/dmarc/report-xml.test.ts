@@ -117,7 +117,7 @@ test('a report is a document of RFC 9990', () => {
   assert.equal(writeReportXml(report).replace(/22\.[0-9a-f]{12}@/, '22.ID@'), written)
 })
 
-test('the mail of a report has the subject and the name that RFC 9990 asks for, and the same bytes each time', async () => {
+test('a report’s mail has the subject and file name of RFC 9990, and the same bytes each time', async () => {
   const first = await writeReportMail(report)
   const id = /^Report Domain: shop\.test Submitter: mx\.here\.test Report-ID: <([^>]+)>$/.exec(first.subject)
   assert.match(id?.[1] ?? '', /^2026-11-22\.[0-9a-f]{12}@mx\.here\.test$/)
@@ -140,7 +140,7 @@ for document in json.load(sys.stdin):
 const hasPython = spawnSync('python3', ['--version']).status === 0
 assert.ok(hasPython || !process.env['CI'], 'python3 is missing')
 
-test('whatever the strings, the document is well-formed and says what it was given', {
+test('a report with any strings is well-formed and reads back as given', {
   skip: hasPython ? false : 'python3 is missing',
 }, () => {
   const hostile = fc.array(

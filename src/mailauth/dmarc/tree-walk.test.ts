@@ -102,7 +102,7 @@ for (const [domain, dmarc, asked] of questions) {
   })
 }
 
-test('a name too long for DNS with its prefix is not asked for', async () => {
+test('a name too long for DNS with its prefix is not looked up', async () => {
   const { lookup, asked } = recordLookups(zoneLookup({ dmarc: {} }))
   const domain = `${'a.'.repeat(121)}example.com`
   await walkTree(recordLookup(lookup), domain)
@@ -110,7 +110,7 @@ test('a name too long for DNS with its prefix is not asked for', async () => {
   assert.equal(asked().length, 7)
 })
 
-test('check 55: at most eight questions, the organization is the domain or above it, and the policy is of either or above', async () => {
+test('check 55: at most eight questions find an organization at or above the domain, with its policy', async () => {
   const label = fc.constantFrom('a', 'b', 'co', 'uk', 'com', 'github', 'io')
   const domains = fc.array(label, { minLength: 1, maxLength: 12 }).map((labels) => labels.join('.'))
   const texts = fc.constantFrom(plain, suffix, organization, 'v=DMARC1', 'x', temporary)

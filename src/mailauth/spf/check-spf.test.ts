@@ -65,7 +65,7 @@ for (const [what, names, input, result, mechanism] of verdicts) {
   })
 }
 
-test('check 53: the verdict says what was checked, why, and what was asked', async () => {
+test('check 53: the verdict names the checked identity, the reason and the questions asked', async () => {
   const names = { 'a.example': { TXT: ['v=spf1 a:b.example mx -all'] }, 'b.example': { A: ['192.0.2.9'] } }
   assert.deepEqual(await check(names), {
     result: 'fail',
@@ -78,7 +78,7 @@ test('check 53: the verdict says what was checked, why, and what was asked', asy
   })
 })
 
-test('check 53: for the null return path it is HELO that is checked, as postmaster', async () => {
+test('check 53: with the null return path HELO is checked, as postmaster', async () => {
   const names = {
     'mail.a.example': { TXT: ['v=spf1 exists:%{l}.%{o} -all'] },
     'postmaster.mail.a.example': { A: ['127.0.0.2'] },
@@ -97,7 +97,7 @@ for (const helo of [
   'x'.repeat(70_000),
   'a\r\nb.example',
 ]) {
-  test(`check 53: nothing is asked for HELO ${JSON.stringify(helo.slice(0, 20))}`, async () => {
+  test(`check 53: HELO ${JSON.stringify(helo.slice(0, 20))} costs no question`, async () => {
     const { result, domain, asked } = await check({}, { from: '', helo })
     assert.deepEqual({ result, domain, asked }, { result: 'none', domain: '', asked: [] })
   })
@@ -171,7 +171,7 @@ for (const [what, names, result] of hostile) {
   })
 }
 
-test('check 53: a fail that is known stays one where its explanation comes too late', async () => {
+test('check 53: a fail stays a fail if its explanation comes too late', async () => {
   const zone = lookupIn(zoneOf({ 'a.example': { TXT: ['v=spf1 -all exp=why.example'] } }))
   const lookup: Lookup = async (type, name) =>
     name === 'why.example' ? { status: 'temporary', reason: 'late' } : await zone(type, name)
@@ -191,13 +191,13 @@ const explanations: [string, string[], Partial<SpfInput>, string | null][] = [
 ]
 
 for (const [what, texts, input, explanation] of explanations) {
-  test(`check 53: an explanation with ${what}`, async () => {
+  test(`check 53: an explanation is judged: ${what}`, async () => {
     const names = { 'a.example': { TXT: ['v=spf1 -all exp=why.%{d}'] }, 'why.a.example': { TXT: texts } }
     const verdict = await check(names, input)
     assert.deepEqual([verdict.result, verdict.explanation], ['fail', explanation])
   })
 }
 
-test('an address of the client that is none is a bug of ours', async () => {
+test('a malformed client address throws as a bug', async () => {
   await assert.rejects(check({}, { ip: 'unknown' }), { message: 'the address of a client is no IP address' })
 })

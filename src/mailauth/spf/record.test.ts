@@ -14,7 +14,7 @@ const selected: [string, boolean][] = [
 ]
 
 for (const [text, isOne] of selected) {
-  test(`check 53: ${JSON.stringify(text)} is ${isOne ? 'an' : 'no'} SPF record`, () => {
+  test(`check 53: ${JSON.stringify(text)} is ${isOne ? 'an' : 'not an'} SPF record`, () => {
     assert.deepEqual(selectSpfRecords(['other', text]), isOne ? [text] : [])
   })
 }
@@ -79,12 +79,12 @@ const invalidTerms = [
 ]
 
 for (const term of invalidTerms) {
-  test(`check 53: the term ${JSON.stringify(term)} makes a record void, also behind -all`, () => {
+  test(`check 53: the term ${JSON.stringify(term)} makes a record void, also after -all`, () => {
     assert.equal(parseSpfRecord(`v=spf1 -all ${term}`).status, 'invalid')
   })
 }
 
-test('check 53: each mechanism with its result and its parts', () => {
+test('check 53: each mechanism is read with its result and parts', () => {
   const parsed = parseSpfRecord('v=spf1 ~a/24//64 ?ip4:192.0.2.0/25 -all redirect=a.example')
   assert.ok(parsed.status === 'ok')
   const { directives, redirect, explanation } = parsed.record
@@ -104,7 +104,7 @@ test('check 53: each mechanism with its result and its parts', () => {
   assert.deepEqual([redirect, explanation], [['a.example'], null])
 })
 
-test('check 53: a record longer than 8,192 characters is void, and a term is shown cut', () => {
+test('check 53: a record longer than 8,192 characters is void, and a long term is cut when shown', () => {
   assert.equal(parseSpfRecord(`v=spf1${' a'.repeat(4093)}`).status, 'ok')
   assert.deepEqual(parseSpfRecord(`v=spf1${' a'.repeat(4094)}`), {
     status: 'invalid',

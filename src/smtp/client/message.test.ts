@@ -17,7 +17,7 @@ const cases: [message: string, stuffed: string][] = [
 ]
 
 for (const [message, stuffed] of cases) {
-  test(`check 42: dots of ${JSON.stringify(message)}`, () => {
+  test(`check 42: dots are doubled in ${JSON.stringify(message)}`, () => {
     assert.equal(dotStuffed(Buffer.from(message)).toString(), stuffed)
   })
 }
@@ -32,7 +32,7 @@ test('100,000 dots are doubled in linear time', () => {
   assert.equal(dotStuffed(message).length, 400_000)
 })
 
-test('8-bit content is seen', () => {
+test('8-bit content is detected', () => {
   assert.equal(hasEightBit(Buffer.from('plain\r\n')), false)
   assert.equal(hasEightBit(Buffer.from('grüß\r\n')), true)
 })

@@ -16,7 +16,7 @@ const good: [name: string, wire: string | Buffer, code: number, enhanced: string
   ['a status', '550 5.1.1 no such user\r\n', 550, '5.1.1', 'no such user'],
   ['a status alone', '250 2.0.0\r\n', 250, '2.0.0', ''],
   ['a status of another class', '550 4.1.1 odd\r\n', 550, null, '4.1.1 odd'],
-  ['what only begins like a status', '550 5.1.1.1 odd\r\n', 550, null, '5.1.1.1 odd'],
+  ['a text that only begins like a status', '550 5.1.1.1 odd\r\n', 550, null, '5.1.1.1 odd'],
   ['several lines', '550-5.7.1 no,\r\n550 5.7.1 really no\r\n', 550, '5.7.1', 'no,\nreally no'],
   [
     'several lines, the status on the first',
@@ -32,7 +32,7 @@ const good: [name: string, wire: string | Buffer, code: number, enhanced: string
 ]
 
 for (const [name, wire, code, enhanced, text] of good) {
-  test(`a reply: ${name}`, () => {
+  test(`a reply is read: ${name}`, () => {
     assert.deepEqual(read(wire), { replies: [{ code, enhanced, text }], garbled: null, empty: true })
   })
 }
@@ -54,24 +54,24 @@ const bad: [name: string, wire: string | Buffer, reason: RegExp][] = [
 ]
 
 for (const [name, wire, reason] of bad) {
-  test(`check 32: a lying reply: ${name}`, () => {
+  test(`check 32: a lying reply is refused: ${name}`, () => {
     const { replies, garbled } = read(wire)
     assert.deepEqual(replies, [])
     assert.match(garbled ?? '', reason)
   })
 }
 
-test('check 32: what comes before garbage is read, nothing after it', () => {
+test('check 32: replies before garbage are read, and none after it', () => {
   const { replies, garbled } = read('250 first\r\nnonsense\r\n250 second\r\n')
   assert.deepEqual(replies, [{ code: 250, enhanced: null, text: 'first' }])
   assert.match(garbled ?? '', /nonsense/)
 })
 
-test('a reply that came in part is not empty', () => {
+test('a partial reply does not count as empty', () => {
   for (const part of ['2', '250 o', '250-a\r\n', '250-a\r\n250 ']) assert.equal(read(part).empty, false, part)
 })
 
-test('sanitize cuts without halving a character', () => {
+test('sanitizing cuts a text between characters', () => {
   assert.equal(sanitize('ab😀', 3), 'ab?')
   assert.equal(sanitize('a\u2028b', 10), 'a b')
 })

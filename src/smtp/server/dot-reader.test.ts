@@ -21,7 +21,7 @@ const cases: [string, { content: string; rest: string; broken?: true } | null][]
 
 for (const [wire, want] of cases) {
   for (const sizeBytes of [1, 2, 3, 100]) {
-    test(`check 1: ${JSON.stringify(wire)} in pieces of ${sizeBytes}`, () => {
+    test(`check 1: ${JSON.stringify(wire)} is read the same in pieces of ${sizeBytes}`, () => {
       const reader = new DotReader()
       let content = ''
       let at = 0

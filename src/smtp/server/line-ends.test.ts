@@ -47,7 +47,7 @@ const binary: [string[], boolean][] = [
 ]
 
 for (const [chunks, broken] of binary) {
-  test(`check 22: of a binary message ${JSON.stringify(chunks)} the header is ${broken ? 'broken' : 'clean'}`, () => {
+  test(`check 22: the header of the binary message ${JSON.stringify(chunks)} is ${broken ? 'broken' : 'clean'}`, () => {
     const lineEnds = new LineEnds('header')
     for (const chunk of chunks) lineEnds.check(Buffer.from(chunk))
     lineEnds.end()

@@ -28,7 +28,8 @@ const good: [string, string, string, string][] = [
   [`<${long(64)}@b.test>`, long(64), 'b.test', `${long(64)}@b.test`],
 ]
 for (const [text, localPart, domain, address] of good) {
-  test(`check 10, check 11: ${text}`, () => assert.deepEqual(parsePath(text), { localPart, domain, address }))
+  test(`check 10, check 11: ${text} is read as a path`, () =>
+    assert.deepEqual(parsePath(text), { localPart, domain, address }))
 }
 
 const bad: [string, string][] = [
@@ -63,7 +64,8 @@ const bad: [string, string][] = [
   [`<${long(250)}@b.test>`, 'too_long'],
   [`<${'ü'.repeat(125)}@b.test>`, 'too_long'],
 ]
-for (const [text, fault] of bad) test(`${text} is ${fault}`, () => assert.equal(parsePath(text), fault))
+for (const [text, fault] of bad)
+  test(`${text} is refused as ${fault}`, () => assert.equal(parsePath(text), fault))
 
 const lengths: [string, number][] = [
   ['<a@b> SIZE=1', 5],
@@ -76,4 +78,4 @@ const lengths: [string, number][] = [
   ['', 0],
 ]
 for (const [text, length] of lengths)
-  test(`the path of ${text}`, () => assert.equal(pathLength(text), length))
+  test(`a path is read from ${text}`, () => assert.equal(pathLength(text), length))

@@ -22,7 +22,7 @@ const lines: [string, ReturnType<typeof readProxyHeader> | { address: string; po
     [`PROXY UNKNOWN ${'x'.repeat(100)}`, 'malformed'],
   ]
 for (const [line, want] of lines)
-  test(`check 24: ${JSON.stringify(line)}`, () => {
+  test(`check 24: a PROXY line is read or refused: ${JSON.stringify(line)}`, () => {
     const bytes = Buffer.from(`${line}\r\nEHLO x\r\n`)
     const sizeBytes = line.length + 2
     assert.deepEqual(readProxyHeader(bytes), want === 'malformed' ? want : { peer: want, sizeBytes })
@@ -51,13 +51,13 @@ const binaries: [name: string, hex: string, want: { address: string; port: numbe
   ['a probe of us with too much behind it', '2000ffff', 'malformed'],
 ]
 for (const [name, hex, want] of binaries)
-  test(`check 24: PROXY, second version: ${name}`, () => {
+  test(`check 24: a PROXY header of version 2 is read or refused: ${name}`, () => {
     const header = Buffer.from((signature + hex).replaceAll(' ', ''), 'hex')
     const got = readProxyHeader(Buffer.concat([header, Buffer.from('EHLO x\r\n')]))
     assert.deepEqual(got, want === 'malformed' ? want : { peer: want, sizeBytes: header.length })
   })
 
-test('what is no header is none from its first bytes on', () => {
+test('bytes that are not a PROXY header are recognized from the first byte', () => {
   for (const text of ['', 'EHLO', 'PROXIES', 'QUIT\r\n', '\r\nQUIT\r\n', '\n', 'proxy TCP4'])
     assert.equal(readProxyHeader(Buffer.from(text)), 'none', text)
 })
@@ -67,7 +67,7 @@ const hostile = fc
   .tuple(fc.constantFrom('', ...heads), fc.nat(60), fc.string({ unit: 'binary', maxLength: 300 }))
   .map(([head, cut, tail]) => Buffer.from(head.slice(0, cut) + tail, 'latin1'))
 
-test('check 24: no bytes are too hostile, what comes in pieces is read alike, and what is awaited is bounded', () => {
+test('check 24: any bytes are read safely, alike in pieces, with a bounded wait for more', () => {
   fc.assert(
     fc.property(hostile, (bytes) => {
       const whole = readProxyHeader(bytes)

@@ -36,7 +36,7 @@ for (const [one, other, same] of networks) {
   })
 }
 
-test('check 18: connections in a minute are bounded, and what is refused keeps nobody out for longer', () => {
+test('check 18: connections a minute are bounded, and refused ones do not prolong the refusal', () => {
   const { clock, door } = start({ connectionsPerMinutePerAddress: 2 })
   const connect = () => {
     const code = door.admit('192.0.2.1')?.code
@@ -55,7 +55,7 @@ const neighbours: [string, (host: number) => string, string][] = [
   ['a /48', (host) => `2001:db8:1:${host.toString(16)}::1`, '2001:db8:2::1'],
 ]
 for (const [name, addressOf, elsewhere] of neighbours) {
-  test(`check 18: the hosts of ${name} together hold four times what one may, and no more`, () => {
+  test(`check 18: all hosts of ${name} together get at most four times one host’s connections`, () => {
     const { door } = start({ maxConnectionsPerAddress: 5 })
     const hosts = Array.from({ length: 40 }, (_, i) => addressOf(i + 1))
     assert.equal(hosts.filter((address) => door.admit(address) === null).length, 20)
@@ -65,7 +65,7 @@ for (const [name, addressOf, elsewhere] of neighbours) {
     assert.equal(door.admit(addressOf(99))?.code, 421)
   })
 
-  test(`check 18: the hosts of ${name} together begin four times as many messages as one may`, () => {
+  test(`check 18: all hosts of ${name} together start at most four times one host’s messages`, () => {
     const { clock, door } = start({ messagesPerMinutePerAddress: 10 })
     const begun = (address: string, count: number) =>
       Array.from({ length: count }, () => door.beginMessage(address)).filter((refusal) => !refusal).length
@@ -80,7 +80,7 @@ for (const [name, addressOf, elsewhere] of neighbours) {
   })
 
   for (const misdeed of ['errors', 'unknown'] as const) {
-    test(`check 26: one host of ${name} with ${misdeed} is turned away without its neighbours, four are with them`, () => {
+    test(`check 26: one host of ${name} with ${misdeed} is blocked alone, and four block their network`, () => {
       const { clock, lines, door } = start({ maxErrorsPerAddress: 50, maxUnknownPerAddress: 50 })
       sin(door, addressOf(1), misdeed, 51)
       assert.equal(door.refusal(addressOf(1))?.code, 421)
@@ -104,7 +104,7 @@ function sin(door: Reputation, address: string, misdeed: Misdeed, count: number)
   return Array.from({ length: count }, () => door.note(address, misdeed))
 }
 
-test('check 18: errors are answered later and later, are lived down by the minute, and by mail that is taken', () => {
+test('check 18: errors delay answers, and fade by the minute and with accepted mail', () => {
   const { clock, door } = start()
   const delays = sin(door, '192.0.2.1', 'errors', 60)
   assert.equal(delays[39], 0)
@@ -121,7 +121,7 @@ test('check 18: errors are answered later and later, are lived down by the minut
   assert.equal(Math.max(...sin(door, '192.0.2.1', 'unknown', 20)), 0)
 })
 
-test('check 18: a network lives down what its hosts did as slowly as it was counted', () => {
+test('check 18: a network’s errors fade as slowly as they were counted', () => {
   const { door } = start()
   for (let host = 1; host <= 8; host++) sin(door, `192.0.2.${host}`, 'unknown', 20)
   assert.equal(door.note('192.0.2.9', 'unknown') > 0, true)
@@ -131,7 +131,7 @@ test('check 18: a network lives down what its hosts did as slowly as it was coun
   assert.ok(delayMs > 1900 && delayMs <= 2025, `${delayMs} ms`)
 })
 
-test('check 18: replies that wait hold a quarter of the connections at most', async () => {
+test('check 18: delayed replies hold at most a quarter of the connections', async () => {
   const { door } = start({ maxConnections: 40, maxErrorsPerAddress: 100 })
   const hosts = Array.from({ length: 30 }, (_, i) => `192.0.${i}.1`)
   for (const host of hosts) sin(door, host, 'errors', 42)

@@ -16,7 +16,7 @@ const text = fc
   )
   .map((one) => one.replaceAll('\0', '').toWellFormed())
 
-test('a text weighs what it is as JSON, whatever is in it', async () => {
+test('a text weighs its length as JSON, whatever it contains', async () => {
   const texts = fc.sample(text, 500)
   const weighed = await db.query<{ weight: number }>(
     `select ${jsonTextBytes} as weight from (select t.text, t.place, null as html, null as extracted_text, 'outbound' as direction
@@ -30,7 +30,7 @@ test('a text weighs what it is as JSON, whatever is in it', async () => {
   )
 })
 
-test('a message has at most six times its weight as JSON, whichever field is long', async () => {
+test('a message is at most six times its weight as JSON, whichever field is long', async () => {
   const texts = fc.sample(text, 500).map((one) => one.repeat(100))
   const places = texts.map((one) => JSON.stringify([{ email: 'a@far.test', name: one }]))
   const ids = Array.from({ length: 100 }, () => `<${'€'.repeat(998)}>`)

@@ -6,7 +6,7 @@ import { readConversation, writeConversation } from './conversation.ts'
 
 const reply = (code: number, enhanced: string | null, text: string) => ({ code, enhanced, text })
 
-test('short words are kept as they are, with the times since the attempt began', () => {
+test('short replies are kept unchanged, with times since the attempt began', () => {
   const stored = writeConversation(
     [
       { command: 'connect', atMs: 900.4, reply: reply(220, null, 'mx.test\nready') },
@@ -39,7 +39,7 @@ test('one long reply does not cut the short ones', () => {
   assert.deepEqual([steps[1]!.text, steps[2]!.text], ['short words', 'short words'])
 })
 
-test('whatever the words are, twelve steps are there in 2 KiB, of whole characters', () => {
+test('any replies fit twelve steps into 2 KiB of whole characters', () => {
   const texts = fc.array(fc.string({ unit: 'grapheme', maxLength: 1000, size: 'max' }), {
     minLength: 12,
     maxLength: 12,
