@@ -56,7 +56,7 @@ async function signUp(page: Page): Promise<void> {
   await title(page, 'Check your email')
 }
 
-test('sign-up, confirmation by the received mail, pending, approval; then a lost password', {
+test('a person signs up, confirms by mail, waits for approval, and later resets a lost password', {
   skip,
 }, async (t) => {
   const { node, mailedLink, stranger } = await setScene(t)
@@ -128,7 +128,7 @@ test('sign-up, confirmation by the received mail, pending, approval; then a lost
   await title(page, 'Settings')
 })
 
-test('an invitation makes a viewer, who sees no button that changes anything on the overview', {
+test('an invitation makes a viewer, whose overview has no button that changes anything', {
   skip,
 }, async (t) => {
   const { pages, mailedLink, stranger } = await setScene(t)
@@ -150,7 +150,7 @@ test('an invitation makes a viewer, who sees no button that changes anything on 
   await page.getByText('Only owners can change the name.').waitFor()
 })
 
-test('a passkey is added, and signs in', { skip }, async (t) => {
+test('a person adds a passkey and signs in with it', { skip }, async (t) => {
   const { pages } = await setScene(t)
   // A passkey needs a host name. An IP address does not work.
   const context = await pages.context
@@ -184,7 +184,7 @@ test('a passkey is added, and signs in', { skip }, async (t) => {
   await title(page, /Overview|Send your first/)
 })
 
-test('axe finds nothing on what pages before the sign-in show besides', { skip }, async (t) => {
+test('axe finds nothing on the pages before the sign-in', { skip }, async (t) => {
   const { pages } = await setScene(t)
   await pages.context.clearCookies()
   for (const [path, name] of [

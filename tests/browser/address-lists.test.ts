@@ -32,7 +32,7 @@ async function suppressed(api: Api): Promise<string[]> {
   return suppressions.map(({ email }) => email).sort()
 }
 
-test('addresses are suppressed by hand and by a list, found, let go of, and exported without formulas', {
+test('a person suppresses, finds, removes and exports addresses, and the export has no formulas', {
   skip,
 }, async (t) => {
   const { api, pages } = await setStage(t)
@@ -94,7 +94,7 @@ test('addresses are suppressed by hand and by a list, found, let go of, and expo
   assert.deepEqual(pages.complaints, [])
 })
 
-test('one address is explained check by check; a list is judged with progress and taken away as a file', {
+test('validation explains one address check by check, and judges a list with progress and download', {
   skip,
 }, async (t) => {
   const { pages } = await setStage(t)

@@ -64,7 +64,7 @@ function pagesWith({ organizationId, mailId }: Ids): typeof pages {
   ]
 }
 
-test('every route of the desk is among the pages that are looked at', () => {
+test('the list of checked pages has every route of the desk', () => {
   const hashes = pagesWith({ organizationId: 'x', mailId: 'x' }).map(([, hash]) => hash)
   const unseen = readRoutes().filter((path) => {
     const pattern = new RegExp(`^${path.replaceAll(/\$\w+/g, '[^/]+')}$`)

@@ -11,7 +11,7 @@ before(() =>
   assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
 )
 
-test('the desk is opened by its link and steers the service', { skip }, async (t) => {
+test('the operator opens the desk by its link and steers the service', { skip }, async (t) => {
   const posthorn = await startWithQueue(t)
   await posthorn.cli(['org', 'create', '--name', 'Harbor & Sons'])
   const window = await openWindow(t, await deskLink(posthorn), 1280)
@@ -48,7 +48,9 @@ test('the desk is opened by its link and steers the service', { skip }, async (t
   assert.deepEqual([complaints, outside], [[], []])
 })
 
-test('an organization is limited, and deleted only once its name is typed', { skip }, async (t) => {
+test('the operator limits an organization, and deletes it only after typing its name', {
+  skip,
+}, async (t) => {
   const posthorn = await startPosthorn(t)
   const { id } = await posthorn.cli<{ id: string }>(['org', 'create', '--name', 'Quiet Fox', '--active'])
   const { page, complaints } = await openWindow(t, await deskLink(posthorn), 1280)
@@ -75,7 +77,7 @@ test('an organization is limited, and deleted only once its name is typed', { sk
   assert.deepEqual(complaints, [])
 })
 
-test('a link that was used says so, and the way out closes the desk', { skip }, async (t) => {
+test('a used link says so, and the menu closes the desk', { skip }, async (t) => {
   const posthorn = await startPosthorn(t)
   const url = await deskLink(posthorn)
   const { page } = await openWindow(t, url, 1280)

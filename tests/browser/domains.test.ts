@@ -14,7 +14,7 @@ before(() =>
 )
 const skip = chromiumMissing ?? false
 
-test('a domain is added, its records are found, its keys are changed, and it is deleted', {
+test('a person adds a domain, sees its records found, changes its keys and deletes it', {
   skip,
 }, async (t) => {
   const dns = await DnsServer.start({})
@@ -71,7 +71,7 @@ test('a domain is added, its records are found, its keys are changed, and it is 
   assert.deepEqual(pages.complaints, [])
 })
 
-test('what DNS has instead of a record stands beside what it should be, and is looked for again by itself', {
+test('a page shows the record found in DNS next to the expected one, and checks again by itself', {
   skip,
 }, async (t) => {
   const dns = await DnsServer.start({})

@@ -55,7 +55,7 @@ async function look({ page, judge }: DeskWindow, name: string, title: string): P
 }
 
 for (const widthPx of [390, 1280])
-  test(`from the printed link to a mail that was sent and received takes no minute, ${widthPx} wide`, {
+  test(`from the printed link to a sent and received mail takes under a minute, ${widthPx} wide`, {
     skip,
   }, async (t) => {
     const link = await startAsNewcomer(t)

@@ -12,7 +12,7 @@ before(() =>
   assert.ok(!process.env['CI'] || !chromiumMissing, `in CI nothing is skipped: ${chromiumMissing}`),
 )
 
-test('the first steps: an inbox, a mail out of it and back, and reading that', { skip }, async (t) => {
+test('the first steps lead to an inbox, a sent mail, its answer, and reading it', { skip }, async (t) => {
   const { api, organizationId } = await node.createCaller()
   const { page, open, audit, complaints } = await openPages(t, node, organizationId)
   await open('/', 'Send your first email')
@@ -41,7 +41,7 @@ test('the first steps: an inbox, a mail out of it and back, and reading that', {
   assert.deepEqual(complaints, [])
 })
 
-test('the overview has the first mail, though its event has not come and the page was seen before', {
+test('the overview shows the first mail, although its event is late and the page was seen before', {
   skip,
 }, async (t) => {
   const { api, organizationId } = await node.createCaller()
@@ -56,7 +56,7 @@ test('the overview has the first mail, though its event has not come and the pag
   await page.getByRole('heading', { level: 1, name: 'Overview', exact: true }).waitFor()
 })
 
-test('everything is found and reached by keys', { skip }, async (t) => {
+test('the keyboard finds and reaches everything', { skip }, async (t) => {
   const { api, organizationId } = await node.createCaller()
   const inbox = await api.want<{ id: string }>('/v1/inboxes', {
     method: 'POST',
@@ -93,7 +93,7 @@ test('everything is found and reached by keys', { skip }, async (t) => {
   )
 })
 
-test('the settings: name, theme, sessions, limits; and the way out', { skip }, async (t) => {
+test('the settings show name, theme, sessions and limits, and sign the person out', { skip }, async (t) => {
   const { organizationId } = await node.createCaller()
   const { page, open, audit, complaints } = await openPages(t, node, organizationId)
   await open('/settings', 'Settings')

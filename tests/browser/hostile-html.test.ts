@@ -17,7 +17,7 @@ import { type Scope, until } from '../support/until.ts'
 const framesAtOnce = 40
 const skip = chromiumMissing ? `SKIPPED: ${chromiumMissing}` : false
 
-test('check 65: hostile HTML, and all HTML of the published mails, does nothing when it is read', {
+test('check 65: hostile HTML, and all HTML of the published mails, has no effect when it is read', {
   skip,
 }, async (t) => {
   const beganMs = performance.now()

@@ -119,7 +119,7 @@ async function joinAnother({ node, caller, open, mailedLink }: Stage, keys: Keyb
   return owner
 }
 
-test('people come in, leave and join by keys alone', { skip }, async (t) => {
+test('people join, leave and sign in by keys alone', { skip }, async (t) => {
   const stage = await setStage(t)
   const keys = await stage.open()
   await signUp(stage, keys)

@@ -170,7 +170,7 @@ async function lookAround({ keys }: Stage): Promise<void> {
   await keys.title('Open the desk')
 }
 
-test('the desk is opened, used and closed by keys alone', { skip }, async (t) => {
+test('the operator opens, uses and closes the desk by keys alone', { skip }, async (t) => {
   const stage = await setStage(t)
   await openDesk(stage)
   await steerOrganization(stage)

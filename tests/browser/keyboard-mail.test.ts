@@ -267,7 +267,7 @@ async function lookAtCaptured({ keys }: Stage): Promise<void> {
   await until('the list alone', () => keys.address() === '/captured')
 }
 
-test('mail is read, written, found and deleted by keys alone', { skip }, async (t) => {
+test('a person reads, writes, finds and deletes mail by keys alone', { skip }, async (t) => {
   const stage = await setStage(t)
   await begin(stage)
   const inbox = await openInbox(stage)

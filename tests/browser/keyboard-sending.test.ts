@@ -180,7 +180,7 @@ async function readNumbers({ keys }: Stage): Promise<void> {
   await keys.title('Sending')
 }
 
-test('what is sent, suppressed, validated and proved is steered by keys alone', { skip }, async (t) => {
+test('a person steers sends, suppressions, validation and domains by keys alone', { skip }, async (t) => {
   const stage = await setStage(t)
   await followAndCancel(stage)
   await suppress(stage)

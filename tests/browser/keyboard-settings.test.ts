@@ -248,7 +248,7 @@ async function lookAsViewer({ open }: Stage): Promise<void> {
   viewer.assertClean()
 }
 
-test('keys, webhooks, members and settings are set by keys alone', { skip }, async (t) => {
+test('a person sets keys, webhooks, members and settings by keys alone', { skip }, async (t) => {
   const stage = await setStage(t)
   await useKeys(stage)
   await useWebhooks(stage)

@@ -21,7 +21,7 @@ async function run(command: string): Promise<Record<string, unknown>> {
   return JSON.parse(stdout)
 }
 
-test('a key is made, works as it stands, is not shown again, is rotated and revoked', { skip }, async (t) => {
+test('a new key works as shown, is never shown again, and is rotated and revoked', { skip }, async (t) => {
   const node = await startNode(await makePlace(t))
   const { api, organizationId } = await node.createCaller()
   const inbox = await api.createInbox()
@@ -131,7 +131,7 @@ test('a key is made, works as it stands, is not shown again, is rotated and revo
   assert.deepEqual(pages.complaints, [])
 })
 
-test('an owner invites, changes a role and removes; a viewer changes nothing', {
+test('an owner invites members, changes roles and removes members, and a viewer changes nothing', {
   skip,
 }, async (t) => {
   const node = await startNode(await makePlace(t))

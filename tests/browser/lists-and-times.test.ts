@@ -13,7 +13,7 @@ import { readCsv, writeCsv } from '../../dashboard/src/parts/list/csv.ts'
 import { unicodeDomain } from '../../dashboard/src/parts/unicode-domain.ts'
 import { until } from '../support/until.ts'
 
-test('a table reads back as it was written, and no field of it is a formula', () => {
+test('a table reads back as it was written, and none of its fields is a formula', () => {
   const field = fc.string({
     unit: fc.constantFrom('a', '=', '+', '@', '-', '"', ',', ';', '\n', '\t', 'é', ' '),
   })
@@ -48,7 +48,7 @@ const lists: [text: string, emails: string[], duplicates: number, others: number
   ['', [], 0, []],
 ]
 
-test('addresses are found in lists and in the column that has them, each once, with what is none', () => {
+test('addresses are found in lists and columns, each once, and other lines are listed', () => {
   for (const [text, emails, duplicates, others] of lists) {
     const found = readAddresses(text)
     assert.deepEqual(
@@ -138,7 +138,7 @@ for (const [service, rows, found] of exports)
     assert.deepEqual(read, found)
   })
 
-test('whatever a list holds, its notes are short lines and its times past', () => {
+test('notes of any list are short lines, and its times are past', () => {
   const piece = fc.oneof(
     fc.constantFrom(
       'a@far.test',
@@ -166,7 +166,7 @@ test('whatever a list holds, its notes are short lines and its times past', () =
   )
 })
 
-test('time goes from left to right on an axis, whatever the waits between', () => {
+test('time runs from left to right on an axis, whatever the waits between', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(10 ** 9), { minLength: 1, maxLength: 40 }), (moments) => {
       const axis = makeTimeAxis(moments)
@@ -178,7 +178,7 @@ test('time goes from left to right on an axis, whatever the waits between', () =
   )
 })
 
-test('durations have two units at most', () => {
+test('durations show at most two units', () => {
   const told = [0, 38, 999, 1_240, 10_000, 59_600, 61_000, 3_599_900, 7_260_000, 90_000_000].map(duration)
   assert.deepEqual(told, [
     '0 ms',
@@ -194,7 +194,7 @@ test('durations have two units at most', () => {
   ])
 })
 
-test('names of domains are decoded as Node does it', () => {
+test('domain names are decoded as Node decodes them', () => {
   for (const name of [
     'xn--bcher-kva.example',
     'xn--fiqs8s',
@@ -209,7 +209,7 @@ test('names of domains are decoded as Node does it', () => {
 const refusal = (status: number, retryAfter = '') =>
   new ApiError(new Response(null, { status, headers: retryAfter ? { 'retry-after': retryAfter } : {} }), {})
 
-test('many calls go on after the pause that the service asks for; what is refused for good is told, the rest done', async () => {
+test('many calls resume after the pause that the service requests, and a refused call is reported', async () => {
   let [called, running, mostRunning] = [0, 0, 0]
   const batch = new Batch(
     Array.from({ length: 20 }, (_, index) => index),
@@ -235,7 +235,7 @@ test('many calls go on after the pause that the service asks for; what is refuse
   assert.ok(mostRunning <= 3)
 })
 
-test('many calls are held, gone on with, and ended', async () => {
+test('many calls can be paused, resumed and ended', async () => {
   const open: (() => void)[] = []
   const release = async () => {
     for (const end of open.splice(0)) end()

@@ -35,7 +35,9 @@ async function setStage(t: TestContext) {
   return { node, api, mailer, list, ...pages }
 }
 
-test('an inbox is made, mail comes in by itself, and is answered by the keyboard', { skip }, async (t) => {
+test('a person makes an inbox, sees mail arrive without a reload, and answers it by keyboard', {
+  skip,
+}, async (t) => {
   const { page, api, mailer, list, complaints, audit, node } = await setStage(t)
   await page.goto('/mail')
   await page.getByRole('button', { name: 'New inbox' }).first().click()
@@ -84,7 +86,7 @@ test('an inbox is made, mail comes in by itself, and is answered by the keyboard
   )
 })
 
-test('HTML is shown without what loads; pictures come on a click, and files where they are clean', {
+test('HTML is shown without remote content, pictures on a click, and clean files as downloads', {
   skip,
 }, async (t) => {
   const { page, api, mailer, list, complaints, audit } = await setStage(t)
@@ -148,7 +150,7 @@ test('HTML is shown without what loads; pictures come on a click, and files wher
   assert.deepEqual(complaints, [])
 })
 
-test('a message is written once however often it is sent; what is deleted can be taken back', {
+test('a message is written once however often it is sent, and a deletion can be undone', {
   skip,
 }, async (t) => {
   const { page, api, list, complaints, audit } = await setStage(t)
@@ -206,7 +208,7 @@ test('a message is written once however often it is sent; what is deleted can be
   )
 })
 
-test('mail that comes after the list was read and before the live stream begins is shown', {
+test('mail that arrives between the list’s load and the live stream’s start is shown', {
   skip,
 }, async (t) => {
   const { page, api, mailer } = await setStage(t)
@@ -224,7 +226,7 @@ test('mail that comes after the list was read and before the live stream begins 
   await page.locator('[data-thread]', { hasText: 'Between' }).waitFor()
 })
 
-test('mail is found by words and filters; on a phone one column is shown at a time', { skip }, async (t) => {
+test('words and filters find mail, and a phone shows one column at a time', { skip }, async (t) => {
   const { page, api, mailer, complaints, audit } = await setStage(t)
   const inbox = await api.createInbox()
   for (const subject of ['Cauliflower', 'Broccoli'])

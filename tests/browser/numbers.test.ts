@@ -12,7 +12,9 @@ before(() =>
 )
 const skip = chromiumMissing ?? false
 
-test('what was sent is counted, and captured as its recipient would see it', { skip }, async (t) => {
+test('the numbers count sent mail, and captured mail is shown as its recipient would see it', {
+  skip,
+}, async (t) => {
   const node = await startNode(await makePlace(t))
   const { api, organizationId } = await node.createCaller()
   const inbox = await api.createInbox()

@@ -137,7 +137,7 @@ async function judge(keys: Keyboard, pages: Pages): Promise<string[]> {
   return found
 }
 
-test('axe finds nothing on any page in either theme, and Tab reaches all of each and shows where it is', {
+test('axe finds nothing on any page in either theme, and Tab reaches every control and shows its place', {
   skip,
 }, async (t) => {
   const { node, caller, pages, open } = await setStage(t)

@@ -16,7 +16,7 @@ before(() =>
 )
 const skip = chromiumMissing ?? false
 
-test('the life of a message tells each attempt, what was answered, what it means and what to do, and what was sent', {
+test('a message’s timeline shows each attempt, its reply, its meaning, the next step and the sent content', {
   skip,
 }, async (t) => {
   const stage = await setStage(t)
@@ -96,7 +96,7 @@ async function readsContent(stage: Stage): Promise<void> {
   await shows(stage, /^The content was deleted\./)
 }
 
-test('what waits is cancelled on the page, which follows the message while it is open', {
+test('a person cancels waiting mail on its page, which stays up to date while it is open', {
   skip,
 }, async (t) => {
   const stage = await setStage(t, { slowMs: 1_500 })

@@ -27,7 +27,7 @@ function report(kind: 'dsn' | 'arf', email: string, returnPath: string): Buffer 
   return Buffer.from(lines.replaceAll('\n', '\r\n'))
 }
 
-test('a bounce that comes later and a complaint join the picture', { skip }, async (t) => {
+test('a later bounce and a complaint appear on the message’s page', { skip }, async (t) => {
   const stage = await setStage(t)
   const { far, node, api, inbox } = stage
   const tell = async (kind: 'dsn' | 'arf', email: string) => {
@@ -57,7 +57,7 @@ test('a bounce that comes later and a complaint join the picture', { skip }, asy
   assert.deepEqual(stage.pages.complaints, [])
 })
 
-test('what was sent by an inbox that is gone says so, where its subject stood', { skip }, async (t) => {
+test('mail sent by a deleted inbox says so in place of its subject', { skip }, async (t) => {
   const stage = await setStage(t)
   const { api, inbox, pages } = stage
   const { submission } = await send(api, inbox, ['ada@plain.far.test'])
@@ -70,7 +70,7 @@ test('what was sent by an inbox that is gone says so, where its subject stood', 
   assert.deepEqual(pages.complaints, [])
 })
 
-test('the list narrows by state and recipient, by the keyboard too, and opens each life', {
+test('state and recipient narrow the list, also by keyboard, and each row opens its timeline', {
   skip,
 }, async (t) => {
   const stage = await setStage(t)

@@ -49,7 +49,7 @@ async function askAs(page: Page, method: string, path: string, body?: object): P
   })(${request})`)
 }
 
-test('check 69a: sign-up, proof by mail, approval, a key and its end after 30 days, a viewer who changes nothing', {
+test('check 69a: sign-up, mailed proof, approval, a key for 30 days and a viewer work together', {
   skip,
 }, async (t) => {
   const node = await startNode(await makePlace(t), { env: { POSTHORN_MAIL_HOST: 'mx.inbox.test' } })

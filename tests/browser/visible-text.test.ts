@@ -25,7 +25,7 @@ interface Difference {
   added: string[]
 }
 
-test('the text of published HTML mails is what Chromium shows of them, but for one word in a hundred', {
+test('the text of published HTML mails equals Chromium’s, up to one word in a hundred', {
   skip,
 }, async (t) => {
   const browser = await chromium.launch({ executablePath: chromiumPath!, args: ['--no-sandbox'] })

@@ -27,7 +27,7 @@ interface Webhook {
   description: string | null
 }
 
-test('an endpoint is made, called, replayed, changed, given a new secret, and deleted', {
+test('a person makes an endpoint, calls, replays, changes, renews its secret, and deletes it', {
   skip,
 }, async (t) => {
   const node = await startNode(await makePlace(t))
@@ -113,7 +113,7 @@ test('an endpoint is made, called, replayed, changed, given a new secret, and de
   assert.match(pages.complaints[0]!, /a status of 400 \(Bad Request\)/)
 })
 
-test('the programs that verify a call run as they stand', async (t) => {
+test('the example programs verify a call unchanged', async (t) => {
   const port = await freePort()
   const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
   const env = { ...inherited(), WEBHOOK_SECRET: secret }
