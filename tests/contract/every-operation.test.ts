@@ -253,7 +253,7 @@ proveEach('not_found', 404, 'each id of the request in turn is nobody’s', asyn
   return answers
 })
 
-test('a retry of what was refused with an idempotency key is not a replay', async () => {
+test('a retry of a refused request with its idempotency key is not a replay', async () => {
   const idempotencyKey = newKey()
   const request = { ...(await sound(document.find('POST /v1/send'))), idempotencyKey }
   assert.equal((await ask(base, { ...request, secret: spent.secret })).status, 429)

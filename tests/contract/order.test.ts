@@ -199,7 +199,7 @@ async function onWire(
 }
 
 for (const [what, state, run] of restricted)
-  test(`check 71: ${what}: who may not is told that, not ${state}`, async () => {
+  test(`check 71: ${what}: a key without permission gets that refusal, not ${state}`, async () => {
     const owner = await world.createCaller({ limits: { recipientsPerMessage: 3 } })
     const [refused, allowed] = await run(owner)
     assert.deepEqual(outcome(refused), [403, 'inbox_not_allowed'])
@@ -235,7 +235,7 @@ test('check 71: a send is judged in order, from its key to the limits of the day
   assert.deepEqual(await told(large, nowhere, used), [410, 'idempotency_result_expired'])
 })
 
-test('hostile 30: a replay tells a key that may not send there what a first request tells it', async () => {
+test('hostile 30: a replay refuses a key that may not send there like a first request', async () => {
   const owner = await world.createCaller()
   const { domain } = await proveOwn(world, owner, ['outbound'])
   const inbox = await owner.api.createInbox()

@@ -13,7 +13,7 @@ const specification = `
 | GET \`/v1/things/{thingId}\` | \`a:b\` | x | 200 Thing | statuses not listed individually |
 `
 
-test('the tables of the specification are read row by row', () => {
+test('the specification’s tables are read row by row', () => {
   assert.deepEqual(readEndpointTables(specification), [
     { operation: 'GET /v1/me', statuses: [200, 400, 401] },
     { operation: 'POST /v1/things', statuses: [201, 400, 409] },
@@ -22,13 +22,13 @@ test('the tables of the specification are read row by row', () => {
   ])
 })
 
-test('operations of the decisions are found where they are named', () => {
+test('the operations that a decision names are found', () => {
   const decisions =
     'Additions: `GET /v1/things` (filters), `PATCH`, `POST /v1/things/{id}/test`; `GET /v1/things`.'
   assert.deepEqual(readNamedOperations(decisions), ['GET /v1/things', 'POST /v1/things/{id}/test'])
 })
 
-test('what specification, decisions and document say is joined, in this order', () => {
+test('specification, decisions and document are joined, in this order', () => {
   const judge = null as never
   const documented = (name: string, codes: [number, string][]) =>
     ({
