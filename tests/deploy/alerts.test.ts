@@ -20,7 +20,7 @@ const seriesIn = (text: string) => new Set(text.match(/\b(?:posthorn|nodejs|proc
 
 before(() => assert.ok(!process.env['CI'] || !missing, `in CI nothing is skipped: ${missing}`))
 
-test('every series that an alert asks for exists', async (t) => {
+test('every series that an alert queries exists', async (t) => {
   const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
   const { host, port } = node.app.listening.operator
   const text = await (await fetch(`http://${host}:${port}/metrics`)).text()
@@ -33,7 +33,7 @@ test('every series that an alert asks for exists', async (t) => {
   assert.deepEqual(unknown, [])
 })
 
-test('each line of what to look at has its alert', () => {
+test('each row of docs/observing.md has an alert', () => {
   const page = readFileSync(join(folder, '../../docs/observing.md'), 'utf8')
   const lines = page.split('\n').filter((line) => /^\|.*`(?:posthorn|nodejs)_.*\|$/.test(line))
   assert.ok(lines.length >= 14)
@@ -47,13 +47,13 @@ test('each line of what to look at has its alert', () => {
   assert.deepEqual(silent, [])
 })
 
-test('each says what it is and what to do', () => {
+test('each alert has a summary and a description of what to do', () => {
   assert.equal(new Set(rules.map(({ alert }) => alert)).size, rules.length)
   for (const { alert, annotations } of rules)
     assert.ok(annotations['summary'] && annotations['description'], alert)
 })
 
-test('promtool takes the rules, and they fire when they should', { skip: missing }, () => {
+test('promtool accepts the rules, and they fire as expected', { skip: missing }, () => {
   for (const words of [
     ['check', 'rules', 'alerts.yml'],
     ['test', 'rules', 'alerts.test.yml'],

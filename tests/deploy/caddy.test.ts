@@ -54,7 +54,7 @@ async function startCaddy(
   return { base: `http://localhost:${site}`, port: other }
 }
 
-test('Caddy hands on the stream as it comes, waits with who waits, and says who asks', {
+test('Caddy passes on the stream at once, waits with a waiting client, and forwards the client’s address', {
   skip: missing,
 }, async (t) => {
   const place = await makePlace(t)
@@ -87,7 +87,7 @@ test('Caddy hands on the stream as it comes, waits with who waits, and says who 
   assert.deepEqual([plain.status, plain.headers.get('location')], [308, 'https://127.0.0.1/v1/me'])
 })
 
-test('Caddy takes the file as it is', { skip: missing }, () => {
+test('Caddy accepts the file unchanged', { skip: missing }, () => {
   const words = ['validate', '--adapter', 'caddyfile', '--config', file]
   const { status, stderr } = spawnSync('caddy', words, { encoding: 'utf8' })
   assert.equal(status, 0, stderr)

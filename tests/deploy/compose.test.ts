@@ -57,7 +57,7 @@ function fill(value: string): string {
   })
 }
 
-test('it has the keys of the specification, and what it names is there', () => {
+test('the compose file has only keys of the specification, and its references exist', () => {
   assert.deepEqual(Object.keys(composition).sort(), [...known.top].sort())
   for (const [name, service] of Object.entries(services)) {
     for (const key of Object.keys(service)) assert.ok(known.service.includes(key), `${name}.${key}`)
@@ -76,7 +76,7 @@ test('it has the keys of the specification, and what it names is there', () => {
   assert.ok(existsSync(join(root, 'deploy', context, dockerfile)))
 })
 
-test('secrets are files that the repository does not have, and no value is one', () => {
+test('secrets are files outside the repository, and no value holds one', () => {
   const ignored = readFileSync(join(root, '.gitignore'), 'utf8').split('\n')
   assert.ok(ignored.includes('/deploy/secrets/'))
   for (const { file } of Object.values(secrets)) assert.match(file, /^\.\/secrets\/[\w.-]+$/)
@@ -87,7 +87,7 @@ test('secrets are files that the repository does not have, and no value is one',
     }
 })
 
-test('its settings are settings, over those of the image', () => {
+test('the compose file’s settings are valid on top of the image’s', () => {
   const own = Object.entries(posthorn.environment!).map(([name, value]) => [name, fill(value)])
   const set = { ...environmentOf(image), ...Object.fromEntries(own) }
   const names = Object.keys(set).filter((name) => name.startsWith('POSTHORN_'))
@@ -104,7 +104,7 @@ test('its settings are settings, over those of the image', () => {
   assert.ok(posthorn.volumes!.some((volume) => volume.endsWith(`:${settings.dataDir}`)))
 })
 
-test('settings in a file are found where the image runs commands', () => {
+test('commands in the image find the settings file', () => {
   const folder = textsOf(image, 'WORKDIR').at(-1)!
   const mounted = posthorn.secrets!.flatMap((secret) => (typeof secret === 'string' ? [] : [secret.target]))
   assert.deepEqual(mounted, [`${folder}/.env`])
@@ -112,11 +112,11 @@ test('settings in a file are found where the image runs commands', () => {
   assert.ok(cache!.startsWith(`${environmentOf(image)['NODE_COMPILE_CACHE']}:uid=64990,gid=64990`))
 })
 
-test('a stop waits for the drain', () => {
+test('the stop period is longer than the drain', () => {
   assert.ok(Number.parseInt(posthorn.stop_grace_period!, 10) > 30)
 })
 
-test('its clamd has what attachments need to be judged', () => {
+test('the compose file’s clamd has the options that judging attachments needs', () => {
   const page = readFileSync(join(root, 'docs/operating.md'), 'utf8')
   const wanted = /`clamd\.conf` say:\n\n```\n([^`]+)```/.exec(page)![1]!.trim().split('\n')
   const lines = readFileSync(join(root, 'deploy/clamav/clamd.conf'), 'utf8').split('\n')

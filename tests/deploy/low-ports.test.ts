@@ -14,7 +14,7 @@ const withoutRight = ['--inh-caps=-all', '--bounding-set=-net_bind_service', pro
 const isAble = process.getuid?.() === 0 && spawnSync('setpriv', ['--version']).status === 0
 const missing = isAble ? false : 'only root can give a right away, by setpriv'
 
-test('the doctor finds a running service on ports that it may not listen on itself', {
+test('the doctor finds a running service on ports that the doctor itself may not use', {
   skip: missing,
 }, async (t) => {
   const host = `127.${randomInt(1, 255)}.${randomInt(255)}.25`

@@ -62,7 +62,7 @@ default_pool_size = 30
   return url
 }
 
-test('over PgBouncer with sessions of its own a node works, with its limits; with shared ones it is refused', {
+test('a node works with its limits over PgBouncer’s session pooling, and transaction pooling is refused', {
   skip: missing,
 }, async (t) => {
   const server = await ExternalServer.make(t)

@@ -30,7 +30,7 @@ test('systemd finds nothing wrong with the unit', { skip: missing }, (t) => {
   assert.ok(!stderr.includes('posthorn.service'), stderr)
 })
 
-test('what the service may do is little', { skip: missing }, () => {
+test('the service has few privileges', { skip: missing }, () => {
   const words = ['security', '--offline=true', '--no-pager', '--threshold=25']
   const told = execFileSync('systemd-analyze', [...words, join(root, 'deploy/systemd/posthorn.service')], {
     encoding: 'utf8',
@@ -39,7 +39,7 @@ test('what the service may do is little', { skip: missing }, () => {
   assert.ok(exposure < 2.5, told)
 })
 
-test('the settings beside the unit are settings, and commands find the folder that the service has', () => {
+test('the unit’s settings are valid, and commands find the service’s data folder', () => {
   const read = readSettings(settings)
   assert.ok(!read.isDevelopment && read.acme)
   assert.deepEqual(read.operator, { host: '127.0.0.1', port: 8026 })
@@ -52,7 +52,7 @@ test('the settings beside the unit are settings, and commands find the folder th
   assert.deepEqual(valuesOf('EnvironmentFile'), [`${valuesOf('WorkingDirectory')[0]}/.env`])
 })
 
-test('a drain is waited for, and only the service is told of it', () => {
+test('systemd waits for a drain, and signals only the service', () => {
   assert.ok(Number(valuesOf('TimeoutStopSec')[0]) > 30)
   assert.deepEqual([valuesOf('KillMode'), valuesOf('User')], [['mixed'], ['posthorn']])
 })
