@@ -103,7 +103,7 @@ const mailOf = (to: string, subject: string, more = '') => ({
 
 const medianOf = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
 
-test('agents: one waits, reads, answers and waits again over 1,000 mails and three restarts: none missed, none twice', async (t) => {
+test('agents: a waiting agent answers 1,000 mails over three restarts, and misses or repeats none', async (t) => {
   const posthorn = await startPosthorn(t, { env: { POSTHORN_DELIVERY: 'capture' } })
   const { api, organizationId } = await createCaller(posthorn)
   const inbox = await api.createInbox('agent')
@@ -200,7 +200,7 @@ async function introduce(node: TestNode, one: Inbox, other: Inbox): Promise<void
   assert.equal(outcome, 'accepted')
 }
 
-test('agents: two that would answer each other stop, for what one has written is automatic to the other', async (t) => {
+test('agents: two agents stop answering each other, since an agent’s mail is automatic', async (t) => {
   const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
   const caller = await node.createCaller()
   const [ann, bob] = [await makeAgent(node, caller, 'agent'), await makeAgent(node, caller, 'agent')]
@@ -223,7 +223,7 @@ test('agents: two that would answer each other stop, for what one has written is
   )
 })
 
-test('agents: what another kind of key sends is not automatic, and would be answered for ever', async (t) => {
+test('agents: mail by another kind of key is not automatic, and would be answered endlessly', async (t) => {
   const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
   const caller = await node.createCaller()
   const [ann, bob] = [await makeAgent(node, caller, 'server'), await makeAgent(node, caller, 'server')]
@@ -235,7 +235,7 @@ test('agents: what another kind of key sends is not automatic, and would be answ
   )
 })
 
-test('agents: their mail says so in its header at every attempt, and mail without a return path is automatic', async (t) => {
+test('agents: their mail is marked in its header at every attempt, and mail without a return path is automatic', async (t) => {
   const sink = await startSink(t)
   const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url, POSTHORN_RETRY_SCHEDULE: '1s' }
   const node = await startNode(await makePlace(t), { env })

@@ -185,7 +185,7 @@ const small = 2_000
 /** Too large for a row. */
 const large = 600_000
 
-test('check 86: a blob store that is full or takes no writes refuses what is large, and that alone, until there is room', async (t) => {
+test('check 86: a full or read-only blob store refuses only large mail, until it has room', async (t) => {
   const begun = smallDisk(t, 16)
   if (!begun) return
   const { disk, scope } = begun
@@ -229,7 +229,7 @@ test('check 86: a blob store that is full or takes no writes refuses what is lar
   await ledger.assertKept(sink)
 })
 
-test('check 86: a database whose disk is full, its log included, refuses everything, and goes on by itself with room', async (t) => {
+test('check 86: a database with a full disk refuses everything, and recovers once it has room', async (t) => {
   if (process.env['POSTHORN_TEST_DATABASE_URL'])
     return t.skip('only the embedded PostgreSQL has a disk of ours')
   const begun = smallDisk(t, 256)
