@@ -75,7 +75,7 @@ test('fences: every folder of src/ has a row in the import table', () => {
   assert.deepEqual(unknown, [], 'add the folder to the table here and in ARCHITECTURE.md')
 })
 
-test('fences: no import goes against the table', () => {
+test('fences: every import obeys the table', () => {
   const wrong = [...imports].flatMap(([from, targets]) =>
     targets.filter((to) => !isAllowed(from, to)).map((to) => `${from} → ${to}`),
   )
@@ -94,13 +94,13 @@ function refuseCircles(graph: Map<string, string[]>): void {
   for (const file of graph.keys()) visit(file, [])
 }
 
-test('fences: no imports run in a circle', () => {
+test('fences: imports form no circle', () => {
   refuseCircles(imports)
   const pages = readSources('dashboard/src/**/*.{ts,tsx}')
   refuseCircles(new Map(pages.map((file) => [name(file.path), importsOf(file)])))
 })
 
-test('fences: nothing only passes others’ exports on', () => {
+test('fences: no file only re-exports others', () => {
   const barrels = files.filter(({ text }) => /^export (\*|\{[^}]*\}) from /m.test(text))
   assert.deepEqual(
     barrels.map(({ path }) => path),

@@ -31,7 +31,7 @@ function pathOf(path: SyntaxNode | undefined, at: string): string {
   return String(path!['value']).replaceAll(/\{\w+\}/g, '{}')
 }
 
-test('fences: every change that a page makes is made by keys alone in a test', () => {
+test('fences: a test makes every change of a page by keys alone', () => {
   const sources = readSources('dashboard/src/**/*.{ts,tsx}').filter(({ path }) => !path.endsWith('.gen.ts'))
   const made = new Set(sources.flatMap(changesOf))
   const declared = Object.values(keyboardDeeds).flat()
@@ -42,7 +42,7 @@ test('fences: every change that a page makes is made by keys alone in a test', (
   )
 })
 
-test('fences: no page calls the service past the client that the other fence reads', () => {
+test('fences: every page calls the service through the client that the other fence reads', () => {
   const past = readSources('dashboard/src/**/*.{ts,tsx}').filter(({ text }) =>
     /\b(?:XMLHttpRequest|sendBeacon)\b|\bfetch\([^)]*\bmethod\b/s.test(text.replace(/`[^`]*`/g, '``')),
   )
@@ -52,7 +52,7 @@ test('fences: no page calls the service past the client that the other fence rea
   )
 })
 
-test('fences: the tests of the keyboard have no page that could be clicked', () => {
+test('fences: the keyboard tests hold no page that could be clicked', () => {
   const files = readSources('tests/browser/keyboard-*.test.ts')
   assert.deepEqual(
     files.map(({ path }) => /keyboard-(\w+)\.test/.exec(path)?.[1]).sort(),

@@ -12,7 +12,7 @@ function numbersIn(sql: string): number[] {
   return [...written].map(([, decimal, hex]) => (decimal ? Number(decimal) : Number.parseInt(hex!, 16)))
 }
 
-test('fences: the classes of advisory locks differ, and functions of the database know no others', () => {
+test('fences: classes of advisory locks differ, and database functions use no others', () => {
   assert.equal(classes.size, Object.keys(lockClasses).length)
   const found = readSources('src/store/functions/*.sql').flatMap(({ path, text }) =>
     numbersIn(text).map((number) => ({ path, number })),

@@ -48,7 +48,7 @@ function isReached({ path: own, names }: Stop, before: Stop[]): boolean {
   )
 }
 
-test('fences: the ways of a message in docs/message-life.md are those of the source', () => {
+test('fences: the steps in docs/message-life.md match the source', () => {
   const ways = readWays()
   assert.equal(ways.length, 3, 'one out, and two in, before and after the spool')
   for (const way of ways) {
@@ -61,7 +61,7 @@ test('fences: the ways of a message in docs/message-life.md are those of the sou
   }
 })
 
-test('fences: nobody who follows a message comes back to a file more than twice', () => {
+test('fences: each path of a message visits a file at most three times', () => {
   for (const way of readWays())
     for (const { path } of way) {
       const visits = way.filter((stop) => stop.path === path).length

@@ -63,7 +63,7 @@ function isEmptyWord(word: string, file: SourceFile): boolean {
   return empty.test(word) && !(word === 'data' && file.path.startsWith('src/smtp/'))
 }
 
-test('fences: the first line of every file says in one sentence what it is for', () => {
+test('fences: the first line of every file says its purpose in one sentence', () => {
   const silent = readSources('{src,tests,bench,scripts}/**/*.ts').filter(
     ({ text }) => !/^\/\/ \S.*\S\s/.test(text),
   )
@@ -74,7 +74,7 @@ test('fences: the first line of every file says in one sentence what it is for',
   )
 })
 
-test('fences: files are kebab-case and none is called util, helper or index', () => {
+test('fences: files are kebab-case, and none is called util, helper or index', () => {
   const files = readSources('{src,tests,bench,scripts}/**/*.ts').map(({ path }) => path)
   const wrong = files.filter((path) => {
     const name = basename(path).replace(/(\.test|\.d)?\.ts$/, '')
@@ -83,7 +83,7 @@ test('fences: files are kebab-case and none is called util, helper or index', ()
   assert.deepEqual(wrong, [])
 })
 
-test('fences: no name says process, handle, manage, data, info, helper or service', () => {
+test('fences: no name contains process, handle, manage, data, info, helper or service', () => {
   const wrong = readProduct().flatMap((file) =>
     declaredNames(file)
       .filter(({ name }) => !granted.has(name) && words(name).some((word) => isEmptyWord(word, file)))
@@ -92,7 +92,7 @@ test('fences: no name says process, handle, manage, data, info, helper or servic
   assert.deepEqual(wrong, [], 'name the thing or the deed')
 })
 
-test('fences: no name says in a word of our own what the field has a word for', () => {
+test('fences: names use the field’s words', () => {
   const wrong = readProduct().flatMap((file) =>
     declaredNames(file)
       .filter(({ name }) => !granted.has(name) && words(name).some((word) => ownWords.test(word)))

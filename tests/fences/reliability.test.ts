@@ -25,7 +25,7 @@ function filesByNumber(): Map<string, Set<string>> {
   return found
 }
 
-test('fences: docs/reliability.md lists the tests of every number, as they are', () => {
+test('fences: docs/reliability.md lists the tests of every number as they are', () => {
   const files = filesByNumber()
   const before = readFileSync(page, 'utf8')
   const listed = new Set<string>()

@@ -46,14 +46,14 @@ test('fences: docs/rfc.tsv is a sorted table of number, title and yes, partly or
   )
 })
 
-test('fences: every RFC that code cites is in docs/rfc.tsv', () => {
+test('fences: docs/rfc.tsv has every RFC that code cites', () => {
   const known = new Map(readRows().map(({ rfc, status }) => [rfc, status]))
   const missing = [...cited].filter(([rfc]) => (known.get(rfc) ?? 'no') === 'no')
   const wanted = missing.map(([rfc, at]) => `${rfc}\t<title>\t<yes or partly>   (cited in ${at})`)
   assert.deepEqual(wanted, [], 'add these rows to docs/rfc.tsv')
 })
 
-test('fences: every RFC that docs/rfc.tsv calls followed is cited where it is', () => {
+test('fences: code cites every RFC that docs/rfc.tsv calls followed', () => {
   const uncited = readRows().filter(({ rfc, status }) => status !== 'no' && !cited.has(rfc))
   const wanted = uncited.map(({ rfc, title }) => `RFC ${rfc} ${title}`)
   assert.deepEqual(wanted, [], 'cite these at the branch that follows them, or say `no`')

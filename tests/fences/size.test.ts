@@ -52,7 +52,7 @@ const files = readSources('src/**/*.ts')
   .sort(largestFirst)
 const functions = readProduct().flatMap(functionsOf).sort(largestFirst)
 
-test('fences: the size report', (t) => {
+test('fences: at most one function in ten is over 40 lines', (t) => {
   const over = (limit: number) => functions.filter(({ lines }) => lines > limit).length
   t.diagnostic(
     `${files.length} files, ${functions.length} functions: ${over(20)} over 20 lines, ${over(40)} over 40`,
@@ -69,7 +69,7 @@ test('fences: the size report', (t) => {
   assert.ok(over(40) <= functions.length / 10, 'at most one function in ten is over 40 lines')
 })
 
-test('fences: in src/ no function is over 60 lines, none of the database over 80, and no file over 400', () => {
+test('fences: functions in src/ have at most 60 lines, SQL functions 80, and files 400', () => {
   const over = (sized: Sized[], limit: number) => sized.filter(({ lines }) => lines > limit)
   assert.deepEqual([...over(functions, 60), ...over(sqlFunctions, 80), ...over(files, 400)], [])
 })
@@ -81,7 +81,7 @@ test('fences: no function has more than five parameters', () => {
   )
 })
 
-test('fences: no folder of src/ or of the dashboard has more than 32 files besides tests', () => {
+test('fences: no folder of src/ or the dashboard has more than 32 files besides tests', () => {
   const sources = readSources('src/**/*.ts', 'dashboard/src/**/*.{ts,tsx}')
   const product = sources.filter(({ path }) => !path.includes('.test.'))
   const folders = Map.groupBy(product, ({ path }) => dirname(path))
@@ -107,7 +107,7 @@ test('fences: no class has more than 12 private fields', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('fences: no statement has more than eight positional parameters: more of them go by their names', () => {
+test('fences: no statement has more than eight positional parameters, since more go by name', () => {
   const found = readProduct().filter(({ text }) => /\$(9|[1-9]\d)\b/.test(text))
   assert.deepEqual(
     found.map(({ path }) => path),

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lineAt, parse, readSources, type SyntaxNode, walk } from './source.ts'
 
-test('fences: no object that is written is spread in the same place', () => {
+test('fences: no object literal is spread into another', () => {
   const files = readSources('{src,tests,bench,scripts}/**/*.ts', 'dashboard/{src,build}/**/*.{ts,tsx}')
   const wrong = files.flatMap((file) => {
     const lines: string[] = []

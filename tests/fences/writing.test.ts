@@ -25,7 +25,7 @@ export const g = deleteDomainRow(db, id) // no
 export const h = deleteDomainRow(writer, id) // no
 `
 
-test('fences: what is given a pool or something to read with cannot write: such a file does not compile', () => {
+test('fences: code with a pool or a reader cannot write, since such a file does not compile', () => {
   const folder = mkdtempSync(join(root, 'tests/written-'))
   try {
     const file = join(folder, 'route.ts')
@@ -48,7 +48,7 @@ test('fences: what is given a pool or something to read with cannot write: such 
   }
 })
 
-test('fences: only flow/ opens transactions, and only flow/ and worker/ ask a pool to write', () => {
+test('fences: only flow/ opens transactions, and only flow/ and worker/ write through a pool', () => {
   const asking = (what: RegExp, rooms: RegExp) =>
     readProduct()
       .filter(({ path, text }) => what.test(text) && !rooms.test(path))
@@ -81,7 +81,7 @@ function calls(text: string, functions: Iterable<string>): boolean {
   return new RegExp(`\\b(?:${[...functions].join('|')})\\(`).test(text)
 }
 
-test('fences: a row file writes with a Tx or a Writer, never with something to read with', () => {
+test('fences: a row file writes with a Tx or a Writer, never with a reader', () => {
   const writing = findWritingFunctions()
   const wrong = readProduct()
     .filter(({ path }) => path.startsWith('src/store/'))
@@ -101,7 +101,7 @@ test('fences: a row file writes with a Tx or a Writer, never with something to r
   assert.deepEqual(wrong, [])
 })
 
-test('fences: an operation that reads for an organization takes the connections of its share', () => {
+test('fences: an operation that reads for an organization uses connections of its share', () => {
   const wrong = readProduct()
     .filter(({ path }) => /^src\/http\/(?:app\/)?routes\//.test(path))
     .flatMap(({ path, text }) =>
@@ -121,7 +121,7 @@ const uncommitted = [
   'src/cli/doctor/checks.ts',
 ]
 
-test('fences: a blob that a row has named is deleted where a backup under way is asked for', () => {
+test('fences: a committed blob is deleted only by the function that checks for a backup under way', () => {
   const wrong = readProduct().filter(
     ({ path, text }) =>
       /\bblobs\.delete\(/i.test(text) && !uncommitted.includes(path) && path !== 'src/flow/delete-blobs.ts',
