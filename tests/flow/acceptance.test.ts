@@ -181,7 +181,7 @@ test('check 50, 95: limits are exact under 50 parallel sends over two nodes', as
   })
 })
 
-test('check 89: a clock that was a day ahead leaves no limit behind that lasts a day', async () => {
+test('check 89: a clock that was a day ahead leaves no limit that lasts a day', async () => {
   const sender = await makeSender({ messagesPerMinute: 1, requestsPerMinute: 1 })
   one.clock.advance(86_400_000)
   await send(one, sender)
@@ -205,7 +205,7 @@ test('check 72, 95: 100 parallel sends with one key over two nodes are one submi
   assert.deepEqual(other, ['idempotency_key_reused'])
 })
 
-test('check 72: of those that waited for a request that was refused only one goes on at a time', async () => {
+test('check 72: sends that waited for a refused send with the same key continue one at a time', async () => {
   const sender = await makeSender()
   one.db.faults = []
   const crowd = { ...message, to: Array.from({ length: 60 }, (_, i) => ({ email: `u${i}@far.test` })) }
@@ -228,7 +228,7 @@ test('check 72, 85a: an acceptance whose answer was lost runs again with the sam
   assert.deepEqual(await idsOf('message', sender), [first.message.id, again.message.id].sort())
 })
 
-test('check 72, 85a: what was committed stays accepted, whatever became of the key before its lost answer is asked for', async () => {
+test('check 72, 85a: a committed send stays accepted, even if its key ends before the lost answer is requested', async () => {
   const sender = await makeSender()
   one.db.lose(1, async () => {
     await two.db.query('update api_key set revoked_at = now() where id = $1', [sender.caller.id])
@@ -238,7 +238,7 @@ test('check 72, 85a: what was committed stays accepted, whatever became of the k
   assert.deepEqual(await codesOf([send(one, sender)]), ['unauthorized'])
 })
 
-test('what a batch counts is what it wrote, for each of its organizations', async () => {
+test('usage grows by exactly the sends that a batch wrote, for each organization', async () => {
   const senders = await Promise.all([{}, { messagesPerMinute: 4 }, {}].map((limits) => makeSender(limits)))
   const organizations = senders.map(({ caller }) => caller.organizationId)
   for (const id of organizations)
@@ -301,7 +301,7 @@ const obstacles = [
   ],
 ] as const
 
-test('what stands against one send of a batch is found, and its neighbours pass', async () => {
+test('an obstacle to one send of a batch is found, and the other sends pass', async () => {
   const good = await makeSender()
   const stranger = { ...good.caller, id: randomUUID(), organizationId: randomUUID() } as Caller
   const organizations: string[] = [good.caller.organizationId, stranger.organizationId]
@@ -330,7 +330,7 @@ test('what stands against one send of a batch is found, and its neighbours pass'
   assert.deepEqual(used, sent)
 })
 
-test('check 69: what comes to stand against a send while it waits for its turn is found', async () => {
+test('check 69: an obstacle that arises while a send waits is found', async () => {
   for (const [code, statement] of obstacles) {
     const sender = await makeSender()
     await send(one, sender)
@@ -347,7 +347,7 @@ test('check 69: what comes to stand against a send while it waits for its turn i
 })
 
 // A database of its own: its tables start small, and only this test's reads are counted.
-test('acceptance looks at its own rows alone, though it was planned over small tables', async (t) => {
+test('acceptance reads only its own rows, even with plans made over small tables', async (t) => {
   const { one } = await setStage(t, 1)
   await turnAutovacuumOff(one.db)
   const sender = await makeSender({}, one)
@@ -388,7 +388,7 @@ test('acceptance looks at its own rows alone, though it was planned over small t
     assert.ok(rows - before[n]!.rows < 500, `${rows - before[n]!.rows} rows of ${table}`)
 })
 
-test('a stop waits for what is being accepted, from its first step on', async () => {
+test('a stop waits for every acceptance under way, from its first step', async () => {
   const sender = await makeSender()
   const ended: string[] = []
   const large = { ...message, text: 'x'.repeat(300_000) }
@@ -425,7 +425,7 @@ test('check 69: a key that is revoked after it was looked up is refused by the a
   assert.equal(await one.keyRing.authenticate(sender.secret, '127.0.0.1'), null)
 })
 
-test('nothing waits in a ring: 30 organizations in opposite orders, beside deletions, on two nodes', async () => {
+test('no deadlock occurs: 30 organizations in opposite orders, with deletions, on two nodes', async () => {
   const senders = await Promise.all(Array.from({ length: 30 }, () => makeSender()))
   const blobs = new DiskBlobs(place.folder)
   const before = await countDeadlocks()
@@ -453,7 +453,7 @@ test('nothing waits in a ring: 30 organizations in opposite orders, beside delet
   assert.equal(row!.used, 360)
 })
 
-test('check 78: the request rate of a key is one, whatever number of nodes it is used at', async () => {
+test('check 78: a key’s request rate is one limit over all nodes', async () => {
   const { caller } = await makeSender({ requestsPerMinute: 200 })
   // The window begins with the minute, so the test stays clear of its end.
   one.clock.advance(60_000 - (one.clock.nowMs() % 60_000))

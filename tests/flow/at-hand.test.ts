@@ -51,7 +51,7 @@ const sends: [name: string, post: () => Promise<{ path: string; body: object }>]
 ]
 
 for (const [name, post] of sends)
-  test(`a message ${name} leaves without being read back, and is the same when it is`, async () => {
+  test(`a message ${name} leaves straight from memory, and a retry reads back the same bytes`, async () => {
     const { path, body } = await post()
     sink.copies = []
     // Ben's copy leaves at the second attempt, when the mail is no longer in memory.

@@ -94,7 +94,7 @@ async function makeFormer(submissionId: string): Promise<void> {
   )
 }
 
-test('events of one row an attempt, and of three by the program before, have ids and cursors that stay', async (t) => {
+test('an attempt’s events keep their ids and cursors, in one row or in the former three', async (t) => {
   const rule: Rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 not now' : null)
   const { domain, sink } = await far.start(t, { rule })
   const { api, inbox } = await setStage()
@@ -133,7 +133,7 @@ test('events of one row an attempt, and of three by the program before, have ids
     assert.deepEqual(await pageThrough(api, submission.id, 2, cursor), all.slice(index + 1))
 })
 
-test('what the outbox names is found, under the id of the event', async (t) => {
+test('each event that the outbox names is found by its id', async (t) => {
   const { domain } = await far.start(t)
   const { api, inbox, organizationId } = await setStage()
   const { submission } = await send(api, inbox, [`one@${domain}`, `two@${domain}`])
@@ -159,7 +159,7 @@ test('what the outbox names is found, under the id of the event', async (t) => {
   )
 })
 
-test('recipients of a message have each their own RCPT; what a connection was opened with belongs to the first', async (t) => {
+test('each recipient has its own RCPT line, and the first also shows how the connection was opened', async (t) => {
   for (const extensions of [['PIPELINING', '8BITMIME'], ['PIPELINING', 'CHUNKING'], []]) {
     const { domain, sink } = await far.start(t, {
       extensions,
@@ -248,7 +248,7 @@ function flood(code: number, line: Buffer): Buffer {
   return Buffer.concat(lines.flat())
 }
 
-test('what a hostile peer says is kept within 2 KiB, inert, and none of it is lost that decides', async (t) => {
+test('a hostile peer’s replies are kept within 2 KiB, inert, and with all that decides', async (t) => {
   const words: Buffer[] = [
     Buffer.alloc(500, 'x'),
     Buffer.from('"\\'.repeat(250)),
@@ -276,7 +276,7 @@ test('what a hostile peer says is kept within 2 KiB, inert, and none of it is lo
 })
 
 // A node of its own: it authenticates at a relay.
-test('what AUTH sends is not kept, nor what is answered to it', async (t) => {
+test('neither our AUTH lines nor the replies to them are kept', async (t) => {
   const replies: Record<string, string> = {
     connect: '220 relay.test\r\n',
     EHLO: '250-relay.test\r\n250 AUTH LOGIN\r\n',
@@ -302,7 +302,7 @@ test('what AUTH sends is not kept, nor what is answered to it', async (t) => {
   assert.doesNotMatch(JSON.stringify(row!.stored), /cG9zdGhvcm4|c2VjcmV0|welcome|VXNlcm/)
 })
 
-test('what is said of the transaction before, of another customer, is not shown', async (t) => {
+test('a reply about another customer’s earlier transaction is not shown', async (t) => {
   let sender = ''
   const domain = await startFarPeer(t, (command) => {
     if (command.startsWith('RCPT TO:<refused')) return '550 5.1.1 no such user\r\n'

@@ -52,7 +52,7 @@ async function fill(): Promise<void> {
   )
 }
 
-test('of twenty thousand sends that do not concern them, moving, purging and validating read next to nothing', async () => {
+test('moving, purging and validating read almost no rows of 20,000 unrelated sends', async () => {
   for (const work of [look, move, purge]) await rowsRead(work)
   await fill()
   assert.ok((await rowsRead(look)) < 50)
@@ -71,7 +71,7 @@ test('of twenty thousand sends that do not concern them, moving, purging and val
   ])
 })
 
-test('a purge deletes the settled contents behind those that wait, reads what waits once, and ends', async () => {
+test('a purge deletes settled contents among waiting ones, reads the waiting ones once, and ends', async () => {
   // The ids of these sends begin with a later time.
   const late = new Date('2600-01-01T00:00:00Z')
   await db.query(

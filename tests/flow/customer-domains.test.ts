@@ -133,7 +133,7 @@ const eventsOf = async (api: Api, { id }: { id: string }) => {
   return (await api.want<Events>(`/v1/submissions/${id}/events`)).events
 }
 
-test('a domain proved for sending carries POST /v1/send and its inboxes’ mail; one only proved for receiving carries neither', async () => {
+test('a domain proved for sending carries sends and inbox mail, and one proved only for receiving carries neither', async () => {
   const { api } = await node.createCaller()
   const sends = await proveDomain(api, dns, 'sends.example', ['outbound'])
   const reads = await proveDomain(api, dns, 'reads.example', ['inbound'])
@@ -195,7 +195,7 @@ test('a domain proved for sending carries POST /v1/send and its inboxes’ mail;
   assert.equal((await api.call(`/v1/inboxes/${silent.id}/messages`, refused)).status, 202)
 })
 
-test('check 10: mail is taken for domains whose ownership is proved, and for no others', async () => {
+test('check 10: mail is accepted only for domains with proved ownership', async () => {
   const { api } = await node.createCaller()
   const other = await node.createCaller()
   const domain = await proveDomain(api, dns, 'owned.example', ['ownership'])
@@ -236,7 +236,7 @@ test('check 10: mail is taken for domains whose ownership is proved, and for no 
   assert.deepEqual((await other.api.call(`/v1/messages/${messages[0]!.id}`)).status, 404)
 })
 
-test('a domain that another organization has proved since is theirs: what it receives never reaches the former owner', async () => {
+test('a domain that another organization proves later receives only for that organization', async () => {
   const { api } = await node.createCaller()
   const domain = await proveDomain(api, dns, 'sold.example', ['inbound', 'outbound'])
   const old = await openOn(api, domain, 'info')
@@ -263,7 +263,7 @@ test('a domain that another organization has proved since is theirs: what it rec
 })
 
 // Another node too: each has its own cache.
-test('what was just proved or opened is never refused for what a node knew before, on no node', async (t) => {
+test('every node accepts mail for a domain or inbox as soon as it is proved or opened', async (t) => {
   const caller = await node.createCaller()
   const { api } = caller
   const second = await startNode(place, { env, roles: ['mx', 'api'] })
@@ -295,7 +295,7 @@ test('what was just proved or opened is never refused for what a node knew befor
   await until('the mail', async () => (await api.exported(reopened.id)).length === 2)
 })
 
-test('mail to a customer’s domain goes to our own MX where its MX is proved to be ours, else by DNS', async () => {
+test('mail to a customer’s domain goes to our own MX if its MX is proved, else by DNS', async () => {
   const [{ api }, writer] = [await node.createCaller(), await node.createCaller()]
   const from = await writer.api.createInbox()
   const [ours, elsewhere] = [
@@ -317,7 +317,7 @@ test('mail to a customer’s domain goes to our own MX where its MX is proved to
   assert.ok(names.includes('elsewhere.example') && !names.includes('ours.example'), names.join(' '))
 })
 
-test('what waits moves to our own MX, or away from it, with the domain’s proof', async () => {
+test('waiting mail moves to our own MX, or away from it, with the domain’s proof', async () => {
   const [{ api }, writer] = [await node.createCaller(), await node.createCaller()]
   const domain = await proveDomain(api, dns, 'moves.example', ['ownership'])
   const inbox = await openOn(api, domain, 'info')
@@ -340,7 +340,7 @@ test('what waits moves to our own MX, or away from it, with the domain’s proof
   await until('the mail', async () => (await api.exported(inbox.id)).length === 1)
 })
 
-test('check 45: mail that waits is signed when it is sent, by keys that DNS has shown', async () => {
+test('check 45: waiting mail is signed when it is sent, by keys that DNS has shown', async () => {
   const { api } = await node.createCaller()
   const domain = await proveDomain(api, dns, 'turns.example', ['outbound'])
   const inbox = await openOn(api, domain, 'desk')
@@ -378,7 +378,7 @@ test('check 45: mail that waits is signed when it is sent, by keys that DNS has 
   assert.deepEqual(await mailauth.verify([raw], fresh), [true])
 })
 
-test('mail signs with the one selector that was seen', async () => {
+test('mail is signed with the one selector that DNS shows', async () => {
   const { api } = await node.createCaller()
   const domain = await registerDomain(api, 'single.example')
   publish(dns, domain, ['outbound'])
@@ -390,7 +390,7 @@ test('mail signs with the one selector that was seen', async () => {
   assert.deepEqual(signers(copiesFrom('@single.example')[0]!.raw), [`ed25519-sha256 ${ed25519!.name}`])
 })
 
-test('mail of a domain that is proved no more waits, and goes out once it is again', async () => {
+test('mail of a domain that lost its proof waits, and leaves once the domain is proved again', async () => {
   const { api } = await node.createCaller()
   const domain = await proveDomain(api, dns, 'lost.example', ['outbound'])
   const inbox = await openOn(api, domain, 'desk')
@@ -438,7 +438,7 @@ test('mail of a domain that is proved no more waits, and goes out once it is aga
   assert.equal(copiesFrom('@lost.example').length, 2)
 })
 
-test('deleting a domain cancels what waits of it; what was overlooked is cancelled when its turn comes', async () => {
+test('deleting a domain cancels its waiting mail, and an overlooked mail is cancelled when it is due', async () => {
   const { api } = await node.createCaller()
   const remove = ({ id }: Domain) => api.want(`/v1/domains/${id}`, { method: 'DELETE', status: 204 })
   const [one, two] = [
@@ -464,7 +464,7 @@ test('deleting a domain cancels what waits of it; what was overlooked is cancell
   assert.deepEqual([...copiesFrom('@one.example'), ...copiesFrom('@two.example')], [])
 })
 
-test('a domain with a long queue is deleted in parts, each committed by itself', async () => {
+test('a domain with a long queue is deleted in parts, each committed on its own', async () => {
   const { api } = await node.createCaller()
   const domain = await proveDomain(api, dns, 'long.example', ['outbound'])
   await addRoutes(db.writer, ['paused.test'], clock.now())
@@ -489,7 +489,7 @@ test('a domain with a long queue is deleted in parts, each committed by itself',
   assert.equal(row!.commits, 3)
 })
 
-test('a send through a domain has the same bytes at every delivery, and its content goes when its lifetime is over', async () => {
+test('a send through a domain has the same bytes at every delivery, and its content ends with its lifetime', async () => {
   const { api } = await node.createCaller()
   await proveDomain(api, dns, 'bytes.example', ['outbound'])
   const content = {
@@ -525,7 +525,7 @@ test('a send through a domain has the same bytes at every delivery, and its cont
   assert.deepEqual([again.status, again.body.replayed, again.body.status], [202, true, 'delivered'])
 })
 
-test('a key that cannot be opened is the trouble of its own domain alone', async () => {
+test('a key that cannot be opened affects only its own domain', async () => {
   const { api, organizationId } = await node.createCaller()
   const names = ['broken.example', 'whole.example']
   const [broken] = await Promise.all(names.map((name) => proveDomain(api, dns, name, ['outbound'])))

@@ -84,7 +84,7 @@ async function count({ organizationId }: Stage, table: string, condition = 'true
 }
 
 for (const what of ['message', 'inbox'] as const)
-  test(`check 77: the ${what} of a mail on the wire is 409, and afterwards it goes`, async () => {
+  test(`check 77: deleting the ${what} of a mail on the wire gets 409, and succeeds afterwards`, async () => {
     const { api, inbox } = await setStage()
     const { isHeld, release } = holdMessages()
     const { submission, message } = await send(api, inbox, ['someone@far.test'], { key: 'on-the-wire' })
@@ -111,7 +111,7 @@ for (const what of ['message', 'inbox'] as const)
     assert.deepEqual([replay.status, replay.body.error], [410, 'idempotency_result_expired'])
   })
 
-test('check 77: what waits of a deleted message or inbox is never sent', async () => {
+test('check 77: waiting mail of a deleted message or inbox is never sent', async () => {
   const { api, inbox } = await setStage()
   sink.rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 later' : null)
   const [one, two] = [
@@ -134,7 +134,7 @@ test('check 77: what waits of a deleted message or inbox is never sent', async (
   assert.equal(sink.copies.length, 1)
 })
 
-test('check 77: of a deleted inbox nothing is left but its name', async () => {
+test('check 77: a deleted inbox leaves nothing but its name', async () => {
   const stage = await setStage()
   const { api, inbox } = stage
   const content = Buffer.alloc(400_000, 'large').toString('base64')
@@ -181,7 +181,7 @@ test('check 77: of a deleted inbox nothing is left but its name', async () => {
   })
 })
 
-test('deleting beside sending ends in one or the other, never in between', async () => {
+test('a deletion during sending leaves each mail either delivered once or cancelled', async () => {
   const stage = await setStage()
   const { api } = stage
   for (let round = 0; round < 6; round++) {
@@ -285,7 +285,7 @@ test('check 77: no table and no file keeps a word of a deleted message or inbox'
   assert.deepEqual(blobs(), [])
 })
 
-test('check 77: a thread forgets what only a deleted message of it said', async () => {
+test('check 77: a thread forgets the details that only its deleted message held', async () => {
   const { api, inbox } = await setStageWithEndpoint()
   const mail = (id: string, fields: string) =>
     Buffer.from(
@@ -380,7 +380,7 @@ async function deleteSome({ api }: Stage, inbox: Inbox, most: number): Promise<S
   return gone
 }
 
-test('check 77: deleting beside receiving, sending, scanning, reports and webhooks loses nothing and leaves nothing', async () => {
+test('check 77: deletions during receiving, sending, scanning, reports and webhooks lose and leave nothing', async () => {
   const stage = await setStageWithEndpoint()
   const { api, inbox: living } = stage
   const deleting = deleteSome(stage, living, 12)

@@ -63,7 +63,7 @@ async function eventTypes({ api }: Stage, submissionId: string): Promise<string[
   return events.map(({ type }) => type)
 }
 
-test('check 29, 38: a recipient refused for now is tried by the schedule to the end of its lifetime, then never again', async (t) => {
+test('check 29, 38: a deferred recipient is retried by the schedule until its lifetime ends, then never again', async (t) => {
   let asked = 0
   const stage = await setStage(t, ({ stage }) => {
     if (stage !== 'rcpt') return null
@@ -94,7 +94,7 @@ test('check 29, 38: a recipient refused for now is tried by the schedule to the 
   assert.equal(asked, 8)
 })
 
-test('check 29: of several recipients each has its own end', async (t) => {
+test('check 29: each of several recipients ends in its own state', async (t) => {
   const answers: Record<string, string> = {
     gone: '550 5.1.1 no such user',
     busy: '452 4.2.2 mailbox full',
@@ -118,7 +118,7 @@ test('check 29: of several recipients each has its own end', async (t) => {
   assert.deepEqual(copies.sort(), [busy, fine])
 })
 
-test('check 30: a connection lost after the dot is tried again, and never taken for delivered', async (t) => {
+test('check 30: a connection lost after the dot leads to a retry, and never counts as delivered', async (t) => {
   const stage = await setStage(t, ({ stage }) => (stage === 'message' ? 'cut' : null))
   const { submission, message } = await send(stage.api, stage.inbox, [`someone@${stage.domain}`])
   await untilStates(stage.api, submission.id, 'deferred')
@@ -129,7 +129,7 @@ test('check 30: a connection lost after the dot is tried again, and never taken 
   assert.equal(stage.sink.copiesOf(message.internetMessageId).length, 1)
 })
 
-test('check 29: who is told 421 waits, and so does the whole destination, which nobody hammers', async (t) => {
+test('check 29: a 421 makes the recipient and its whole destination wait, without further connections', async (t) => {
   const rule: Rule = ({ stage }) => (stage === 'mail' ? '421 4.7.0 too much' : null)
   const { domain, sink, api, inbox } = await setStage(t, rule)
   const sent = await Promise.all(Array.from({ length: 80 }, (_, i) => send(api, inbox, [`r${i}@${domain}`])))
@@ -155,7 +155,7 @@ test('check 29: who is told 421 waits, and so does the whole destination, which 
   assert.deepEqual([row!.failures, row!.notBefore, row!.lastFault], [0, null, null])
 })
 
-test('check 29: a fault of the way leaves the untried pending, without a write of theirs, and backs off the queue', async (t) => {
+test('check 29: a fault of the connection leaves untried mail pending, without a write, and backs off the queue', async (t) => {
   const { domain, sink, api, inbox } = await setStage(t, goAway)
   const { submission } = await send(api, inbox, [`someone@${domain}`])
   for (const [failures, stepMs] of [
@@ -216,7 +216,7 @@ function untilFailures(route: string, failures: number) {
   })
 }
 
-test('a recipient that waits shows the remote’s words, and ends with them', async (t) => {
+test('a waiting recipient shows the remote’s reply, and ends with it', async (t) => {
   const { domain, sink, api, inbox } = await setStage(t, goAway)
   const [someone, other] = [`someone@${domain}`, `other@${domain}`]
   const { submission } = await send(api, inbox, [someone, other])
@@ -261,7 +261,7 @@ test('a recipient that waits shows the remote’s words, and ends with them', as
   for (const { response } of last.slice(1)) assert.match(response!, /554 5\.3\.2 go away/)
 })
 
-test('why a recipient waits is told in its place by time, and page by page, until the way is free', async (t) => {
+test('events say why a recipient waits, in order of time and page by page, until the route is free', async (t) => {
   const later: Rule = ({ stage }) => (stage === 'rcpt' ? '450 4.7.1 later' : null)
   const { domain, sink, api, inbox } = await setStage(t, later)
   const cutting = await far.start(t, { rule: ({ stage }) => (stage === 'rcpt' ? 'cut' : null) })
@@ -302,7 +302,7 @@ test('why a recipient waits is told in its place by time, and page by page, unti
   )
 })
 
-test('words within a transaction are not shown to others who wait for the same server', async (t) => {
+test('replies within a transaction are hidden from other customers of the same server', async (t) => {
   const stage = await setStage(t, ({ stage, command }) =>
     stage === 'mail' ? `421 4.7.0 too much from alice@secret.test, ${command}` : null,
   )
@@ -322,7 +322,7 @@ async function breakSubject({ message, submission }: Acceptance): Promise<void> 
   await db.query('update submission set subject = $2 where id = $1', [submission.id, 'a\r\nBcc: b'])
 }
 
-test('hostile 5: a message that cannot be written waits by the schedule, is told, and fails in the end', async (t) => {
+test('hostile 5: a message that cannot be written waits by the schedule, shows why, and finally fails', async (t) => {
   const rule: Rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 not now' : null)
   const { domain, sink, api, inbox } = await setStage(t, rule)
   const content = Buffer.alloc(300_000, 'x').toString('base64')
@@ -380,7 +380,7 @@ test('hostile 5: a message that cannot be written waits by the schedule, is told
 })
 
 // A node of its own accepts the message and delivers nothing, so that another node reads it back.
-test('a message that we cannot write says nothing of the way: it stays blocked until one gets through', async (t) => {
+test('a message that cannot be written leaves its queue blocked until another one gets through', async (t) => {
   const { domain, caller, sink, api, inbox } = await setStage(t, goAway)
   const front = await startNode(place, { env, roles: ['api'] })
   t.after(() => front.stop())
@@ -401,7 +401,7 @@ test('a message that we cannot write says nothing of the way: it stays blocked u
   await untilFailures(domain, 0)
 })
 
-test('hostile 5: a result that cannot be stored is stored without the words, and nothing is sent twice', async (t) => {
+test('hostile 5: a result that cannot be stored is stored without its reply, and no mail is sent twice', async (t) => {
   const rule: Rule = ({ stage }) => (stage === 'message' ? '250 2.0.0 unstorable' : null)
   const { domain, sink, api, inbox } = await setStage(t, rule)
   await db.query(
@@ -418,7 +418,7 @@ test('hostile 5: a result that cannot be stored is stored without the words, and
   }
 })
 
-test('operators pause, resume, flush and cancel a queue', async (t) => {
+test('operators can pause, resume, flush and cancel a queue', async (t) => {
   const stage = await setStage(t, () => null)
   const { domain, sink, api, inbox } = stage
   const { foundation } = node
@@ -449,7 +449,7 @@ test('operators pause, resume, flush and cancel a queue', async (t) => {
 })
 
 // Nodes of its own, with two delivery modes.
-test('a queue of another delivery mode moves to the one that is set, and goes out there', async (t) => {
+test('a queue of another delivery mode moves to the configured mode, and is delivered there', async (t) => {
   const place = await makePlace(t)
   const sink = await startSink(t)
   const before = await startNode(place, { env: { POSTHORN_DELIVERY: 'capture' }, roles: ['api'] })
@@ -463,7 +463,7 @@ test('a queue of another delivery mode moves to the one that is set, and goes ou
   assert.equal(sink.copies.length, 1)
 })
 
-test('check 49: queues that only wait do not keep others from going out', async (t) => {
+test('check 49: waiting queues do not stop others from being delivered', async (t) => {
   const { domain, api, inbox } = await setStage(t, () => null)
   const dead = Array.from({ length: 600 }, (_, i) => `dead${String(i).padStart(3, '0')}.test`)
   for (const name of dead) dns.fail(name, 'SERVFAIL')

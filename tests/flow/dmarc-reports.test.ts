@@ -113,7 +113,7 @@ async function untilGone(): Promise<void> {
 }
 
 // Runs first, because the inbox does not exist yet.
-test('a report waits while DNS does not answer, or the inbox is not there, and goes when it is of no use', async () => {
+test('a report waits while DNS or its inbox is missing, and is dropped once it is useless', async () => {
   const waits = (failures: number) =>
     until(`the report to have waited ${failures} times`, async () => {
       reports.wake()
@@ -147,7 +147,7 @@ test('a report waits while DNS does not answer, or the inbox is not there, and g
   assert.equal(sink.copies.length, 1)
 })
 
-test('a report is sent once, after its day, through the inbox that the operator has named', async () => {
+test('a report is sent once, after its day, through the inbox that the operator named', async () => {
   await openInbox()
   const [passed, failed] = [await noteOf('shop.test'), await noteOf(null)]
   await note(passed, passed, failed)
@@ -179,7 +179,7 @@ test('a report is sent once, after its day, through the inbox that the operator 
   )
 })
 
-test('a report that a node had sent when it died is not sent again', async () => {
+test('a report that a node sent before it died is not sent again', async () => {
   await openInbox()
   await note(await noteOf('shop.test'))
   clock.advance(27 * hourMs)
@@ -198,7 +198,7 @@ test('a report that a node had sent when it died is not sent again', async () =>
   assert.equal(sink.copies.length, 1)
 })
 
-test('whom a domain names elsewhere gets reports only where DNS says that it takes them', async () => {
+test('a foreign report address gets reports only if DNS agrees', async () => {
   await openInbox()
   dns.set('shop.test._report._dmarc.reader.test', { TXT: ['v=DMARC1; rua=mailto:other@reader.test'] })
   await note(await noteOf('shop.test', 'mailto:d@reader.test,mailto:d@victim.test'))
@@ -213,7 +213,7 @@ test('whom a domain names elsewhere gets reports only where DNS says that it tak
 
 const noShares = { maxReportsOfNetwork: 1, maxReportsOfDomain: 1, maxKindsOfNetwork: 1 }
 
-test('strangers cannot have more stored than a day and a report may hold, and what is left out is counted', async () => {
+test('strangers cannot exceed the stored bounds of a day and a report, and dropped mail is counted', async () => {
   // With notes of today, no report is sent or expires during the test.
   const day = clock.now().toISOString().slice(0, 10)
   const later = new Date(clock.nowMs() + hourMs)
@@ -244,7 +244,7 @@ test('strangers cannot have more stored than a day and a report may hold, and wh
   ])
 })
 
-test('2,000 domains in mail of one network, or below one name, leave room for the reports of others', async () => {
+test('2,000 domains of one network, or below one name, leave room for other reports', async () => {
   const noted = await noteOf('shop.test')
   const noteFrom = (policyDomain: string, sourceIp: string): DmarcNote => ({
     ...noted,
@@ -272,7 +272,7 @@ test('2,000 domains in mail of one network, or below one name, leave room for th
   )
 })
 
-test('kinds of mail in the reports of one network leave room for those of others', async () => {
+test('one network’s kinds of mail leave room for those of other networks', async () => {
   // With notes of today, no report is sent or expires during the test.
   const day = clock.now().toISOString().slice(0, 10)
   const later = new Date(clock.nowMs() + hourMs)
@@ -303,7 +303,7 @@ test('kinds of mail in the reports of one network leave room for those of others
   )
 })
 
-test('reports take nothing of what the organization of their inbox may send', async () => {
+test('reports use none of the volume of their inbox’s organization', async () => {
   const api = await openInbox()
   const noted = await noteOf('shop.test')
   await note(
@@ -326,7 +326,7 @@ function ruaOf({ policy }: DmarcNote, domain: string): DmarcNote['policy'] {
   return { ...policy, rua: [`mailto:d@${domain}`] }
 }
 
-test('counts of several nodes add up, and a report is claimed by one', async () => {
+test('several nodes’ counts add up, and one node claims a report', async () => {
   const noted = await noteOf('shop.test')
   await Promise.all(Array.from({ length: 8 }, () => note(noted, noted)))
   assert.deepEqual(await readRows(), [{ kinds: 1, omitted: 0, failures: 0, amounts: [16] }])
@@ -336,7 +336,7 @@ test('counts of several nodes add up, and a report is claimed by one', async () 
   assert.equal(claims.filter((claim) => claim !== null).length, 1)
 })
 
-test('of mail whose domain asks for nothing, or of which DMARC came to no conclusion, nothing is noted', async () => {
+test('mail gets no note if its domain wants no reports, or if DMARC reached no conclusion', async () => {
   const rows: [record: string, isNoted: boolean][] = [
     ['v=DMARC1; p=none', false],
     ['v=DMARC1; p=none; rua=https://shop.test/', false],

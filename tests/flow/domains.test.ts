@@ -45,7 +45,7 @@ async function told(organizationId: string): Promise<string[]> {
   return rows.flatMap(({ items }) => items.map(({ type }) => type))
 }
 
-test('check 56: what is taken out of DNS is lost after three failed checks over 72 h, each use by itself', async () => {
+test('check 56: a record missing from DNS is lost after three failed checks over 72 h, each use on its own', async () => {
   const { api, organizationId } = await node.createCaller()
   const domain = await proveDomain(api, dns, 'daily.example', ['outbound', 'inbound'])
   assert.equal(statuses(domain), 'verified verified verified')
@@ -64,7 +64,7 @@ test('check 56: what is taken out of DNS is lost after three failed checks over 
   ])
 })
 
-test('hundreds of failed checks in an hour take nothing', async () => {
+test('hundreds of failed checks within an hour revoke nothing', async () => {
   const { api } = await node.createCaller()
   const domain = await proveDomain(api, dns, 'hasty.example', ['inbound'])
   publish(dns, domain, [])
@@ -76,7 +76,7 @@ test('hundreds of failed checks in an hour take nothing', async () => {
   assert.ok(last.verifiedAt)
 })
 
-test('check 52: DNS that is down for days takes nothing, and is asked again within the hour', async () => {
+test('check 52: a DNS outage of days revokes nothing, and DNS is asked again within the hour', async () => {
   const { api, organizationId } = await node.createCaller()
   const domain = await proveDomain(api, dns, 'down.example', ['outbound', 'inbound'])
   for (const { name } of domain.records) dns.fail(name, 'SERVFAIL')
@@ -90,7 +90,7 @@ test('check 52: DNS that is down for days takes nothing, and is asked again with
   assert.deepEqual(await told(organizationId), ['domain.verified'])
 })
 
-test('what was never proved is looked up only when somebody asks', async () => {
+test('a domain that was never proved is looked up only on request', async () => {
   const { api } = await node.createCaller()
   const domain = await registerDomain(api, 'idle.example')
   await verify(api, domain)
@@ -102,7 +102,7 @@ test('what was never proved is looked up only when somebody asks', async () => {
   )
 })
 
-test('two nodes share the checks that are due', async () => {
+test('two nodes share the due checks', async () => {
   const { api } = await node.createCaller()
   const domains = []
   for (let i = 0; i < 4; i++) domains.push(await proveDomain(api, dns, `shared-${i}.example`, ['inbound']))
@@ -117,7 +117,7 @@ test('two nodes share the checks that are due', async () => {
   assert.equal(new Set(questions).size, questions.length)
 })
 
-test('a check does not undo what changed while it looked up', async (t) => {
+test('a check does not undo changes that were made during its look-up', async (t) => {
   const { api, organizationId } = await node.createCaller()
   const path = (domain: Domain, verb = '') => `/v1/domains/${domain.id}${verb}`
   /** Starts a check whose look-ups stay pending. */
@@ -129,7 +129,7 @@ test('a check does not undo what changed while it looked up', async (t) => {
     await until('the check to have begun', () => dns.held > before)
     return { checking, release }
   }
-  await t.test('keys that were rotated stay, and are pending', async () => {
+  await t.test('rotated keys stay, and are pending', async () => {
     const domain = await proveDomain(api, dns, 'held-1.example', ['outbound'])
     const { checking, release } = await begin(domain)
     await api.want<Domain>(path(domain, '/rotate-dkim'), { method: 'POST' })
@@ -140,14 +140,14 @@ test('a check does not undo what changed while it looked up', async (t) => {
       ['valid', 'valid', 'pending', 'pending'],
     )
   })
-  await t.test('a domain that was deleted stays deleted', async () => {
+  await t.test('a deleted domain stays deleted', async () => {
     const domain = await proveDomain(api, dns, 'held-2.example', ['outbound'])
     const { checking, release } = await begin(domain)
     await api.call(path(domain), { method: 'DELETE' })
     release()
     assert.deepEqual([(await checking).status, (await checking).body.error], [404, 'not_found'])
   })
-  await t.test('an older check does not write over a newer one', async () => {
+  await t.test('an older check does not overwrite a newer one', async () => {
     const domain = await registerDomain(api, 'held-3.example')
     publish(dns, domain, ['inbound'])
     const current = await db.query<{ count: number }>(
@@ -163,7 +163,7 @@ test('a check does not undo what changed while it looked up', async (t) => {
   })
 })
 
-test('check 89: a check from a day ahead, by a clock that was wrong, does not stand in the way of new ones', async () => {
+test('check 89: a check dated a day ahead by a wrong clock does not prevent new checks', async () => {
   const { api } = await node.createCaller()
   const domain = await registerDomain(api, 'ahead.example')
   await verify(api, domain)
@@ -175,7 +175,7 @@ test('check 89: a check from a day ahead, by a clock that was wrong, does not st
   assert.equal(statuses(await verify(api, domain)), 'verified pending verified')
 })
 
-test('whoever rotates while keys wait to be published costs no making of keys', async () => {
+test('a rotation while keys wait to be published makes no further keys', async () => {
   const { api, organizationId } = await node.createCaller()
   const domain = await proveDomain(api, dns, 'restless.example', ['outbound'])
   const { secretBox } = node.foundation
@@ -205,7 +205,7 @@ test('a retired key is listed for seven days and then erased', async () => {
   assert.equal(count(await later(api, domain, 2)), 2)
 })
 
-test('the jobs of a node check what is due', async () => {
+test('a node’s jobs run the due checks', async () => {
   const { api } = await node.createCaller()
   const domain = await proveDomain(api, dns, 'jobs.example', ['inbound'])
   const other = await startNode(place, { roles: ['jobs'], env: { POSTHORN_DNS: dns.address } })

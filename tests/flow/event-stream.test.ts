@@ -53,7 +53,7 @@ async function setStage(t: TestContext) {
   return { caller, open: (last?: string) => openStream(t, baseOf(node), caller.secret, last) }
 }
 
-test('stream: events come as they happen, in order, with a webhook’s body', async (t) => {
+test('stream: events arrive as they happen, in order, with a webhook’s body', async (t) => {
   const { caller, open } = await setStage(t)
   const earlier = await open()
   await tell(caller)
@@ -74,7 +74,7 @@ test('stream: events come as they happen, in order, with a webhook’s body', as
   assert.deepEqual([body.type, body.data], ['suppression.created', { suppression: '' }])
 })
 
-test('stream: readers that come and go while events are told miss none and get none twice', async (t) => {
+test('stream: readers that come and go under load miss no event and get none twice', async (t) => {
   const { caller, open } = await setStage(t)
   const steady = await open()
   const ids: string[] = []
@@ -94,7 +94,7 @@ test('stream: readers that come and go while events are told miss none and get n
   }
 })
 
-test('stream: transactions that overlap lose no event behind a reader’s place', async (t) => {
+test('stream: overlapping transactions lose no event behind a reader’s cursor', async (t) => {
   const { caller, open } = await setStage(t)
   const stream = await open()
   const { db, clock } = node.foundation
@@ -111,7 +111,7 @@ test('stream: transactions that overlap lose no event behind a reader’s place'
   assert.deepEqual(idsOf(stream), [early.id, late.id])
 })
 
-test('stream: a reader that does not read is paused, and goes on from its place later', async (t) => {
+test('stream: a reader that does not read is paused, and later continues from its cursor', async (t) => {
   const { caller, open } = await setStage(t)
   const quick = await open()
   const socket = await openPaused(t, caller)
@@ -132,7 +132,7 @@ test('stream: a reader that does not read is paused, and goes on from its place 
   assert.deepEqual(seen, ids)
 })
 
-test('stream: readers that are behind are told the same as those that are not', async (t) => {
+test('stream: late readers get the same events as current ones', async (t) => {
   const { caller, open } = await setStage(t)
   const start = await open()
   const ids = await tell(caller)
@@ -153,7 +153,7 @@ async function countStatements(): Promise<number> {
   return values.find(({ metricName }) => metricName?.endsWith('_count'))!.value
 }
 
-test('stream: who leaves before it begins leaves nothing behind that is served for ever', async (t) => {
+test('stream: a client that leaves before its stream begins costs no further queries', async (t) => {
   const { caller } = await setStage(t)
   const { db } = node.foundation
   const { host, port } = node.app.listening.http!
@@ -173,7 +173,7 @@ test('stream: who leaves before it begins leaves nothing behind that is served f
   })
 })
 
-test('stream: what 100 readers of an organization follow is read once, not for each', async (t) => {
+test('stream: events that 100 readers of an organization follow are read once', async (t) => {
   const { caller, open } = await setStage(t)
   const streams = await Promise.all(Array.from({ length: 100 }, () => open()))
   const before = await countStatements()
@@ -188,7 +188,7 @@ test('stream: what 100 readers of an organization follow is read once, not for e
   assert.ok(count < 50 + asked, `${count} statements for 10 events of 100 readers`)
 })
 
-test('stream: an organization has 1,000 and no more, however many come at once', async (t) => {
+test('stream: an organization has at most 1,000 streams, however many open at once', async (t) => {
   const { caller } = await setStage(t)
   const url = `${baseOf(node)}/v1/events`
   const agent = new Agent({ maxSockets: 1_020 })
@@ -203,7 +203,7 @@ test('stream: an organization has 1,000 and no more, however many come at once',
   assert.equal(statuses.filter((status) => status === 403).length, 20)
 })
 
-test('stream: a revoked key ends that of a reader that does not read', async (t) => {
+test('stream: a revoked key ends the stream of a reader that does not read', async (t) => {
   const { caller, open } = await setStage(t)
   const quick = await open()
   const socket = await openPaused(t, caller)
@@ -227,7 +227,7 @@ async function openPaused(t: TestContext, caller: TestCaller): Promise<Socket> {
   return socket.pause()
 }
 
-test('stream: a revoked key and a suspended organization end it within seconds', async (t) => {
+test('stream: a revoked key or a suspended organization ends the stream within seconds', async (t) => {
   const { caller, open } = await setStage(t)
   const stream = await open()
   const other = await node.createCaller()
@@ -239,7 +239,7 @@ test('stream: a revoked key and a suspended organization end it within seconds',
   await until('it to end', () => theirs.hasEnded(), { timeoutMs: 5_000 })
 })
 
-test('stream: ids of events are read back, and any other text is none', () => {
+test('stream: event ids are read back, and any other text is refused', () => {
   const cursor = fc.record({
     xact: fc.bigInt({ min: 0n, max: 2n ** 62n }).map(String),
     seq: fc.nat(),
@@ -256,7 +256,7 @@ test('stream: ids of events are read back, and any other text is none', () => {
 let full: TestNode | null = null
 
 // From here on, one more node delivers and files mail.
-test('stream: a key sees what its scope names, and one restricted to inboxes sees theirs alone', async (t) => {
+test('stream: a key sees the events of its scope, and a restricted key those of its inboxes', async (t) => {
   const node = (full = await startNode(place, { env }))
   const caller = await node.createCaller()
   const [own, other] = [await caller.api.createInbox(), await caller.api.createInbox()]
@@ -312,7 +312,7 @@ test('stream: a key sees what its scope names, and one restricted to inboxes see
 })
 
 // This test stops the node that delivers.
-test('stream: last-event-id resumes after that event, over another node and over a restart', async (t) => {
+test('stream: last-event-id resumes after that event, through another node and after a restart', async (t) => {
   const { caller, open } = await setStage(t)
   const stopped = (full ??= await startNode(place, { env }))
   const first = await openStream(t, baseOf(stopped), caller.secret)

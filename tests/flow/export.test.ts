@@ -62,7 +62,7 @@ async function write({ caller, inbox }: Stage, isOver: () => boolean): Promise<s
   return sent
 }
 
-test('check 76: an export beside arrivals, sends, deletions and scans has all that was there throughout, once, in order', async () => {
+test('check 76: an export during arrivals, sends, deletions and scans has each lasting message, once, in order', async () => {
   const stage = await setStage()
   const { caller, inbox } = stage
   const apis = nodes.map((node) => node.meet(caller))
@@ -111,7 +111,7 @@ test('check 76: an export beside arrivals, sends, deletions and scans has all th
 })
 
 // This test stops one of the nodes. No later test needs it.
-test('check 76: a cursor holds across a restart and at another node, and is worth nothing elsewhere', async () => {
+test('check 76: a cursor works after a restart and at another node, and is refused elsewhere', async () => {
   const { caller, inbox } = await setStage()
   for (let i = 0; i < 5; i++) await send(caller.api, inbox, ['x@far.test'])
   const stopped = nodes[1]!
@@ -139,7 +139,7 @@ test('check 76: a cursor holds across a restart and at another node, and is wort
 })
 
 // The last test: it moves the clock of a node by a month.
-test('check 76: the export of a deleted inbox is 410 for 30 days, then 404, and never an end that is none', async () => {
+test('check 76: the export of a deleted inbox is 410 for 30 days, then 404, and never a false end', async () => {
   const { caller, inbox } = await setStage()
   const { db, clock } = nodes[0]!.foundation
   for (let i = 0; i < 3; i++) await send(caller.api, inbox, ['x@far.test'])

@@ -155,7 +155,7 @@ test('hostile 17: a claim costs the same among ten and among five thousand organ
   }
 })
 
-test('hostile 17: mail that is slow to read holds up its own organization alone, and its order stays', async (t) => {
+test('hostile 17: mail that is slow to read delays only its own organization, and keeps its order', async (t) => {
   const [theirs, ours] = [await organization(), await organization()]
   const reader = slowReader(t)
   const workers = await makeWorkers(t, reader)
@@ -208,7 +208,7 @@ test('hostile 17: a batch has mail of every organization, however much one of th
   assert.ok(!(await claim({ passedOver: [much.id] })).of.includes(much.id))
 })
 
-test('hostile 17: what has to be taken alone has its turn, however much others bring meanwhile', async (t) => {
+test('hostile 17: work that must be claimed alone is claimed, however much others add', async (t) => {
   const { id: owner } = await joinAsNode(t, foundation)
   const table = { mail: 'spool', report: 'kept_mail' }
   for (const kind of ['mail', 'report'] as const)
@@ -240,7 +240,7 @@ test('hostile 17: what has to be taken alone has its turn, however much others b
     }
 })
 
-test('hostile 17: mail that failed once is filed beside what others bring', async (t) => {
+test('hostile 17: mail that failed once is filed in time with the mail of others', async (t) => {
   const three = [await organization(), await organization(), await organization()]
   const [before, theirs, behind] = three.sort((a, b) => (a.id < b.id ? -1 : 1))
   const workers = await makeWorkers(t, slowReader(t))
@@ -254,7 +254,7 @@ test('hostile 17: mail that failed once is filed beside what others bring', asyn
   assert.deepEqual(await theirs!.subjects(), ['Failed'])
 })
 
-test('hostile 17: slow complaints hold up neither bounces nor mail that is filed', async (t) => {
+test('hostile 17: slow complaints delay neither bounces nor mail', async (t) => {
   const ours = await organization()
   const reader = slowReader(t)
   for (let i = 0; i < 6; i++) await mail('fbl@inbox.test', `Slow ${i}`)
@@ -278,7 +278,7 @@ test('hostile 17: slow complaints hold up neither bounces nor mail that is filed
   assert.equal(left.filter(({ failures }) => failures === 1).length, 1)
 })
 
-test('hostile 17: scanning takes organizations in turn, and passes over those that have their lines', async (t) => {
+test('hostile 17: scanning alternates organizations, and skips those with enough scans under way', async (t) => {
   const [theirs, ours] = [await organization(), await organization()]
   const workers = await makeWorkers(t, slowReader(t))
   const attached = 'Content-Type: application/zip\r\nContent-Disposition: attachment; filename=a.zip\r\n'
@@ -302,7 +302,7 @@ for (const [kind, table] of [
   ['report', 'kept_mail'],
   ['scan', 'scan'],
 ] as const)
-  test(`${kind}: a claim is its node's until it is given back, its time is over, or the node is gone`, async (t) => {
+  test(`${kind}: a claim belongs to its node until it is returned, it expires, or the node is gone`, async (t) => {
     await addWork(foundation, kind, [{ id: 'one', organization: owner }])
     const failures = async () =>
       (await db.query<{ failures: number }>(`select failures from ${table}`))[0]!.failures
@@ -334,7 +334,7 @@ test('a node without a number claims nothing', async () => {
   assert.equal(await claims.take(wanted), null)
 })
 
-test('what was claimed and lost is taken alone', async (t) => {
+test('work whose claim was lost is claimed alone', async (t) => {
   await addWork(
     foundation,
     'mail',
@@ -353,7 +353,7 @@ test('what was claimed and lost is taken alone', async (t) => {
   assert.deepEqual(counts, [1, 1, 1])
 })
 
-test('claims at the same time share the work: each has some, and none has the same', async (t) => {
+test('concurrent claims share the work, each with some and none with the same', async (t) => {
   const all = Array.from({ length: 300 }, (_, i) => ({ id: `${i}`, organization: owner }))
   await addWork(foundation, 'mail', all)
   const { claims } = await joinAsNode(t, foundation)

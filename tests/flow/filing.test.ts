@@ -73,7 +73,7 @@ async function makeReader(t: TestContext) {
 
 type Reader = Awaited<ReturnType<typeof makeReader>>
 
-test('hostile 10: what was received and is not filed goes in steps, and each is kept when the next is broken off', async () => {
+test('hostile 10: received and unfiled mail is deleted in steps, and an interruption keeps the finished steps', async () => {
   const { blobs } = node.foundation
   const [{ api, organizationId }, other] = [await node.createCaller(), await node.createCaller()]
   const [inbox, neighbour] = [await api.createInbox(), await other.api.createInbox()]
@@ -118,7 +118,7 @@ test('hostile 10: what was received and is not filed goes in steps, and each is 
   assert.deepEqual(await findLeftovers(db), [])
 })
 
-test('mail that was to be filed into an inbox that is deleted is kept no longer', async (t) => {
+test('mail for a deleted inbox is dropped instead of filed', async (t) => {
   const { api } = await node.createCaller()
   const [gone, left] = [await api.createInbox(), await api.createInbox()]
   const raw = small('for both').toString()
@@ -133,7 +133,7 @@ test('mail that was to be filed into an inbox that is deleted is kept no longer'
   assert.deepEqual(await findMiscounts(db), [])
 })
 
-test('mail of a batch is filed in the order in which it came, whichever is read faster', async (t) => {
+test('mail of a batch is filed in order of arrival, whichever is read faster', async (t) => {
   const { api } = await node.createCaller()
   const inbox = await api.createInbox()
   const mails = [
@@ -163,7 +163,7 @@ async function countWaiting(): Promise<number> {
   return values[0]?.value ?? 0
 }
 
-test('waiting: what is filed late comes behind what was read, though it was received before', async (t) => {
+test('waiting: mail that is filed late comes after the messages already read, though received earlier', async (t) => {
   const { api } = await node.createCaller()
   const inbox = await api.createInbox()
   const reader = await makeReader(t)
@@ -195,7 +195,7 @@ test('waiting: what is filed late comes behind what was read, though it was rece
   assert.ok(next[0]!.id < late!.id)
 })
 
-test('a database that is away while mail is filed is no failure of the mail', async (t) => {
+test('a database outage during filing does not count as the mail’s failure', async (t) => {
   const { api } = await node.createCaller()
   const inbox = await api.createInbox()
   await receive(node, inbox.address, small('after'))
@@ -228,7 +228,7 @@ test('a database that is away while mail is filed is no failure of the mail', as
   assert.equal((await api.exported(inbox.id)).length, 1)
 })
 
-test('mail that is being filed holds up no reader of the outbox, and is filed once when its claim is lost', async (t) => {
+test('mail being filed delays no reader of the outbox, and is filed once if its claim is lost', async (t) => {
   const startedAt = clock.now()
   const { api, secret } = await node.createCaller()
   const inbox = await api.createInbox()
@@ -258,7 +258,7 @@ test('mail that is being filed holds up no reader of the outbox, and is filed on
   assert.equal((await db.query('select from raw where created_at >= $1', [startedAt])).length, 4)
 })
 
-test('reports that are being read hold up no reader of the outbox either, and count once', async (t) => {
+test('reports being read delay no reader of the outbox either, and count once', async (t) => {
   const startedAt = clock.now()
   const token = { submissionId: newUuid<SubmissionId>(), position: 0 }
   await receive(node, returnPathOf(secretBox, token, 'inbox.test', clock.now()), large, '')
@@ -277,7 +277,7 @@ test('reports that are being read hold up no reader of the outbox either, and co
     assert.deepEqual(await db.query(`select from ${rows}`, [startedAt]), [], rows)
 })
 
-test('a mail that cannot be written holds up none of its batch, and waits', async (t) => {
+test('a mail that cannot be stored waits, and delays no other mail of its batch', async (t) => {
   const { api } = await node.createCaller()
   const inbox = await api.createInbox()
   for (const subject of ['one', 'two', 'three', 'four']) await receive(node, inbox.address, small(subject))
@@ -299,7 +299,7 @@ test('a mail that cannot be written holds up none of its batch, and waits', asyn
   assert.deepEqual(await subjects(), ['one', 'three', 'four', 'two'])
 })
 
-test('a report that ends the process each time is set aside after five, and not read again', async (t) => {
+test('a report that ends the process is set aside after five times, and not read again', async (t) => {
   const startedAt = clock.now()
   await receive(node, 'fbl@inbox.test', small('poison'))
   const reports = (await joinAsNode(t, node.foundation)).claims('report')

@@ -126,7 +126,7 @@ const plans = [
   ['planned for any values', null],
 ] as const
 
-test('hostile 14: filters of 20,000 messages, submissions and suppressions read a page, with no hit next to nothing', async (t) => {
+test('hostile 14: filters over 20,000 messages, submissions and suppressions read one page, and almost nothing without a hit', async (t) => {
   const messages = async (tx: Tx, change: Partial<MessageFilter>) =>
     (await listMessages(tx, { ...everything, ...change }, null, 50)).page
   const submissions = (tx: Tx, change: Partial<SubmissionFilter>) =>

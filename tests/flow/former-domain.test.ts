@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 
 const raw = Buffer.from('From: z@far.test\r\nMessage-ID: <1@far.test>\r\nSubject: Hello\r\n\r\nThere\r\n')
 
-test('inboxes on a managed domain of before: named by start and doctor, refused, withheld', async (t) => {
+test('start and doctor name the inboxes on a former managed domain, whose mail is refused and withheld', async (t) => {
   const place = await makePlace(t)
   const sink = await startSink(place)
   const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }

@@ -17,7 +17,7 @@ const bodyOf = async (name: string) =>
 
 const changed = `create or replace function hour_of(at timestamptz) returns timestamptz language sql immutable as 'select at'`
 
-test('each file makes one function, of its own name, and the database has no other', async () => {
+test('each file makes one function of its own name, and the database has no other', async () => {
   const rows = await db.query<{ name: string }>('select name from schema_function order by name')
   assert.deepEqual(
     rows.map(({ name }) => name),
@@ -30,7 +30,7 @@ test('each file makes one function, of its own name, and the database has no oth
   assert.deepEqual(others, [])
 })
 
-test('a function whose file has another text is replaced, by one of several nodes that start together', async () => {
+test('one of several starting nodes replaces a function whose file has changed', async () => {
   const before = await bodyOf('hour_of')
   await db.query(changed)
   await db.query(`update schema_function set checksum = 'of another text' where name = 'hour_of'`)
@@ -38,7 +38,7 @@ test('a function whose file has another text is replaced, by one of several node
   assert.deepEqual(await bodyOf('hour_of'), before)
 })
 
-test('a form that no file has any more stays for this release, and goes with the next', async () => {
+test('a form without a file stays for this release, and is dropped by the next', async () => {
   await db.query(`create function hour_of(at date) returns date language sql immutable as 'select at'`)
   await db.query(`insert into schema_function values ('hour_of(date)', 'former', 'c', '0.0.9', null)`)
   await migrate(db, silentLog)
@@ -48,7 +48,7 @@ test('a form that no file has any more stays for this release, and goes with the
   assert.equal((await bodyOf('hour_of')).length, 1)
 })
 
-test('a form with other arguments stands beside the one that a node of the release before calls', async () => {
+test('a form with new arguments coexists with the one that the previous release calls', async () => {
   await db.query(`create function is_running(started_at date) returns boolean language sql as 'select true'`)
   await db.query('drop function is_running(timestamptz, timestamptz)')
   await db.query(
@@ -65,7 +65,7 @@ test('a form with other arguments stands beside the one that a node of the relea
   assert.equal((await bodyOf('is_running')).length, 2)
 })
 
-test('a program that is older than the one that was here last replaces nothing', async () => {
+test('a program older than the last one replaces nothing', async () => {
   await db.query(changed)
   await db.query(`update schema_function set checksum = 'newer', version = '999.0.0' where name = 'hour_of'`)
   await migrate(db, silentLog)

@@ -137,7 +137,7 @@ const hidden = [
 ]
 
 for (const text of oneLiners)
-  test(`check 39, 40: ${JSON.stringify(text.slice(0, 50))} is a name, a subject, a file name and a header, and nothing more`, async () => {
+  test(`check 39, 40: ${JSON.stringify(text.slice(0, 50))} works as a name, a subject, a file name and a header, and adds nothing`, async () => {
     const { api, from } = sender
     const inbox = await api.want<{ id: string; address: string }>('/v1/inboxes', {
       method: 'POST',
@@ -295,7 +295,7 @@ function bare(email: string): string {
   return `${localPart}@${new URL(`http://${email.slice(at + 1)}`).hostname}`
 }
 
-test('check 39: what a file says of its type stays what it is', async (t) => {
+test('check 39: a file keeps its stated type', async (t) => {
   const png = 'iVBORw0KGgo='
   const cases: [contentType: string, read: string, contentId?: string][] = [
     ['image/png', 'image/png', 'logo@x'],
@@ -331,7 +331,7 @@ interface Shown extends Omit<Message, 'attachments'> {
   attachments: { id: string; scanState: string; contentId: string | null; disposition: string }[]
 }
 
-test('inline images, empty files and many of them reach other parsers, our own inboxes and downloads', async () => {
+test('inline images, empty files and many files reach other parsers, our own inboxes and downloads', async () => {
   const { api } = await deployment.nodes[0]!.createCaller()
   const inbox = await api.createInbox()
   const png = Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), randomBytes(500)])
@@ -405,7 +405,7 @@ const known = [
   { header: 'Subject: no sender at all\r\n', from: '' },
 ]
 
-test(`hostile 4: whatever is received, its thread can be answered and the answer leaves (seed ${seed})`, async (t) => {
+test(`hostile 4: the thread of any received mail can be answered, and the answer leaves (seed ${seed})`, async (t) => {
   const node = deployment.nodes[0]!
   const { api } = await node.createCaller()
   const inbox = await api.createInbox()

@@ -26,7 +26,7 @@ function namesOf(table: string): RegExp {
   return new RegExp(`\\b(${table}${view})\\b`)
 }
 
-test('each index is needed by a query that the page names, and the page names no other', async (t) => {
+test('the page names a query for each index, and no index that does not exist', async (t) => {
   const db = new Db({ connection: await testDatabase(t), maxConnections: 1 })
   t.after(() => db.close())
   const page = readPage()

@@ -142,7 +142,7 @@ test('check 41, 69: recipient domains cannot be evaded', async (t) => {
           assert.match(answer.body.submission.recipients[0]!.email, /@(?:good|xn--bcher-kva)\.example$/)
       })
   for (const field of ['cc', 'bcc'])
-    await t.test(`a stranger in ${field}`, async () => {
+    await t.test(`a stranger in ${field} is refused`, async () => {
       const change = { [field]: [{ email: 'a@good.example' }, { email: 'b@evil.example' }] }
       assert.deepEqual(outcome(await sendBy(key.api, key, 'message', { change })), refused)
     })
@@ -195,7 +195,7 @@ test('check 41, 69: replies keep to the recipient domains, wherever the other si
     })
 })
 
-test('check 69: addresses of callers are compared as addresses, and nobody else’s word is taken for them', async (t) => {
+test('check 69: callers’ addresses are compared as addresses, and only trusted proxies may name them', async (t) => {
   const makeSecret = async (allowedIps: string[]) => (await node.createCaller({ key: { allowedIps } })).secret
   const local = await makeSecret(['::FFFF:127.0.0.1'])
   const elsewhere = await makeSecret(['203.0.113.5'])
@@ -245,7 +245,7 @@ test('check 69: addresses of callers are compared as addresses, and nobody else�
       const answer = await me(front, { 'x-forwarded-for': forwarded, 'x-api-key': behind })
       assert.equal(answer.status, status)
     })
-  await t.test('a field that stands twice is one list', async () => {
+  await t.test('a repeated field counts as one list', async () => {
     const { port } = front.app.listening.http!
     const headers = [
       'host',
@@ -264,7 +264,7 @@ test('check 69: addresses of callers are compared as addresses, and nobody else�
   })
 })
 
-test('check 69: a caller over IPv6 is its IPv4 address where it is one', async () => {
+test('check 69: a caller’s mapped IPv6 address counts as its IPv4 address', async () => {
   const { secret } = await node.createCaller({ key: { allowedIps: ['127.0.0.1'] } })
   const { port } = front.app.listening.http!
   const ask = (host: string) => fetch(`http://${host}:${port}/v1/me`, { headers: { 'x-api-key': secret } })
@@ -272,7 +272,7 @@ test('check 69: a caller over IPv6 is its IPv4 address where it is one', async (
   assert.equal((await ask('[::1]')).status, 401)
 })
 
-test('check 69: revoked, expired, suspended: known on every node once the command has returned, for every operation', async () => {
+test('check 69: every node knows a revoked, expired or suspended key at once, for every operation', async () => {
   const sender = await makeSender(deployment)
   const paths: [method: string, path: string][] = [
     ['GET', '/v1/me'],
@@ -319,7 +319,7 @@ test('check 69: revoked, expired, suspended: known on every node once the comman
   for (const node of nodes) await node.meet(sender).want('/v1/me')
 })
 
-test('check 69: a request whose body came slowly acts on what its key is by then', async () => {
+test('check 69: a request with a slow body obeys its key’s state at the end', async () => {
   const caller = await node.createCaller()
   const suspended = await node.createCaller()
   const { host, port } = node.app.listening.http!
@@ -374,7 +374,7 @@ function stopAt(t: TestContext, atMs: number): void {
   advance(atMs - clock.nowMs())
 }
 
-test('check 78, 95: a burst on two nodes gets the key’s requests within 5 %, and what is refused does nothing', async () => {
+test('check 78, 95: a burst on two nodes gets the key’s requests within 5 %, and refused requests do nothing', async () => {
   // The window begins with the minute, so the test stays clear of its end.
   const toMinute = 60_000 - (clock.nowMs() % 60_000)
   advance(toMinute)
@@ -402,7 +402,7 @@ test('check 78, 95: a burst on two nodes gets the key’s requests within 5 %, a
   }
 })
 
-test('check 69: a key is in no log, table, webhook, mail or answer', async (t) => {
+test('check 69: no log, table, webhook, mail or answer has a key', async (t) => {
   const receiver = await startReceiver(t)
   const { api, secret } = await node.createCaller()
   const { http } = node.app.listening

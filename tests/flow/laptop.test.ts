@@ -17,7 +17,7 @@ interface Received {
 }
 
 // Runs first: the start's own organization must be the first one.
-test('each start makes a link to sign in by, whatever its organization is called by then', async () => {
+test('each start prints a sign-in link, whatever the organization is called by then', async () => {
   const { foundation } = node
   const first = await openDevelopment(foundation)
   const person = await takeSignInLink(foundation, first.signInToken!)
@@ -27,7 +27,7 @@ test('each start makes a link to sign in by, whatever its organization is called
   assert.equal(await takeSignInLink(foundation, second.signInToken!), person)
 })
 
-test('mail from one inbox of a laptop to another has a signature that is verified', async () => {
+test('mail between two inboxes of a laptop has a verified signature', async () => {
   const { api } = await node.createCaller()
   const [ada, ben] = [await api.createInbox('ada'), await api.createInbox('ben')]
   const body = { to: [{ email: ben.address }], subject: 'Hello', text: 'Hello' }

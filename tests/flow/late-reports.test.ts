@@ -79,7 +79,7 @@ const unknown = (to: string) =>
 const open = (to: string) => `Final-Recipient: rfc822; ${to}\nAction: failed\nStatus: 5.0.0\n`
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 
-test('check 47: of several recipients in one report only the one of its return path moves', async () => {
+test('check 47: a report about several recipients moves only the one of its return path', async () => {
   const caller = await node.createCaller()
   const [ada, ben] = [await deliver(caller, 'ada@far.test'), await deliver(caller, 'ben@far.test')]
   const all = ['ada@far.test', 'ben@far.test', 'eve@far.test'].map(unknown).join('\n')
@@ -89,7 +89,7 @@ test('check 47: of several recipients in one report only the one of its return p
   assert.deepEqual(await suppressedBy(caller), ['ada@far.test'])
 })
 
-test('check 47: a report moves its recipient in whatever dress it comes', async () => {
+test('check 47: a report moves its recipient in any encoding', async () => {
   const caller = await node.createCaller()
   const words = 'Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: '
   const utf8 = 'jörg@bücher.test'
@@ -122,7 +122,7 @@ test('check 47: a report moves its recipient in whatever dress it comes', async 
   assert.deepEqual(await suppressedBy(caller), stored.sort())
 })
 
-test('check 47: a bounce of mail whose 250 was lost ends it, and it is not sent again', async () => {
+test('check 47: a bounce of mail whose 250 was lost ends it, and the mail is not sent again', async () => {
   const caller = await node.createCaller()
   let attempts = 0
   sink.rule = async ({ stage: step, from, recipients }) => {
@@ -148,7 +148,7 @@ test('check 47: a bounce of mail whose 250 was lost ends it, and it is not sent 
   assert.deepEqual(await suppressedBy(caller), ['gone@far.test'])
 })
 
-test('check 48: a return path that is 30 days old is refused, and one within a complaint changes nothing', async () => {
+test('check 48: a 30-day-old return path is refused, and one within a complaint changes nothing', async () => {
   const caller = await node.createCaller()
   const sending = await deliver(caller, 'ada@far.test')
   const { clock } = node.foundation
@@ -181,7 +181,7 @@ x
 `
 }
 
-test('check 47: a complaint that forwards the message is one of abuse, by its return path alone', async () => {
+test('check 47: a complaint that forwards the message counts as abuse, by its return path alone', async () => {
   const caller = await node.createCaller()
   const [ada, ben] = [await deliver(caller, 'ada@far.test'), await deliver(caller, 'ben@far.test')]
   const forged = `${ada.returnPath.slice(0, 20)}${ada.returnPath[20] === 'a' ? 'b' : 'a'}${ada.returnPath.slice(21)}`
@@ -206,7 +206,7 @@ test('check 47: a complaint that forwards the message is one of abuse, by its re
   )
 })
 
-test('check 77: an inbox is not deleted while its mail is on the wire, and its bounces count after it has gone', async () => {
+test('check 77: an inbox with mail on the wire cannot be deleted, and its bounces count after its deletion', async () => {
   const caller = await node.createCaller()
   const inbox = await caller.api.createInbox()
   const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>()
@@ -228,7 +228,7 @@ test('check 77: an inbox is not deleted while its mail is on the wire, and its b
   assert.deepEqual(await suppressedBy(caller), ['gone@far.test'])
 })
 
-test('check 77: no mail that ends after its inbox was deleted is told that it is kept', async (t) => {
+test('check 77: mail that ends after its inbox was deleted is never acknowledged as kept', async (t) => {
   const { api } = await node.createCaller()
   const inbox = await api.createInbox()
   const raw = Buffer.from('From: ben@far.test\r\nSubject: Test\r\n\r\nx\r\n')

@@ -172,7 +172,7 @@ function linesOf(id: string): Record<string, unknown>[] {
   return lines.filter((line) => line.includes(`"${id}"`)).map((line) => JSON.parse(line))
 }
 
-test('Prometheus: what waits, what was done, and how the database does, in few series', async () => {
+test('Prometheus: few series show waiting mail, finished work and the database’s state', async () => {
   const { api } = await node.createCaller()
   const inbox = await api.createInbox()
   const before = seriesValue((await readSeries()).lines, 'posthorn_sends_accepted_total')
@@ -238,7 +238,7 @@ test("a message's life can be followed in the logs by its id", async () => {
   )
 })
 
-test('latencies are at most 9.1 % off, and rates are null without anything to divide', async () => {
+test('latencies differ by at most 9.1 %, and rates are null without a denominator', async () => {
   const stage = await setStage()
   const { db, caller, api, inbox } = stage
   const empty = await api.want<Metrics>('/v1/metrics/delivery')
@@ -264,7 +264,7 @@ test('latencies are at most 9.1 % off, and rates are null without anything to di
   }
 })
 
-test('an organization that writes to thousands of domains keeps only the largest apart', async () => {
+test('an organization that writes to thousands of domains keeps only the largest as separate series', async () => {
   const stage = await setStage()
   const { db, caller, node } = stage
   const organizationId = caller.organizationId as OrganizationId

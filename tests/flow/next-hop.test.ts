@@ -88,7 +88,7 @@ const node = await startNode(place, {
   },
 })
 
-test('check 34: hosts that refuse, hang up or are out of reach by IPv6 are passed over within one attempt', async (t) => {
+test('check 34: hosts that refuse, hang up or lack IPv6 are skipped within one attempt', async (t) => {
   const taking = await startSink(t, { host: loopback(0), port: mxPort })
   const rules: Rule[] = [
     ({ stage }) => (stage === 'banner' ? '554 5.3.2 closed' : null),
@@ -124,7 +124,7 @@ test('check 34: hosts that refuse, hang up or are out of reach by IPv6 are passe
   )
 })
 
-test('check 34: hosts that are silent are passed over within one attempt, in their order', async (t) => {
+test('check 34: silent hosts are skipped within one attempt, in order', async (t) => {
   const taking = await startSink(t, { host: loopback(0) })
   const { port } = taking
   const seen: string[] = []
@@ -158,7 +158,7 @@ test('check 34: hosts that are silent are passed over within one attempt, in the
   )
 })
 
-test('hostile 1: one deadline counts for all hosts of a destination, however slow each is at each step', async (t) => {
+test('hostile 1: one deadline covers all hosts of a destination, however slow each is at each step', async (t) => {
   const first = await startSink(t, { host: loopback(0) })
   const { port } = first
   const others = await Promise.all([1, 2].map((n) => startSink(t, { host: loopback(n), port })))
@@ -183,7 +183,7 @@ test('hostile 1: one deadline counts for all hosts of a destination, however slo
   await until('no connection to be left', () => hosts.every(({ open }) => open === 0))
 })
 
-test('hostile 1: no more than five addresses of a destination are tried in one attempt', async (t) => {
+test('hostile 1: one attempt tries at most five addresses of a destination', async (t) => {
   const rule: Rule = ({ stage }) => (stage === 'banner' ? '554 5.3.2 closed' : null)
   const first = await startSink(t, { host: loopback(0), rule })
   const { port } = first
@@ -202,7 +202,7 @@ test('hostile 1: no more than five addresses of a destination are tried in one a
   )
 })
 
-test('check 33: an MX that is this service is not connected to, and the mail waits', async (t) => {
+test('check 33: mail whose MX is this service waits, without a connection', async (t) => {
   const [backup, better] = await Promise.all([
     startSink(t, { host: backupHost, port: mxPort }),
     startSink(t, { host: betterHost, port: mxPort }),
@@ -225,7 +225,7 @@ test('check 33: an MX that is this service is not connected to, and the mail wai
   await flushQueue(node.foundation, 'moving.test')
   await untilStates(api, submission.id, 'delivered', 'pending', 'delivered')
 
-  await t.test('each recipient, and the event that ended it, says why it did not get the mail', async () => {
+  await t.test('each recipient and its final event say why the mail did not arrive', async () => {
     const failing = await send(api, await api.createInbox(), ['a@nosuch.test', 'b@null.test', 'c@far.test'])
     const { id } = failing.submission
     const ended = await untilStates(api, id, 'failed', 'failed', 'delivered')
@@ -287,7 +287,7 @@ function relayUrl(host: string, port: number, password = far.password): string {
   return `smtp://${far.user}:${password}@${host}:${port}`
 }
 
-test('hostile 7: the smarthost’s password goes to nobody whose certificate does not fit', async (t) => {
+test('hostile 7: the smarthost’s password is sent only after its certificate was verified', async (t) => {
   const { seen, port } = await startSmarthost(t)
   // The loopback address in another form, which is no literal loopback address.
   const url = relayUrl('[::ffff:127.0.0.1]', port)
@@ -314,7 +314,7 @@ test('hostile 7: the smarthost’s password goes to nobody whose certificate doe
   assert.deepEqual([seen.passwords, seen.mails, seen.handshakes > 0], [[far.password], 1, true])
 })
 
-test('hostile 7: the doctor tries the smarthost as delivery does', async (t) => {
+test('hostile 7: the doctor tests the smarthost as delivery uses it', async (t) => {
   const { port } = await startSmarthost(t)
   const refusing = await startSink(t, {
     rule: ({ stage }) => (stage === 'banner' ? '554 5.3.2 go away' : null),
@@ -333,7 +333,7 @@ test('hostile 7: the doctor tries the smarthost as delivery does', async (t) => 
   }
 })
 
-test('a node of ours that takes connections and never greets is passed over within seconds', async (t) => {
+test('a node of ours that accepts connections and never greets is skipped within seconds', async (t) => {
   const taking = await startSink(t, { host: loopback(0) })
   const hung = await startSink(t, { host: loopback(1), rule: () => new Promise<null>(() => {}) })
   const dns = await startDns(t, [])

@@ -62,7 +62,7 @@ async function deliver({ peer = '9.9.9.9', parameters = '', to, raw }: Sent): Pr
 
 const plain = Buffer.from('From: someone@far.test\r\nSubject: Test\r\n\r\nHello.\r\n')
 
-test('check 52: block lists refuse, tell, and are passed over where they are silent', async (t) => {
+test('check 52: block lists refuse or mark mail, and silent lists are skipped', async (t) => {
   const { api } = await node.createCaller()
   const { address } = await api.createInbox()
   const send = (peer: string, to = address) => deliver({ peer, to: [to], raw: plain })
@@ -113,7 +113,7 @@ for (const [size, content] of [
   ['small', bytes],
   ['in a blob', Buffer.concat([bytes, randomBytes(600_000), bytes])],
 ] as const)
-  test(`check 22: binary mail, ${size}, is read, scanned, given out and exported byte for byte`, async () => {
+  test(`check 22: binary mail, ${size}, is read, scanned, returned and exported byte for byte`, async () => {
     const { api } = await node.createCaller()
     const inbox = await api.createInbox()
     const raw = binaryMail(content)

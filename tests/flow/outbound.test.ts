@@ -27,7 +27,7 @@ async function startFar(t: TestContext, records: Pick<ZoneRecords, 'A' | 'AAAA'>
   return dns
 }
 
-test('direct delivery: the mail server of a domain sees the address, and our own mail server does not', async (t) => {
+test('direct delivery: a domain’s mail server sees the address, and our own mail server does not', async (t) => {
   const sink = await startSink(t, { host: '127.0.0.10' })
   const dns = await startFar(t, { A: ['127.0.0.10'] })
   const node = await start(t, {
@@ -67,14 +67,14 @@ for (const [what, source, seen] of [
     assert.deepEqual(sink.peers, [seen])
   })
 
-test('what is captured is not bound', async (t) => {
+test('captured mail needs no bound address', async (t) => {
   const node = await start(t, { POSTHORN_DELIVERY: 'capture', POSTHORN_OUTBOUND_IP: '127.0.0.2' })
   const { api } = await node.createCaller()
   const { submission } = await send(api, await api.createInbox(), ['someone@far.test'])
   await untilStates(api, submission.id, 'delivered')
 })
 
-test('an address that this machine lacks stops the start of who delivers, and of no other', async () => {
+test('an address that this machine lacks stops the start of a delivering node only', async () => {
   const env = { POSTHORN_DELIVERY: 'direct', POSTHORN_OUTBOUND_IP: '192.0.2.77' }
   await assert.rejects(
     startNode(place, { env }),
@@ -93,7 +93,7 @@ for (const [target, outbound, source] of [
   ['::1', both, undefined],
   ['127.0.0.1', { ipv4: '127.0.0.2', ipv6: null }, '127.0.0.2'],
 ] as const)
-  test(`a connection to ${target} leaves by ${source ?? 'what the system chooses'}`, () => {
+  test(`a connection to ${target} leaves by ${source ?? 'an address that the system chooses'}`, () => {
     assert.equal(sourceFor(outbound, target), source)
   })
 
@@ -161,13 +161,13 @@ const cases: [
     ],
   ],
   [
-    'behind a NAT the name of the mail host’s address',
+    'behind a NAT the mail host’s address counts',
     { ...host, [reverse4]: { PTR: [mailHost] } },
     { ipv4: '10.0.0.5', ipv6: null },
     ['ok', /^198\.51\.44\.1 is/, /^$/],
   ],
   [
-    'of an address that the mail host has not, what SPF makes of it',
+    'an address that the mail host lacks fails SPF',
     { ...host, '9.44.51.198.in-addr.arpa': { PTR: [mailHost] } },
     { ipv4: '198.51.44.9', ipv6: null },
     [
@@ -178,7 +178,7 @@ const cases: [
     ['failed', /^no name of 198\.51\.44\.9 has that address/, /A 198\.51\.44\.9$/],
   ],
   [
-    'of each family its own',
+    'each family has its own name',
     {
       [mailHost]: { A: ['198.51.44.1'], AAAA: ['2001:470::1'] },
       [reverse4]: { PTR: [mailHost] },
@@ -190,7 +190,7 @@ const cases: [
 ]
 
 for (const [what, zone, outbound, ...found] of cases)
-  test(`F22: the doctor asks what the address that mail leaves by is called: ${what}`, async (t) => {
+  test(`F22: the doctor checks the name of the address that mail leaves by: ${what}`, async (t) => {
     const { checks } = await namesOf(t, zone, outbound as typeof none)
     assert.equal(checks.length, found.length, JSON.stringify(checks))
     for (const [index, [status, detail, mend]] of found.entries()) {
@@ -201,7 +201,7 @@ for (const [what, zone, outbound, ...found] of cases)
     }
   })
 
-test('F22: what DNS does not say is no failure', async (t) => {
+test('F22: a DNS failure is not reported as a wrong name', async (t) => {
   const dns = await DnsServer.start({ ...host, [reverse4]: { PTR: [mailHost] } })
   t.after(() => dns.close())
   dns.fail(reverse4, 'SERVFAIL')
@@ -210,7 +210,7 @@ test('F22: what DNS does not say is no failure', async (t) => {
   assert.deepEqual([check!.status, check!.detail], ['warning', 'the name of 198.51.44.1 is not known now'])
 })
 
-test('F21: the doctor sees whether this machine has the address', async () => {
+test('F21: the doctor reports whether this machine has the address', async () => {
   const statuses = async (ipv4: string | null) =>
     (await checkOutbound({ outbound: { ipv4, ipv6: null }, mailHost })).map(
       ({ status, detail }) => `${status} ${detail}`,

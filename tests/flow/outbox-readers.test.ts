@@ -37,7 +37,7 @@ function noteStatements(db: Db): string[] {
   return statements
 }
 
-test('outbox: without an endpoint, a stream and a search nothing reads it; each of them has its own reader begin', async (t) => {
+test('outbox: without an endpoint, a stream and a search it is not read, and each starts its own reader', async (t) => {
   const env = { POSTHORN_DELIVERY: 'capture', POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true' }
   const node = await startNode(await makePlace(t), { env })
   const { db } = node.foundation
@@ -94,7 +94,7 @@ test('outbox: without an endpoint, a stream and a search nothing reads it; each 
   assert.equal(count(readers.fanOut), passes)
 })
 
-test('outbox: an endpoint that is made under load, the first of all each time, is told of all that is committed after it', async (t) => {
+test('outbox: an endpoint made first under load gets every event committed after it', async (t) => {
   const db = new Db({ connection: await testDatabase({ after: (end) => t.after(end) }) })
   t.after(() => db.close())
   const organizationId = randomUUIDv7()
@@ -162,7 +162,7 @@ test('outbox: an endpoint that is made under load, the first of all each time, i
   await Promise.all(tellers)
 })
 
-test('outbox: what nobody reads goes after its time, and is kept for who does', async (t) => {
+test('outbox: unread events are dropped after their time, and kept for a reader', async (t) => {
   const db = new Db({ connection: await testDatabase({ after: (end) => t.after(end) }) })
   t.after(() => db.close())
   const organizationId = randomUUIDv7()

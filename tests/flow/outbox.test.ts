@@ -59,7 +59,7 @@ test('outbox: a batch of facts is one row for each organization, its items in or
   assert.match(made!.id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
 })
 
-test('outbox: the fan-out takes rows in order, some at a time, and each once', async (t) => {
+test('outbox: the fan-out takes rows in order, several at a time, and each once', async (t) => {
   const { db, tell, told } = await setStage(t, 1)
   const ids: string[] = []
   for (let n = 0; n < 12; n++) ids.push(...(await tell(5)))
@@ -78,7 +78,7 @@ test('outbox: the fan-out takes rows in order, some at a time, and each once', a
   assert.equal((await fanOut(db.writer, 10, new Date())).taken, 0)
 })
 
-test('outbox: where there is no endpoint the fan-out says so, goes on, and one that comes is told what follows', async (t) => {
+test('outbox: without an endpoint the fan-out reports it and goes on, and a new endpoint gets later events', async (t) => {
   const { db, tell, told } = await setStage(t, 1)
   const fan = () => fanOut(db.writer, 10, new Date())
   assert.equal((await fan()).isWanted, true)
@@ -95,7 +95,7 @@ test('outbox: where there is no endpoint the fan-out says so, goes on, and one t
   assert.deepEqual(await told(), ids)
 })
 
-test('outbox: what a transaction that still runs may add to is not read', async (t) => {
+test('outbox: rows that a running transaction may still add to are not read', async (t) => {
   const { db, tell, told } = await setStage(t, 1)
   await db.transaction(async (tx) => {
     await tx.query('select pg_current_xact_id()')
@@ -107,7 +107,7 @@ test('outbox: what a transaction that still runs may add to is not read', async 
   assert.equal((await told()).length, 1)
 })
 
-test('check 90: an outbox out of another cluster is numbered anew, and nothing is told twice or left out', async (t) => {
+test('check 90: an outbox from another cluster is renumbered, and no event is repeated or left out', async (t) => {
   const { db, tell, told } = await setStage(t, 1)
   const ids: string[] = []
   for (let round = 0; round < 2; round++) {
@@ -127,7 +127,7 @@ test('check 90: an outbox out of another cluster is numbered anew, and nothing i
   }
 })
 
-test('check 90: nodes that start together number the outbox anew once, and nothing is told twice', async (t) => {
+test('check 90: nodes that start together renumber the outbox once, and repeat no event', async (t) => {
   const { db, tell, told } = await setStage(t, 1)
   const ids = [...(await tell()), ...(await tell())]
   await fanOut(db.writer, 10, new Date())
@@ -145,7 +145,7 @@ test('check 90: nodes that start together number the outbox anew once, and nothi
   assert.deepEqual(await told(), ids)
 })
 
-test('outbox: a node that starts while others tell leaves their numbers alone', async (t) => {
+test('outbox: a node that starts under load leaves the numbers unchanged', async (t) => {
   const { db, tell } = await setStage(t, 0)
   let telling = true
   const others = [1, 2, 3, 4].map(async () => {

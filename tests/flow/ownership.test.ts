@@ -53,7 +53,7 @@ async function startPartner(): Promise<TestNode> {
   return (partner ??= await startNode(place, { env, roles: ['delivery'] }))
 }
 
-test('check 93: two nodes over one queue deliver each message once, while peers hang up after each', async () => {
+test('check 93: two nodes deliver each message of a queue once, while peers hang up after each', async () => {
   const { api, inbox } = await setStage()
   const other = await startPartner()
   // A peer that takes one message per connection: each connection ends while its result is still being recorded.
@@ -72,7 +72,7 @@ test('check 93: two nodes over one queue deliver each message once, while peers 
   for (const { message } of sent) assert.equal(sink.copiesOf(message.internetMessageId).length, 1)
 })
 
-test('check 91: a node that stops hands over what it has not sent, and nothing is sent twice', async () => {
+test('check 91: a stopping node hands over its unsent mail, and no mail is sent twice', async () => {
   const { api, inbox } = await setStage()
   const other = await startPartner()
   sink.rule = async ({ stage }) =>
@@ -88,7 +88,7 @@ test('check 91: a node that stops hands over what it has not sent, and nothing i
 })
 
 // The last test at the node that has every role: it leaves a long queue behind.
-test('check 49: one organization with 2,000 waiting does not delay another on the same queue', async (t) => {
+test('check 49: one organization with 2,000 waiting mails does not delay another on the same queue', async (t) => {
   const { api, inbox } = await setStage()
   t.after(() => node.stop())
   sink.rule = ({ stage }) => (stage === 'banner' ? '421 4.3.2 closed' : null)
@@ -124,7 +124,7 @@ async function untilRenewed(db: Db, route: string): Promise<void> {
 }
 
 // A node of its own: it sends to each domain separately.
-test('check 93: a queue is not let go of before its results are recorded, however long that takes', async (t) => {
+test('check 93: a queue is released only after its results are recorded, however long that takes', async (t) => {
   const place = await makePlace(t)
   const one = await startSink(t, { host: '127.0.0.5' })
   const slow = await startSink(t, { host: '127.0.0.6', port: one.port })
@@ -166,7 +166,7 @@ test('check 93: a queue is not let go of before its results are recorded, howeve
 })
 
 // The first test with mail for our own domains: no node sends there yet.
-test('a stranger who has the return path of a delivery, or none, neither keeps it out nor has mail taken for known', async () => {
+test('a stranger with a delivery’s return path neither blocks it nor has mail dropped as a repeat', async () => {
   const { api, inbox, listReceived } = await setLocalStage()
   const { db, secretBox, clock } = taking.foundation
   const { submission } = await send(api, inbox, [inbox.address])
@@ -185,7 +185,7 @@ test('a stranger who has the return path of a delivery, or none, neither keeps i
   assert.deepEqual(subjects.sort(), ['Test', ...Array.from({ length: 4 }, () => 'not yours')])
 })
 
-test('mail for our own domains finds the node that takes it, when another one sends', async () => {
+test('mail for our own domains finds the receiving node from another sending node', async () => {
   const { api, inbox } = await setLocalStage()
   await startLocalSender()
   const { submission } = await send(api, inbox, [inbox.address])
@@ -200,7 +200,7 @@ async function loseResults(db: Db): Promise<() => Promise<unknown>> {
   return () => db.query('drop trigger lose on delivery')
 }
 
-test('check 31: mail between our own inboxes is there once, though the result of its delivery was lost', async () => {
+test('check 31: mail between our own inboxes is stored once, though its delivery’s result was lost', async () => {
   const { api, inbox, listReceived } = await setLocalStage()
   const { db, clock } = taking.foundation
   const startedAt = clock.now()

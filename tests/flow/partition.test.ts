@@ -91,7 +91,7 @@ const breaks: {
 ]
 
 for (const { how, cut, heal } of breaks)
-  test(`check 94: while the way to the database ${how} another node takes over, and each message arrives once`, async (t) => {
+  test(`check 94: while the database connection ${how} another node takes over, and each message arrives once`, async (t) => {
     // The far server is slow and holds back replies: one to RCPT, and two to the end of a message.
     let [atEnd, beforeEnd] = [0, 0]
     const ready = Promise.withResolvers<null>()
@@ -125,7 +125,7 @@ for (const { how, cut, heal } of breaks)
     assertOnce(sent, claimed)
   })
 
-test('check 94: a node whose server has died without a word is known to the next one', async (t) => {
+test('check 94: a node joins again after its database server died silently', async (t) => {
   await untilDelivered(await sendMany(1))
   await until('the queue to be let go of', () => sink.open === 0)
   const before = await livingNodes()

@@ -73,7 +73,7 @@ async function storedSince(at: Date): Promise<number> {
 /** Nodes cache addresses for up to one second. */
 const forget = ({ foundation }: TestNode) => foundation.clock.advance(1_001)
 
-test('hostile 12: messages a day are exact, whoever sends them at once, and begin anew at midnight', async () => {
+test('hostile 12: the daily message limit is exact under parallel mail, and starts again at midnight', async () => {
   const caller = await node.createCaller(receiving(20))
   const [one, two] = [await caller.api.createInbox(), await caller.api.createInbox()]
   const replies = await Promise.all(
@@ -93,7 +93,7 @@ test('hostile 12: messages a day are exact, whoever sends them at once, and begi
   assert.equal((await usageOf(node, caller)).messages, 1)
 })
 
-test('hostile 12: bytes a day are counted for each inbox, and a size that is announced is refused at RCPT', async () => {
+test('hostile 12: each inbox has its daily bytes counted, and an announced excess is refused at RCPT', async () => {
   const caller = await node.createCaller(receiving(1_000, 10_000))
   const [one, two] = [await caller.api.createInbox(), await caller.api.createInbox()]
   assert.deepEqual(await mail(node, [one.address, two.address], 3_000), ['250 2.1.5', ...taken])
@@ -107,7 +107,7 @@ test('hostile 12: bytes a day are counted for each inbox, and a size that is ann
   assert.doesNotMatch(JSON.stringify(await caller.api.want('/v1/me')), /received/)
 })
 
-test('hostile 12: bytes of received mail that is kept are bounded, and what is deleted makes room at once', async () => {
+test('hostile 12: the bytes of kept received mail are bounded, and a deletion makes room at once', async () => {
   const startedAt = node.foundation.clock.now()
   const caller = await node.createCaller({ limits: { storedBytes: 10_000 } })
   const inbox = await caller.api.createInbox()
@@ -125,7 +125,7 @@ test('hostile 12: bytes of received mail that is kept are bounded, and what is d
   assert.deepEqual(await mail(node, [inbox.address], 6_000), ['250 2.1.5', tooMuch])
 })
 
-test('hostile 12: one organization that has had its share keeps nothing from another, and no 250 is false', async () => {
+test('hostile 12: one organization at its limit costs another no mail, and no 250 is false', async () => {
   const startedAt = node.foundation.clock.now()
   const [full, other] = [await node.createCaller(receiving(1)), await node.createCaller()]
   const [theirs, ours] = [await full.api.createInbox(), await other.api.createInbox()]
@@ -152,7 +152,7 @@ test('hostile 12: one organization that has had its share keeps nothing from ano
   assert.equal(await storedSince(startedAt), 3)
 })
 
-test('hostile 12: what anybody may write to is bounded by bytes, each purpose by itself', async () => {
+test('hostile 12: mail to public addresses is bounded in bytes, for each purpose on its own', async () => {
   const inbox = await (await node.createCaller()).api.createInbox()
   const { db, clock } = node.foundation
   assert.deepEqual(await mail(node, ['abuse@inbox.test']), taken)
@@ -177,7 +177,7 @@ test('hostile 12: what anybody may write to is bounded by bytes, each purpose by
 })
 
 // Uses the node that trusts no peer: trusted peers have no share.
-test('hostile 12, 26, 27: no stranger makes unread mail for operators go, or takes the room of other networks', async () => {
+test('hostile 12, 26, 27: no stranger removes operators’ unread mail, or uses other networks’ room', async () => {
   const { db, clock } = strict.foundation
   const [reporter, stranger] = ['127.0.1.1', '127.0.0.2'].map((from) => new Sender(strict.smtp, from)) as [
     Sender,
@@ -228,7 +228,7 @@ test('hostile 12, 26, 27: no stranger makes unread mail for operators go, or tak
   assert.equal((await rows()).length, 0)
 })
 
-test('check 26: two inboxes among a thousand names are not found, and our own deliveries go their way', async () => {
+test('check 26: two inboxes among a thousand names stay hidden, and our own deliveries are unaffected', async () => {
   const { api } = await strict.createCaller()
   const inboxes = [await api.createInbox(), await api.createInbox()]
   // Our own deliveries share the stranger's address, and none of them counts.
@@ -260,7 +260,7 @@ test('check 26: two inboxes among a thousand names are not found, and our own de
   await untilStates(api, local.submission.id, 'delivered')
 })
 
-test('hostile 12: a mail for operators has 1 MiB at most, and is kept from nobody else by that', async () => {
+test('hostile 12: a mail to operators has at most 1 MiB, and other recipients still get it', async () => {
   const inbox = await (await node.createCaller()).api.createInbox()
   const tooLarge = '552 5.3.4'
   const to = ['postmaster@inbox.test', 'abuse@inbox.test']
@@ -271,7 +271,7 @@ test('hostile 12: a mail for operators has 1 MiB at most, and is kept from nobod
   assert.deepEqual(await mail(node, all, 2 << 20), [tooLarge, ...taken])
 })
 
-test('hostile 12: a large mail that is refused for want of room leaves no file', async () => {
+test('hostile 12: a large mail that is refused for lack of room leaves no file', async () => {
   const caller = await node.createCaller(receiving(1_000, 1_000_000))
   const inbox = await caller.api.createInbox()
   const { db, settings } = node.foundation
@@ -288,7 +288,7 @@ test('hostile 12: a large mail that is refused for want of room leaves no file',
   assert.deepEqual(listFiles(), files)
 })
 
-test('hostile 12: one without room keeps a mail whose size is not announced from another once, and not again', async () => {
+test('hostile 12: a full inbox blocks another’s mail of unannounced size once, and not again', async () => {
   const [small, other] = [await node.createCaller(receiving(1_000, 5_000)), await node.createCaller()]
   const [one, two] = [await small.api.createInbox(), await small.api.createInbox()]
   const ours = await other.api.createInbox()
@@ -302,7 +302,7 @@ test('hostile 12: one without room keeps a mail whose size is not announced from
   assert.equal((await small.api.exported(two.id)).length, 0)
 })
 
-test('hostile 12: a mail that was stored is stored, though nobody heard of it and there is no room for another', async () => {
+test('hostile 12: a stored mail stays stored, though its 250 was lost and no room is left', async () => {
   const { foundation, createCaller } = node
   const { api, organizationId } = await createCaller(receiving(1))
   const inbox = await api.createInbox()
@@ -317,7 +317,7 @@ test('hostile 12: a mail that was stored is stored, though nobody heard of it an
   assert.equal((await usageOf(node, { organizationId } as TestCaller)).messages, 1)
 })
 
-test('a delivery that comes twice at once is stored once, and one that was refused is stored when it comes again', async () => {
+test('a delivery that arrives twice at once is stored once, and a refused one is stored on its return', async () => {
   const { foundation, createCaller } = node
   const { api, organizationId } = await createCaller(receiving(1))
   const inbox = await api.createInbox()
@@ -366,7 +366,7 @@ function received(organizationId: OrganizationId, inboxId: string | null): Recei
       }
 }
 
-test('hostile 11: the service has its addresses on the mail host and on the managed domain', async () => {
+test('hostile 11: mail host and managed domain both have the service’s addresses', async () => {
   for (const domain of ['mx.dep.test', 'inbox.test', 'MX.dep.test']) {
     for (const name of ['fbl', 'abuse', 'postmaster', 'Abuse+tag']) {
       assert.deepEqual(await mail(node, [`${name}@${domain}`]), taken, `${name}@${domain}`)
@@ -402,7 +402,7 @@ test('hostile 11: the service has its addresses on the mail host and on the mana
 })
 
 // A node of its own: no disk has as much room as it wants. The process has one gauge, so the other nodes have ended.
-test('hostile 12: while less is free on disk than is to be kept, no mail is received, and all else goes on', async (t) => {
+test('hostile 12: below the required free disk space no mail is received, and all else goes on', async (t) => {
   await Promise.all([node.stop(), strict.stop()])
   const short = await startNode(await makePlace(t), {
     env: { POSTHORN_DELIVERY: 'capture', POSTHORN_DISK_RESERVE: String(2 ** 39) },

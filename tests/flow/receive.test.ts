@@ -130,7 +130,7 @@ function makeFiler(
   return async () => await fileSpooled({ db, clock, log, blobs, parsePool, claims: await joined }, 64)
 }
 
-test('check 13: one envelope for two organizations is a message for each, with its own recipients alone', async () => {
+test('check 13: one envelope for two organizations becomes a message for each, with its own recipients', async () => {
   const stage = await setStage()
   const other = await stage.node.createCaller()
   const [mine, theirs] = [await stage.api.createInbox('mine'), await other.api.createInbox('theirs')]
@@ -162,7 +162,7 @@ test('check 13: one envelope for two organizations is a message for each, with i
   assert.deepEqual([await count(stage, 'raw'), await count(stage, 'message')], [1, 2])
 })
 
-test('check 14: mail from <> is taken, and neither it nor what it asks for is ever answered', async () => {
+test('check 14: mail from <> is accepted, and never answered, not even on request', async () => {
   const stage = await setStage()
   const inbox = await stage.api.createInbox('bounced')
   const raw = mail({
@@ -188,7 +188,7 @@ test('check 14: mail from <> is taken, and neither it nor what it asks for is ev
   assert.deepEqual(await Promise.all(tables.map((table) => count(stage, table))), [1, 1, 1, 0, 2])
 })
 
-test('check 17: a mail that is sent again after its 250 was lost is there twice, each whole', async () => {
+test('check 17: a mail sent again after a lost 250 is stored twice, each time whole', async () => {
   const stage = await setStage()
   const inbox = await stage.api.createInbox('again')
   const raw = mail({ 'Message-ID': '<again@far.test>' })
@@ -201,7 +201,7 @@ test('check 17: a mail that is sent again after its 250 was lost is there twice,
   )
 })
 
-test('check 23: mail that goes round in circles is refused', async () => {
+test('check 23: mail in a loop is refused', async () => {
   const stage = await setStage()
   await stage.api.createInbox('loop')
   const hops = (n: number) =>
@@ -215,7 +215,7 @@ test('check 23: mail that goes round in circles is refused', async () => {
   assert.equal(await answer(mail({}, 'Delivered-To: loop@inbox.test')), '250 2.0.0')
 })
 
-test('check 48: a return path is taken as it was made, and a forged one is nobody', async () => {
+test('check 48: a genuine return path is accepted, and a forged one is unknown', async () => {
   // Without the role that reads reports.
   const stage = await setStage(spooling)
   const { clock, secretBox } = stage.node.foundation
@@ -232,7 +232,7 @@ test('check 48: a return path is taken as it was made, and a forged one is nobod
   assert.equal(await count(stage, 'kept_mail'), 1)
 })
 
-test('check 66: a message joins its nearest known ancestor in its inbox, and nothing by its subject', async () => {
+test('check 66: a message joins its nearest known ancestor in its inbox, and none by subject', async () => {
   const stage = await setStage()
   const [inbox, elsewhere] = [await stage.api.createInbox('here'), await stage.api.createInbox('elsewhere')]
   const steps: [id: string, fields: Record<string, string>, joins: string | null][] = [
@@ -267,7 +267,7 @@ test('check 66: a message joins its nearest known ancestor in its inbox, and not
   assert.equal(thread.messages.length, 4)
 })
 
-test('filing is exactly once, with two at it and a receive that ran twice', async (t) => {
+test('mail is filed exactly once, by two filers and after a repeated reception', async (t) => {
   const stage = await setStage(spooling)
   const inbox = await stage.api.createInbox('busy')
   const file = [makeFiler(t, stage), makeFiler(t, stage)]
@@ -299,7 +299,7 @@ test('filing is exactly once, with two at it and a receive that ran twice', asyn
   assert.equal(await count(stage, 'spool'), 0)
 })
 
-test('a conversation that is filed together is one thread, however it came, beside those it has nothing to do with', async (t) => {
+test('a conversation filed together becomes one thread in any order, apart from unrelated mail', async (t) => {
   const stage = await setStage(spooling)
   const inbox = await stage.api.createInbox('talk')
   const file = makeFiler(t, stage)
@@ -336,7 +336,7 @@ test('a conversation that is filed together is one thread, however it came, besi
   assert.deepEqual(talks.toSorted(), ['alone', 'egg hen', 'further parent reply root'])
 })
 
-test('check 97: a mail that cannot be filed waits, holds up nobody, and is shown as text in the end', async (t) => {
+test('check 97: a mail that cannot be filed waits, delays no other, and is finally shown as text', async (t) => {
   const stage = await setStage(spooling)
   const inbox = await stage.api.createInbox('poison')
   const file = makeFiler(t, stage, 'Poison')
@@ -355,7 +355,7 @@ test('check 97: a mail that cannot be filed waits, holds up nobody, and is shown
   assert.match(String(await noteOf(stage, messages[2]!)), /plain text/)
 })
 
-test('check 97: a mail whose bytes are out of reach waits for them, however long, and is filed whole', async (t) => {
+test('check 97: a mail whose bytes are unreachable waits for them, however long, and is filed whole', async (t) => {
   const stage = await setStage(spooling)
   const inbox = await stage.api.createInbox('large')
   const file = makeFiler(t, stage)
@@ -388,7 +388,7 @@ test('check 97: a mail whose bytes are out of reach waits for them, however long
   assert.equal(await noteOf(stage, messages[1]!), null)
 })
 
-test('check 97: a mail whose bytes are lost is filed without text in the end, and says so', async (t) => {
+test('check 97: a mail whose bytes are lost is finally filed without text, and says so', async (t) => {
   const stage = await setStage(spooling)
   const inbox = await stage.api.createInbox('lost')
   const lines: string[] = []
@@ -431,7 +431,7 @@ async function noteOf({ node }: Stage, { id }: { id: string }): Promise<string |
   return row!.note
 }
 
-test('what a node received it files without reading it back; what another received it reads', async (t) => {
+test('a node files its own received mail from memory, and reads back another node’s', async (t) => {
   const texts = []
   for (const receiving of [filing, spooling]) {
     const stage = await setStage(receiving)
@@ -449,7 +449,7 @@ test('what a node received it files without reading it back; what another receiv
   assert.deepEqual(texts, ['first\n', 'other\n'])
 })
 
-test('what files takes up no more bytes at once than it may, and at least one mail', async (t) => {
+test('one claim holds at most its bytes of mail, and at least one mail', async (t) => {
   const stage = await setStage(spooling)
   await stage.api.createInbox('heavy')
   for (let i = 0; i < 4; i++) await deliver(stage.node, ['heavy@inbox.test'], mail({}, 'y'.repeat(900)))
@@ -466,7 +466,7 @@ test('what files takes up no more bytes at once than it may, and at least one ma
   await makeFiler(t, stage)()
 })
 
-test('check 77: mail whose inbox is deleted before it is filed goes with it, bytes and all', async (t) => {
+test('check 77: mail whose inbox is deleted before filing is deleted too, with its bytes', async (t) => {
   const stage = await setStage(spooling)
   const inbox = await stage.api.createInbox('brief')
   const large = mail({}, 'z'.repeat(70).concat('\r\n').repeat(5_000))
@@ -481,7 +481,7 @@ test('check 77: mail whose inbox is deleted before it is filed goes with it, byt
   assert.deepEqual(blobsIn(stage), [])
 })
 
-test('check 22: a large message is kept in a blob, comes back byte for byte, and goes with its last message', async () => {
+test('check 22: a large message is kept in a blob, reads back unchanged, and goes with its last message', async () => {
   const stage = await setStage()
   const inboxes = [await stage.api.createInbox('one'), await stage.api.createInbox('two')]
   for (let round = 0; round < 8; round++) {
@@ -507,7 +507,7 @@ test('check 22: a large message is kept in a blob, comes back byte for byte, and
   }
 })
 
-test('check 76: an export read beside writers has every message, each once', async () => {
+test('check 76: an export during writes has every message once', async () => {
   const stage = await setStage()
   const inbox = await stage.api.createInbox('export')
   let isOver = false

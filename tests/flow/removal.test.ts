@@ -69,7 +69,7 @@ interface Told {
 }
 
 for (const what of ['message', 'inbox'] as const)
-  test(`hostile 10: with a ${what} goes what people wrote, and its submission stays`, async () => {
+  test(`hostile 10: deleting a ${what} removes people’s words, and keeps its submission`, async () => {
     const words = makeWords()
     const { api } = await node.createCaller()
     const inbox = await openInbox(api, words)
@@ -88,7 +88,7 @@ for (const what of ['message', 'inbox'] as const)
     assert.deepEqual(await findLeftovers(node.foundation.db), [])
   })
 
-test('hostile 10: retention removes what is settled with its events, and no message', async () => {
+test('hostile 10: retention removes settled submissions with their events, and no message', async () => {
   const { node, sink } = old
   const { db, clock } = node.foundation
   const { api } = await node.createCaller()
@@ -129,7 +129,7 @@ test('hostile 10: retention removes what is settled with its events, and no mess
   assert.deepEqual(await findLeftovers(db), [])
 })
 
-test('what still waits is not removed, however old it is', async () => {
+test('waiting mail is not removed, however old it is', async () => {
   const { node, sink } = old
   const { db, clock } = node.foundation
   sink.rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 later' : null)
@@ -149,7 +149,7 @@ test('what still waits is not removed, however old it is', async () => {
   await api.want(`/v1/submissions/${submission.id}`)
 })
 
-test('hostile 10: an organization goes with everything it had, and its addresses to nobody', async () => {
+test('hostile 10: an organization is deleted with all its data, and its addresses stay unused', async () => {
   const { db } = node.foundation
   const [{ api, organizationId }, other] = [await node.createCaller(), await node.createCaller()]
   const words = makeWords()
@@ -210,7 +210,7 @@ test('hostile 10: an organization goes with everything it had, and its addresses
   )
 })
 
-test('hostile 10: a deletion that was broken off goes on when it is asked again', async () => {
+test('hostile 10: an interrupted deletion continues when it is requested again', async () => {
   const words = makeWords()
   const { api, organizationId } = await node.createCaller()
   await write(api, await openInbox(api, words), 'first-mail', words)

@@ -234,7 +234,7 @@ function aboutReturnPath(raw: string, returnPath: string): string {
   return raw.replace(/^Received: from mailserver/m, (field) => `Return-Path: <${returnPath}>\n${field}`)
 }
 
-test('check 47: every published report moves the message that its return path is of, and only that', async (t) => {
+test('check 47: every published report moves only the message of its return path', async (t) => {
   if (!existsSync(suite)) {
     assert.ok(!process.env['CI'], `${suite} is absent`)
     return t.skip('the published suites are absent (POSTHORN_TESTDATA)')
@@ -269,7 +269,7 @@ test('check 47: every published report moves the message that its return path is
   t.diagnostic(`${mails.length} of ${mails.length} mails of dsn-arf moved their message as decided`)
 })
 
-test('check 48: without a valid token nothing moves', async () => {
+test('check 48: a report without a valid token moves nothing', async () => {
   const sending = await deliver(stage, ['user@example.com'])
   const { db, clock, secretBox } = stage.node.foundation
   const tables = ['suppression', 'complaint']
@@ -318,7 +318,7 @@ test('check 48: without a valid token nothing moves', async () => {
   assert.deepEqual(await readAll(), before)
 })
 
-test('check 47: a report suppresses for its own organization alone, and of several recipients each by its own part', async () => {
+test('check 47: a report suppresses only for its own organization, and only its own recipient', async () => {
   const to = ['gone@far.test', 'Full@far.test', 'fine@far.test', 'slow@far.test']
   const [sending, other] = [await deliver(stage, to), await deliver(stage, to)]
   const parts = [
@@ -355,7 +355,7 @@ test('check 47: a report suppresses for its own organization alone, and of sever
   await deliver(stage, ['gone@far.test'], other.caller)
 })
 
-test('a report that comes before the delivery is recorded waits for that', async (t) => {
+test('a report that arrives before its delivery is recorded waits for the record', async (t) => {
   const { db } = stage.node.foundation
   t.after(() => void (sink.rule = () => null))
   sink.rule = async ({ stage: step, from, recipients }) => {
@@ -374,7 +374,7 @@ test('a report that comes before the delivery is recorded waits for that', async
   await untilStates(api, submission.id, 'bounced')
 })
 
-test('feedback by kind: what is a complaint, what is told, what suppresses', async () => {
+test('each kind of feedback leads to its complaint, event and suppression, or to none', async () => {
   const kinds = ['abuse', 'fraud', 'virus', 'other', 'not-spam', 'opt-out', 'auth-failure', 'constellation']
   const sendings = await Promise.all(kinds.map(() => deliver(stage, ['someone@far.test'])))
   for (const [i, kind] of kinds.entries()) {
@@ -447,7 +447,7 @@ async function assertSpokeForItself(sending: Sending, to: string[], own: number)
   assert.deepEqual([...new Set((await told(sending)).map(({ recipient }) => recipient))], only)
 }
 
-test('check 48, hostile 6: through one smarthost, a recipient speaks for itself alone', async () => {
+test('check 48, hostile 6: through one smarthost, a recipient’s report affects that recipient alone', async () => {
   const to = ['customer@victim.test', 'one@evil.test', 'other@evil.test']
   const sending = await deliver(stage, to)
   const untouched = await deliver(stage, to)
@@ -462,7 +462,7 @@ test('check 48, hostile 6: through one smarthost, a recipient speaks for itself 
 })
 
 // A node of its own: it sends to each domain separately.
-test('check 48, hostile 6: across domains and their queues, a recipient speaks for itself alone', async (t) => {
+test('check 48, hostile 6: across domains and queues, a recipient’s report affects that recipient alone', async (t) => {
   const evil = await startSink(t, { host: '127.0.0.31' })
   const victim = await startSink(t, { host: '127.0.0.32', port: evil.port })
   const dns = await DnsServer.start({
@@ -485,7 +485,7 @@ test('check 48, hostile 6: across domains and their queues, a recipient speaks f
   await assertSpokeForItself(sending, to, 1)
 })
 
-test('check 48, hostile 6: an inbox of another tenant speaks for itself alone', async () => {
+test('check 48, hostile 6: another tenant’s inbox affects that recipient alone', async () => {
   const { node } = stage
   const [evil, victim] = [await node.createCaller(), await node.createCaller()]
   const inboxes = [await victim.api.createInbox(), await evil.api.createInbox()]
@@ -506,7 +506,7 @@ test('check 48, hostile 6: an inbox of another tenant speaks for itself alone', 
   for (const { api } of [evil, victim]) assert.deepEqual(await suppressionsOf({ api } as TestCaller), [])
 })
 
-test('a complaint is the recipient’s whose return path it holds, whomever it names', async () => {
+test('a complaint belongs to the recipient of its return path, whomever it names', async () => {
   const to = ['a@far.test', 'b@far.test']
   const sending = await deliver(stage, to)
   const [, path] = pathsOf(stage, sending, to)
@@ -518,7 +518,7 @@ test('a complaint is the recipient’s whose return path it holds, whomever it n
   )
 })
 
-test('bounces in words move the recipient; delays are told once', async () => {
+test('bounces in words move the recipient, and delays are announced once', async () => {
   const [gone, slow] = [await deliver(stage, ['gone@far.test']), await deliver(stage, ['slow@far.test'])]
   const qmail =
     'From: MAILER-DAEMON@far.test\nSubject: failure notice\n\nHi. This is the qmail-send program.\n\n' +
@@ -536,7 +536,7 @@ test('bounces in words move the recipient; delays are told once', async () => {
   assert.equal((await told(slow)).length, 1)
 })
 
-test('operators’ mail is kept for 30 days; of what was read, the newest 1,000 stay', async () => {
+test('operators’ mail is kept for 30 days, and the newest 1,000 read mails stay', async () => {
   // The first mail of this node: every kept mail belongs to this test.
   const { node } = unread
   const { clock, db } = node.foundation
@@ -558,7 +558,7 @@ test('operators’ mail is kept for 30 days; of what was read, the newest 1,000 
   assert.deepEqual(await db.query('select from raw where id is not null'), [])
 })
 
-test('check 97: a report that cannot be read holds up no other, and is set aside in the end', async (t) => {
+test('check 97: a report that cannot be read delays no other, and is finally set aside', async (t) => {
   const { node } = unread
   const sending = await deliver(unread, ['gone@far.test'])
   const pool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
@@ -657,7 +657,7 @@ const rawTlsReport = Buffer.from(
   ].join('\r\n'),
 )
 
-test('a report about TLS is taken at the address of the record, and at no other address of a domain', async () => {
+test('a report about TLS is accepted at the record’s address, and at no other address of a domain', async () => {
   const { node } = unread
   await node.foundation.db.query('delete from kept_mail')
   const { api } = await node.createCaller()

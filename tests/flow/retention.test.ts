@@ -32,7 +32,7 @@ const node = await startNode(place, { env: relay })
 const other = await makePlace({ after })
 const receiving = await startNode(other, { roles: ['api', 'mx', 'jobs'] })
 
-test('a message that is still to be delivered stays, however old, and goes once that is over', async () => {
+test('a message with pending delivery stays, however old, and is removed afterwards', async () => {
   sink.rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 later' : null)
   const { db, clock, blobs } = node.foundation
   const { api } = await node.createCaller()
@@ -52,7 +52,7 @@ test('a message that is still to be delivered stays, however old, and goes once 
   assert.equal((await api.call(`/v1/messages/${message.id}`)).status, 404)
 })
 
-test('messages of that age go with threads, bytes and files, and who reads on behind one goes on', async () => {
+test('old messages are removed with threads, bytes and files, and a reader’s cursor stays valid', async () => {
   sink.rule = () => null
   const { db, clock, blobs } = node.foundation
   const { api } = await node.createCaller()
@@ -145,7 +145,7 @@ async function multiply(db: Db, start: string): Promise<void> {
   )
 }
 
-test('10,000 messages and 10,000 audit entries go in steps of a bounded size', async () => {
+test('10,000 messages and 10,000 audit entries are removed in bounded steps', async () => {
   const { db, clock, blobs } = receiving.foundation
   const { api, organizationId } = await receiving.createCaller()
   for (const { id, address: to } of [await api.createInbox(), await api.createInbox()]) {
@@ -183,7 +183,7 @@ test('10,000 messages and 10,000 audit entries go in steps of a bounded size', a
 })
 
 // Uses another node, which has the setting.
-test('POSTHORN_RETENTION is heeded by the service itself', async (t) => {
+test('the service applies POSTHORN_RETENTION', async (t) => {
   const { db, clock } = receiving.foundation
   const { api } = await receiving.createCaller()
   const inbox = await api.createInbox()
@@ -203,7 +203,7 @@ test('POSTHORN_RETENTION is heeded by the service itself', async (t) => {
 })
 
 // Nodes of its own: it begins a month ago, and each of the jobs has a setting of its own.
-test('the content of a send without an inbox stays for sent-content, else as long as mail is tried, and never goes before its mail', async (t) => {
+test('content of a send without an inbox stays for its set time, and at least as long as its mail is tried', async (t) => {
   const place = await makePlace(t)
   const isLater = (command: string) => command.includes('later@')
   const sink = await startSink(place, {

@@ -37,7 +37,7 @@ async function countRows<Result>(
   })
 }
 
-test('64 reports about a submission of 1,000 recipients look through its events once', async () => {
+test('64 reports about a submission of 1,000 recipients read its events once', async () => {
   const submissionId = newUuid<SubmissionId>()
   const organizationId = newUuid()
   await db.query(
@@ -74,7 +74,7 @@ test('64 reports about a submission of 1,000 recipients look through its events 
   )
 })
 
-test('a page of the events of 1,000 attempts looks at the rows that it is made of, and at few for a way that is blocked', async () => {
+test('a page of 1,000 attempts’ events reads its own rows, and few more for a blocked route', async () => {
   const submissionId = newUuid<SubmissionId>()
   await db.query(
     `insert into submission (id, organization_id, operation, idempotency_key, idempotency_digest, request_hash, sender,
@@ -114,7 +114,7 @@ test('a page of the events of 1,000 attempts looks at the rows that it is made o
   assert.ok(last.rows <= 20, `${last.rows} events`)
 })
 
-test('letting go of old roll-ups looks at those alone, though all organizations have the same hours', async () => {
+test('dropping old roll-ups reads only those, though all organizations have the same hours', async () => {
   const until = new Date(Date.now() - 3_600_000)
   assert.equal(await deleteRollUps(db.writer, 'hour', until, 500), 0)
   await db.query(
@@ -127,7 +127,7 @@ test('letting go of old roll-ups looks at those alone, though all organizations 
   assert.ok(rows <= 1_500, `${rows} roll-ups`)
 })
 
-test('the oldest webhook call is found behind many of another endpoint', async () => {
+test('the oldest webhook call is found past many of another endpoint', async () => {
   const at = new Date()
   const old = new Date(at.getTime() - 3_600_000)
   for (const [webhook, count, createdAt] of [
@@ -190,7 +190,7 @@ async function readByClaims(route: string): Promise<number[]> {
   return [due.rows, claim.rows]
 }
 
-test('hostile 1: a claim in a queue where 1,000 organizations wait costs what one with ten costs', async () => {
+test('hostile 1: a claim costs the same with 1,000 waiting organizations as with ten', async () => {
   const dueAt = new Date(Date.now() - 1_000)
   const laterAt = new Date(Date.now() + 3_600_000)
   const ten = newOrganizations(10)
@@ -205,7 +205,7 @@ test('hostile 1: a claim in a queue where 1,000 organizations wait costs what on
   assert.ok(mixed! <= few[1]! + 32, `${mixed} rows, ${few[1]} among ten`)
 })
 
-test('claims go round: of 100 organizations each is served once before one is served again', async () => {
+test('claims go round: each of 100 organizations is served once before one is served again', async () => {
   const dueAt = new Date(Date.now() - 1_000)
   const organizations = newOrganizations(100)
   for (const status of ['pending', 'deferred'] as const)
@@ -223,7 +223,7 @@ test('claims go round: of 100 organizations each is served once before one is se
   assert.deepEqual(await claimDeliveries(db.writer, claim, new Date()), [])
 })
 
-test('a claim finds what is due among 1,000 organizations that wait, and does not come back empty before', async () => {
+test('a claim finds the due mail among 1,000 waiting organizations, and is not empty before', async () => {
   const laterAt = new Date(Date.now() + 3_600_000)
   const dueAt = new Date(Date.now() - 1_000)
   const before = newOrganizations(500)
@@ -248,7 +248,7 @@ test('a claim finds what is due among 1,000 organizations that wait, and does no
   assert.deepEqual(await nextDue(db.writer, claim, new Date(soon.getTime() + 2)), laterAt)
 })
 
-test('a step of the walk through all queues reads no more, however many queues one organization fills', async () => {
+test('a step through all queues reads the same, however many queues one organization fills', async () => {
   const dueAt = new Date(Date.now() - 1_000)
   const [busy, other] = newOrganizations(2)
   const names = Array.from({ length: 3_000 }, (_, i) => `w${i}.evil.test`)

@@ -125,7 +125,7 @@ with zipfile.ZipFile(out, 'w', zipfile.ZIP_DEFLATED) as archive: archive.writest
 sys.stdout.buffer.write(out.getvalue())
 `
 
-test('check 64: clean ones are given out to the byte, nothing else ever is', { skip }, async (t) => {
+test('check 64: clean attachments are returned byte for byte, and others never', { skip }, async (t) => {
   const stage = await setStage()
   const { api, inbox } = stage
   const infected = Buffer.from(`Open this: ${virus}\n`)
@@ -174,7 +174,7 @@ test('check 64: clean ones are given out to the byte, nothing else ever is', { s
   assert.deepEqual(await ask(stage, 'select * from scan where organization_id = $1'), [])
 })
 
-test('check 64: every encoding comes out of the row and out of the blob as it was scanned', {
+test('check 64: every encoding is read from row and blob as it was scanned', {
   skip,
 }, async () => {
   const stage = await setStage()
@@ -198,7 +198,7 @@ test('check 64: every encoding comes out of the row and out of the blob as it wa
   }
 })
 
-test('check 64: while clamd is down nothing is given out and nothing is written; then all is scanned', {
+test('check 64: while clamd is down no attachment is returned and no row written, and later all are scanned', {
   skip,
 }, async () => {
   const stage = await setStage(waiting)
@@ -228,7 +228,7 @@ test('check 64: while clamd is down nothing is given out and nothing is written;
 })
 
 // Nodes of its own: the first has no clamd.
-test('check 64: what came while there was no clamd is scanned once there is one', { skip }, async (t) => {
+test('check 64: attachments that came without clamd are scanned once there is one', { skip }, async (t) => {
   const stage = await setStage(await start(t, { POSTHORN_CLAMD: '', POSTHORN_MAIL_HOST: 'mx.test' }))
   const filed = await receive(stage, stage.inbox, [['past.txt', Buffer.from(virus)]])
   assert.equal(filed.inboundSecurity?.attachments, 'unscanned')
@@ -255,7 +255,7 @@ test('check 93: two nodes scan each message once between them', { skip }, async 
   assert.deepEqual(await told(stage), Object.fromEntries(ids.map((id) => [id, 1])))
 })
 
-test('check 77: deleting a message or an inbox takes its scan along', { skip }, async () => {
+test('check 77: deleting a message or an inbox deletes its scan', { skip }, async () => {
   const stage = await setStage(waiting)
   const { api, inbox, node, clamd } = stage
   await clamd.kill9()
@@ -274,7 +274,7 @@ test('check 77: deleting a message or an inbox takes its scan along', { skip }, 
   assert.equal(Object.keys(await told(stage)).length, 1)
 })
 
-test('check 64: what was sent is scanned too, and given out by the same rule', { skip }, async () => {
+test('check 64: sent attachments are scanned too, and returned by the same rule', { skip }, async () => {
   const stage = await setStage()
   const contents = [randomBytes(2000), Buffer.from(virus), randomBytes(300_000)]
   const attachments = contents.map((content, index) => ({
@@ -304,7 +304,7 @@ async function underWay(stage: Stage): Promise<void> {
 }
 
 // Runs last: it stops the node whose clamd was down before.
-test('check 64: clamd killed, and a node stopped, in the middle of a scan: it is scanned after all', {
+test('check 64: an attachment is scanned even if clamd is killed, or a node stops, during its scan', {
   skip,
 }, async (t) => {
   const stage = await setStage(waiting)

@@ -40,7 +40,7 @@ async function fileMany({ file }: Stage, count: number, inbox: string, organizat
   }
 }
 
-test('search: for an inbox that nobody searched nothing is written', async (t) => {
+test('search: an inbox that was never searched has no index', async (t) => {
   const stage = await setStage(t)
   const { db, addUnsearched, file, index, rows } = stage
   const id = await addUnsearched(['inb_never'])
@@ -52,7 +52,7 @@ test('search: for an inbox that nobody searched nothing is written', async (t) =
     assert.deepEqual(await db.query(`select from ${table} where organization_id = $1`, [id]), [], table)
 })
 
-test('search: the first one of 3,000 messages answers from the newest at once, a later one from all', async (t) => {
+test('search: the first search of 3,000 messages answers from the newest at once, a later one from all', async (t) => {
   const stage = await setStage(t)
   const { addUnsearched, index, find, rows } = stage
   const organizationId = await addUnsearched(['inb_big'])
@@ -74,7 +74,7 @@ test('search: the first one of 3,000 messages answers from the newest at once, a
   assert.deepEqual([await rows('message_search'), await rows('search_waiting')], [3_000, 0])
 })
 
-test('search: an inbox without mail is complete at once, and what comes is found', async (t) => {
+test('search: an inbox without mail is complete at once, and new mail is found', async (t) => {
   const stage = await setStage(t)
   const { addUnsearched, file, index, find } = stage
   const organizationId = await addUnsearched(['inb_empty'])
@@ -86,7 +86,7 @@ test('search: an inbox without mail is complete at once, and what comes is found
   assert.deepEqual(await find('word', { inbox: 'inb_empty' }), [1])
 })
 
-test('hostile 17: many inboxes that one organization searches at once leave another its turn', async (t) => {
+test('hostile 17: many inboxes that one organization searches at once do not delay another', async (t) => {
   const stage = await setStage(t)
   const { db, addUnsearched, file } = stage
   const names = range(0, 6).map((n) => `inb_many${n}`)
@@ -116,7 +116,7 @@ test('hostile 17: many inboxes that one organization searches at once leave anot
   assert.ok(before >= 0 && before <= 3 * 16, `${before} calls came before`)
 })
 
-test('check 97: an older message that cannot be indexed is passed over, the others are not', async (t) => {
+test('check 97: an older message that cannot be indexed is skipped, and the others are not', async (t) => {
   const stage = await setStage(t)
   const { addUnsearched, activate, file, index, find } = stage
   const id = await addUnsearched(['inb_old'])
@@ -131,7 +131,7 @@ test('check 97: an older message that cannot be indexed is passed over, the othe
   assert.deepEqual(await find('word', { inbox: 'inb_old' }), wanted.reverse())
 })
 
-test('search: an index that nobody used for 30 days goes, and comes back with the next search', async (t) => {
+test('search: an index without use for 30 days is dropped, and returns with the next search', async (t) => {
   const stage = await setStage(t)
   const { db, addUnsearched, file, index, find, rows } = stage
   const organizationId = await addUnsearched(['inb_rare'])
@@ -177,7 +177,7 @@ test('search: an index that nobody used for 30 days goes, and comes back with th
   assert.deepEqual(await find('word', { inbox: 'inb_rare', limit: 500 }), range(1, 302).reverse())
 })
 
-test('search: mail that is being filed while its inbox is searched for the first time is found, and once', async (t) => {
+test('search: mail filed during an inbox’s first search is found once', async (t) => {
   const stage = await setStage(t, 32)
   const { db, addUnsearched, file, index, find, rows } = stage
   const names = range(0, 8).map((n) => `inb_busy${n}`)
@@ -222,7 +222,7 @@ test('search: mail that is being filed while its inbox is searched for the first
   assert.equal(await rows('message_search'), next)
 })
 
-test('search: of a text the first 64 KiB are searched, however many bytes its letters have', async (t) => {
+test('search: the first 64 KiB of a text are searched, however many bytes its letters have', async (t) => {
   const { file, index, find } = await setStage(t)
   const long = (letter: string) => `${letter} `.repeat((65_536 - 100) / Buffer.byteLength(`${letter} `))
   const texts = ['ab', 'é', '한', '𐐨'].map((letter) => `${long(letter)}inside ${'- '.repeat(100)}outside`)
@@ -242,7 +242,7 @@ function makeRandom(seed: number): (below: number) => number {
 }
 
 for (const seed of range(1, 7))
-  test(`search: inboxes that begin and end to be searched, whatever crashes and comes late, lose nothing (${seed})`, async (t) => {
+  test(`search: inboxes that start and stop being searched lose nothing, despite crashes and late mail (${seed})`, async (t) => {
     const stage = await setStage(t)
     const { db, addUnsearched, file, find } = stage
     const random = makeRandom(seed)

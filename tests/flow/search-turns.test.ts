@@ -17,7 +17,7 @@ import { until } from '../support/until.ts'
 const textOf = ({ fields }: SearchedMail): string => fields.at(-1)!
 const large = 'large '.repeat(60_000)
 
-test('hostile 2, 17: behind a backlog of large mail another organization is found by search two batches later', async (t) => {
+test('hostile 2, 17: another organization’s mail is found two batches later, despite a backlog of large mail', async (t) => {
   const stage = await setStage(t)
   const { addOrganization, file, indexSome, find, rows } = stage
   const others = await addOrganization(['inb_other'])
@@ -39,7 +39,7 @@ test('hostile 2, 17: behind a backlog of large mail another organization is foun
   assert.equal(await rows('message_search'), 831)
 })
 
-test('hostile 17: of many organizations none has a second message indexed before each has a first', async (t) => {
+test('hostile 17: no organization has a second message indexed before each has a first', async (t) => {
   const stage = await setStage(t)
   const { addOrganization, file, index } = stage
   const names = range(0, 40).map((n) => `org${n}`)
@@ -62,7 +62,7 @@ test('hostile 17: of many organizations none has a second message indexed before
   assert.deepEqual([...new Set(had.values())], [3])
 })
 
-test('hostile 17: messages that cannot be indexed cost their organization its turns, and nobody else', async (t) => {
+test('hostile 17: messages that cannot be indexed delay only their own organization', async (t) => {
   const stage = await setStage(t)
   const { addOrganization, file, indexSome, index, find, rows } = stage
   const others = await addOrganization(['inb_other'])
@@ -95,7 +95,7 @@ function makeRandom(seed: number): (below: number) => number {
   }
 }
 
-test('search: whatever crashes at whatever step, each message is found, and found once', async (t) => {
+test('search: each message is found exactly once, whatever crashes at any step', async (t) => {
   const stage = await setStage(t)
   const { db, addOrganization, file, find, rows } = stage
   const random = makeRandom(20)
@@ -164,7 +164,7 @@ async function rowsRead(tx: Queryable): Promise<number> {
   return row!.rows
 }
 
-test('search: a turn costs the same among thousands of organizations and behind a long line', async (t) => {
+test('search: a batch costs the same among thousands of organizations and with a long backlog', async (t) => {
   // One connection, so that the plans made over an empty table are the plans that run.
   const stage = await setStage(t, 1)
   const { db, file, index } = stage
@@ -196,7 +196,7 @@ test('search: a turn costs the same among thousands of organizations and behind 
   }
 })
 
-test('search: what waits counts as unindexed, and goes with its organization', async (t) => {
+test('search: waiting messages count as unindexed, and are deleted with their organization', async (t) => {
   const stage = await setStage(t)
   const { db, organizationId, addOrganization, file, index, rows } = stage
   const others = await addOrganization(['inb_other'])

@@ -14,7 +14,7 @@ import { turnAutovacuumOff } from '../support/postgres.ts'
 import { idOf, range, setStage } from '../support/search-stage.ts'
 import { until } from '../support/until.ts'
 
-test('search: what was sent and what arrived is found soon after, through the service as it runs', async (t) => {
+test('search: sent and received mail is found soon after, through the running service', async (t) => {
   const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
   const { api } = await node.createCaller()
   const [inbox, other] = [await api.createInbox(), await api.createInbox()]
@@ -47,7 +47,7 @@ test('search: nodes that index at the same time miss nothing and store each mess
   assert.equal(await rows('message_search'), 200)
 })
 
-test('search: what breaks while messages are indexed costs none of them', async (t) => {
+test('search: a failure during indexing loses no message', async (t) => {
   const { db, file, index, find } = await setStage(t)
   await file(range(0, 300).map((n) => ({ n, text: `word w${n}` })))
   let turn = 0
@@ -66,7 +66,7 @@ test('search: what breaks while messages are indexed costs none of them', async 
   assert.deepEqual(await find('word', { limit: 500 }), range(0, 300).reverse())
 })
 
-test('check 97: a message that cannot be indexed is passed over, the others are not', async (t) => {
+test('check 97: a message that cannot be indexed is skipped, and the others are not', async (t) => {
   const { file, index, find, rows } = await setStage(t)
   await file(range(0, 40).map((n) => ({ n, text: n === 17 ? 'poison word' : 'word' })))
   await index(async (mails) => {
@@ -84,7 +84,7 @@ test('check 97: a message that cannot be indexed is passed over, the others are 
   assert.equal(await rows('message_search'), 41)
 })
 
-test('check 77: of what is deleted before, while or after it is indexed, nothing stays in the index', async (t) => {
+test('check 77: a message deleted before, during or after indexing leaves nothing in the index', async (t) => {
   const { db, file, index, find, rows } = await setStage(t)
   await file(range(0, 10).map((n) => ({ n, text: 'word' })))
   await file(range(10, 20).map((n) => ({ n, text: 'word', inbox: 'inb_b' })))
@@ -107,7 +107,7 @@ test('check 77: of what is deleted before, while or after it is indexed, nothing
   assert.equal(await rows('search_waiting'), 0)
 })
 
-test('search: a message that is being deleted is waited for, and indexed if it stays', async (t) => {
+test('search: indexing waits for a message’s deletion, and indexes the message if it stays', async (t) => {
   const { db, file, index, find } = await setStage(t)
   await file([{ n: 1, text: 'word' }])
   const indexing = db
@@ -122,7 +122,7 @@ test('search: a message that is being deleted is waited for, and indexed if it s
   assert.deepEqual(await find('word'), [1])
 })
 
-test('check 76: pages of a search keep the order of the list over many parts, with late and deleted mail between', async (t) => {
+test('check 76: pages of a search keep the list’s order over many parts, with late and deleted mail', async (t) => {
   const { db, file, index, find } = await setStage(t)
   // Every hundredth was received early and is filed last, like mail on which the parser failed.
   const late = (n: number) => n % 100 === 50
@@ -148,7 +148,7 @@ test('check 76: pages of a search keep the order of the list over many parts, wi
   assert.deepEqual(await find('rare'), all.filter((n) => n % 1_000 === 7).reverse())
 })
 
-test('search: many parts are asked together, in order', async (t) => {
+test('search: many parts are searched together, in order', async (t) => {
   const { db, organizationId, file, index, find } = await setStage(t)
   const all = range(1, 1_001)
   // The parts of an inbox of 400,000 messages.
@@ -185,7 +185,7 @@ test('search: many parts are asked together, in order', async (t) => {
       )
 })
 
-test('search: what is read does not grow with other mail, nor with the inbox where words are common', async (t) => {
+test('search: reads grow neither with other mail, nor with the inbox for common words', async (t) => {
   // One connection, so that the plans made over empty tables are the plans that run.
   const { db, file, take, indexSome, index, find } = await setStage(t, 1)
   await turnAutovacuumOff(db)
@@ -252,7 +252,7 @@ test('search: what is read does not grow with other mail, nor with the inbox whe
   }
 })
 
-test('search: the outbox keeps what is not indexed yet, and both survive a restore into another cluster', async (t) => {
+test('search: the outbox keeps unindexed messages, and both survive a restore into another cluster', async (t) => {
   const { db, file, index, find, rows } = await setStage(t)
   await db.query(`update outbox_cursor set xact = '9223372036854775807' where name = 'webhooks'`)
   await file([{ n: 1, text: 'word' }])

@@ -147,7 +147,7 @@ const large = `${'All work and no play makes Jack a dull boy.\r\n'.repeat(10_000
 
 const refusal = '550 5.7.26 Mail from bank.test fails DMARC, and bank.test wants such mail refused'
 
-test('check 55: a forgery of a domain with p=reject is refused by its name, and nothing of it is stored', async () => {
+test('check 55: a forgery of a domain with p=reject is refused with its name, and not stored', async () => {
   // The first mail of the shared node: every row belongs to this test.
   const stage = await setStage()
   assert.equal(await deliver(stage, text('bank.test')), refusal)
@@ -161,7 +161,7 @@ test('check 55: a forgery of a domain with p=reject is refused by its name, and 
   await assertNothingStored(stage)
 })
 
-test('check 55: POSTHORN_DMARC=report takes a forgery, and says what it is', async (t) => {
+test('check 55: POSTHORN_DMARC=report accepts a forgery, and labels it', async (t) => {
   const stage = await setStage(lenient)
   assert.match(await deliver(stage, text('bank.test')), /^250 2\.0\.0/)
   await fileLeniently(t)
@@ -172,7 +172,7 @@ test('check 55: POSTHORN_DMARC=report takes a forgery, and says what it is', asy
   assert.deepEqual(dmarc?.properties, { 'header.from': 'bank.test', 'policy.dmarc': 'reject' })
 })
 
-test('check 55: a list that is trusted vouches for what it changed, and no other', async () => {
+test('check 55: only a trusted list vouches for the changes it made', async () => {
   const stage = await setStage()
   const mangled = `${signed(text('bank.test'), 'bank.test').replace('Subject: ', 'Subject: [list] ')}-- \r\nlist\r\n`
   const results = 'mx.lists.test; dmarc=pass header.from=bank.test'
@@ -192,7 +192,7 @@ test('check 55: a list that is trusted vouches for what it changed, and no other
   assert.match(stage.node.log(), /"from":"list-bounces@lists\.test","reply":"550 5\.7\.26 /)
 })
 
-test('check 53: SPF alone refuses nothing', async () => {
+test('check 53: SPF alone never leads to a refusal', async () => {
   const stage = await setStage()
   assert.match(await deliver(stage, text('closed.test'), { from: 'ann@closed.test' }), /^250 2\.0\.0/)
   assert.match(await deliver(stage, signed(text('bank.test'), 'bank.test')), /^250 2\.0\.0/)
@@ -203,7 +203,7 @@ test('check 53: SPF alone refuses nothing', async () => {
   ])
 })
 
-test('check 52, 54: DNS out of order is temperror, refuses nothing, and is waited for 10 s at most', async (t) => {
+test('check 52, 54: a DNS failure is temperror, refuses nothing, and delays mail by at most 10 s', async (t) => {
   const stage = await setStage()
   const { dns } = stage
   const names = ['unsure.test', '_dmarc.unsure.test', 's1._domainkey.unsure.test']
@@ -223,7 +223,7 @@ test('check 52, 54: DNS out of order is temperror, refuses nothing, and is waite
   }
 })
 
-test('check 54: a key that DNS does not give is no forgery, even where the rest of DNS works', async () => {
+test('check 54: a key that DNS fails to return is no forgery, even if the rest of DNS works', async () => {
   const stage = await setStage()
   stage.dns.fail('s1._domainkey.keyless.test', 'SERVFAIL')
   assert.match(await deliver(stage, signed(text('keyless.test'), 'keyless.test')), /^250 2\.0\.0/)
@@ -234,7 +234,7 @@ test('check 54: a key that DNS does not give is no forgery, even where the rest 
   assert.equal(await deliver(stage, signed(text('bank.test'), 'stranger.test')), refusal)
 })
 
-test('mail for the service’s own addresses is refused for nothing that its author’s domain wants', async () => {
+test('mail for the service’s own addresses is never refused by its author’s policy', async () => {
   const stage = await setStage()
   const { secretBox, clock } = stage.node.foundation
   const submissionId = newUuid<SubmissionId>()
@@ -248,7 +248,7 @@ test('mail for the service’s own addresses is refused for nothing that its aut
   assert.deepEqual(await stage.api.exported(stage.inbox.id), [])
 })
 
-test('a large mail, which goes to a blob, is judged as a small one is', async () => {
+test('a large mail in a blob is judged like a small one', async () => {
   const stage = await setStage()
   const raw = signed(text('bank.test', large), 'bank.test')
   assert.match(await deliver(stage, raw, { ip }), /^250 2\.0\.0/)
@@ -257,7 +257,7 @@ test('a large mail, which goes to a blob, is judged as a small one is', async ()
   assert.deepEqual(verdictsOf(message!), { spf: 'pass', dkim: 'pass', dmarc: 'pass' })
 })
 
-test('the source has our trace fields above the bytes as they came, and only those; who writes in our name is beneath', async () => {
+test('the source has our trace fields above the unchanged bytes, and forged ones below', async () => {
   const stage = await setStage()
   const forged = `Authentication-Results: ${mailHost}; dmarc=fail header.from=bank.test\r\nReceived-SPF: fail\r\n`
   const raw = forged + signed(text('bank.test'), 'bank.test')
@@ -280,7 +280,7 @@ test('the source has our trace fields above the bytes as they came, and only tho
   assert.match(fieldsOf(above, 'Received-SPF')[0]!, /^pass .*client-ip=198\.18\.0\.10;/)
 })
 
-test('webhooks and the stream carry the verdicts as the API does', async (t) => {
+test('webhooks and the stream carry the same verdicts as the API', async (t) => {
   const receiver = await startReceiver(t)
   const stage = await setStage()
   const { api, node, secret } = stage
@@ -300,7 +300,7 @@ test('webhooks and the stream carry the verdicts as the API does', async (t) => 
   assert.equal(inboundSecurity.authentication.dmarc, 'pass')
 })
 
-test('mail that was spooled or filed before there were checks reads not_evaluated', async (t) => {
+test('mail received before the checks existed reads not_evaluated', async (t) => {
   const stage = await setStage(lenient)
   const { db } = stage.node.foundation
   await deliver(stage, text('far.test'), { from: 'ann@far.test' })
@@ -314,7 +314,7 @@ test('mail that was spooled or filed before there were checks reads not_evaluate
   assert.deepEqual(fieldsOf(source, 'Received-SPF'), [])
 })
 
-test('signed mail of a customer of our own is judged like any other, and passes', async () => {
+test('our own customer’s signed mail is judged like any other, and passes', async () => {
   const stage = await setStage()
   const { node, dns, inbox } = stage
   const sender = await node.createCaller()
@@ -342,7 +342,7 @@ const rspamd = rspamdMissing ? null : await makeRspamd({ after })
 const asking = rspamd && (await start({ after }, { env: { POSTHORN_RSPAMD: rspamd.address.origin } }))
 
 test(
-  'a real Rspamd refuses GTUBE, of which nothing is stored, and a plain mail has what it found',
+  'a real Rspamd refuses GTUBE, which is not stored, and a plain mail has its findings',
   withRspamd,
   async () => {
     await rspamd!.start()
@@ -374,7 +374,7 @@ test(
 )
 
 test(
-  'kill -9 of Rspamd under load: all mail is taken, and none waits a second longer for it',
+  'a kill -9 of Rspamd under load loses no mail, and delays none by more than a second',
   withRspamd,
   async (t) => {
     await rspamd!.start()
@@ -412,7 +412,7 @@ async function sendForgery(header: string): Promise<string> {
   return (await forger.send({ to: [forgedTo.address], from: 'a@evil.example', raw })).at(-1)!
 }
 
-test('check 55: who is shown as the author is whose domain is asked, however the field is written', async () => {
+test('check 55: the policy of the author’s shown domain applies, however the field is written', async () => {
   const headers = [
     'From: ceo@bank.example',
     'From: a@evil.example\r\nFrom: ceo@bank.example',
@@ -425,7 +425,7 @@ test('check 55: who is shown as the author is whose domain is asked, however the
   assert.equal(await sendForgery('From: a@evil.example'), '250 2.0.0')
 })
 
-test('check 55: a header that is too large to be judged is refused, and leaves no file', async () => {
+test('check 55: a header too large to be judged is refused, and leaves no file', async () => {
   const before = blobsIn(shared)
   const padding = `X: ${'x'.repeat(900)}\r\n`.repeat(300)
   assert.equal(await sendForgery(`${padding}From: ceo@bank.example`), '552 5.3.4')
@@ -433,7 +433,7 @@ test('check 55: a header that is too large to be judged is refused, and leaves n
 })
 
 // Runs last, because it uses up the DNS queries of its network.
-test('check 52: who has used up the questions of his network is put off, and gets no forgery in', async () => {
+test('check 52: a network that used up its DNS questions is deferred, and gets no forgery in', async () => {
   const { dns } = shared
   let selectors = 0
   const signature = () => {

@@ -72,7 +72,7 @@ async function storm(
   ])
 }
 
-test('what is kept is counted exactly while mail is received, sent, deleted, purged and folded at once', async () => {
+test('stored bytes are counted exactly under concurrent receiving, sending, deleting, purging and folding', async () => {
   // The first test of the shared node, so it counts only its own data.
   const { db, blobs } = shared.foundation
   const callers = [await shared.createCaller(), await shared.createCaller()]
@@ -108,7 +108,7 @@ test('what is kept is counted exactly while mail is received, sent, deleted, pur
   assert.equal(deadlocks, 0)
 })
 
-test('deleting waits for no receiving, and receiving for no deleting', async () => {
+test('deletions do not wait for receptions, nor receptions for deletions', async () => {
   const { db, clock } = shared.foundation
   const caller = await shared.createCaller()
   const inbox = await caller.api.createInbox('busy')

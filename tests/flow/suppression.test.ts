@@ -68,7 +68,7 @@ async function eventTypes(api: Api, submissionId: string): Promise<string[]> {
   return events.map(({ type }) => type)
 }
 
-test('check 47: what the far side says of an address suppresses it, and what it says of other things does not', async () => {
+test('check 47: a reply about the address suppresses it, and a reply about other things does not', async () => {
   const answers: Record<string, string> = {
     'gone@far.test': '550 5.1.1 no such user',
     'moved@far.test': '551 5.1.6 moved without an address',
@@ -113,7 +113,7 @@ test('check 47: what the far side says of an address suppresses it, and what it 
   )
 })
 
-test('check 46: a suppressed recipient, in whatever spelling, is never attempted, and says why', async () => {
+test('check 46: a suppressed recipient, in any spelling, is never attempted, and shows why', async () => {
   const stage = await setStage()
   const { api, inbox } = stage
   await edit(api, 'POST', 'Gone@BÜCHER.example')
@@ -143,7 +143,7 @@ test('check 46: a suppressed recipient, in whatever spelling, is never attempted
   await untilStates(api, again.submission.id, 'delivered')
 })
 
-test('check 46: what is suppressed after it was accepted is not attempted; what is let go of again is', async () => {
+test('check 46: an address suppressed after acceptance is not attempted, and a released one is', async () => {
   const { api, inbox } = await setStage()
   await send(api, inbox, ['first@far.test'])
   await pauseQueue(node.foundation, '@relay', 'paused')
@@ -165,7 +165,7 @@ test('check 46: what is suppressed after it was accepted is not attempted; what 
   assert.deepEqual(row, { attempts: 0, onWire: false })
 })
 
-test('check 46: a recipient that was deferred is suppressed at its next attempt', async () => {
+test('check 46: a deferred recipient that is suppressed ends at its next attempt', async () => {
   const { api, inbox } = await setStage()
   sink.rule = ({ stage: step }) => (step === 'rcpt' ? '450 4.2.1 not now' : null)
   const { submission } = await send(api, inbox, ['slow@far.test'])
@@ -181,7 +181,7 @@ test('check 46: a recipient that was deferred is suppressed at its next attempt'
   assert.equal(ended.recipients[0]!.response, '450 4.2.1 not now')
 })
 
-test('check 46: suppressed recipients use up no limit, and a replay answers as it was stored', async () => {
+test('check 46: suppressed recipients use no limit, and a replay returns the stored answer', async () => {
   const stage = await setStage({ recipientsPerDay: 2 })
   const { api } = stage
   const key = 'replayed-key-1'
@@ -240,7 +240,7 @@ function makeSenders({ api, inbox }: Stage, from: string) {
   }
 }
 
-test('check 46: every kind of send leaves a suppressed recipient out, and at its attempt one suppressed since', async (t) => {
+test('check 46: every kind of send skips suppressed recipients, also those suppressed before the attempt', async (t) => {
   const stage = await setStage()
   const { api, inbox } = stage
   await proveDomain(api, dns, 'customer.test', ['outbound'])
@@ -252,7 +252,7 @@ test('check 46: every kind of send leaves a suppressed recipient out, and at its
     return body.submission?.id ?? body.id!
   }
   for (const [what, sendTo] of senders)
-    await t.test(`${what}: suppressed before`, async () => {
+    await t.test(`${what}: a recipient suppressed before is left out`, async () => {
       const id = idOf(await sendTo('fine@far.test', 'Gone@far.test'), what)
       await untilStates(api, id, 'delivered', 'suppressed')
       const refused = await sendTo('gone@FAR.test', 'gone@far.test')
@@ -260,7 +260,7 @@ test('check 46: every kind of send leaves a suppressed recipient out, and at its
     })
   assert.deepEqual(reached(), Array(senders.length).fill('fine@far.test'))
   for (const [index, [what, sendTo]] of senders.entries())
-    await t.test(`${what}: suppressed since`, async () => {
+    await t.test(`${what}: a recipient suppressed since is left out`, async () => {
       const later = `later${index}@xn--bcher-kva.example`
       await pauseQueue(node.foundation, '@relay', 'paused')
       const id = idOf(await sendTo('fine@far.test', later), what)
@@ -285,7 +285,7 @@ async function judged(api: Api, emails: string[]): Promise<[mailbox: boolean | n
   return results.map(({ checks, reason }) => [checks.mailbox, reason])
 }
 
-test('check 79: own deliveries and suppressions are evidence, of one organization for itself alone', async () => {
+test('check 79: an organization’s own deliveries and suppressions are evidence for itself alone', async () => {
   sink.rule = rule
   dns.set('far.test', { MX: [[10, 'mx.far.test']] })
   dns.set('mx.far.test', { A: ['8.8.1.1'] })
@@ -345,7 +345,7 @@ test('check 79: own deliveries and suppressions are evidence, of one organizatio
   assert.equal(sink.connections <= connections + 1, true, 'no address was asked about by SMTP')
 })
 
-test('an address of the managed domain is judged without DNS, as its mail is sent', async () => {
+test('an address of the managed domain is judged without DNS, as its mail is delivered', async () => {
   const { api } = await node.createCaller()
   const ada = await api.createInbox()
   const ben = await api.createInbox()

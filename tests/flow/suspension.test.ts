@@ -61,7 +61,7 @@ async function deliver({ api, inbox }: Tenant, to: string): Promise<void> {
   await untilStates(api, submission.id, 'delivered')
 }
 
-test('hostile 10: a suspended organization’s full queue is held and hides nobody’s mail; approved, it goes on', async () => {
+test('hostile 10: a suspended organization’s mail is held, delays no one, and goes on after approval', async () => {
   const [held, other] = [await addTenant(), await addTenant()]
   const sent = await fillQueue(held, 'approved.test')
   await suspend(held)
@@ -88,7 +88,7 @@ test('hostile 10: a suspended organization’s full queue is held and hides nobo
   assert.equal(sentTo('approved.test'), queued)
 })
 
-test('hostile 10: what was claimed and waits for a connection is held as well', async () => {
+test('hostile 10: claimed mail that waits for a connection is held as well', async () => {
   const slow = Promise.withResolvers<string | null>()
   let taken = 0
   sink.rule = ({ stage }) => (stage === 'message' ? (taken++ < 15 ? slow.promise : null) : null)
@@ -106,7 +106,7 @@ test('hostile 10: what was claimed and waits for a connection is held as well', 
   assert.equal(sentTo('claimed.test'), queued)
 })
 
-test('what is held, or may not go out, is not tried: it says nothing of the way', async () => {
+test('held mail, and mail that may not leave, is not tried, and says nothing about the route', async () => {
   const [held, other] = [await addTenant(), await addTenant()]
   await suspend(held)
   const identities = { of: async () => 'unproved' }
@@ -135,7 +135,7 @@ test('what is held, or may not go out, is not tried: it says nothing of the way'
 })
 
 // Runs last, because it moves the clock by days.
-test('hostile 10: what is held outlives nothing: it expires in its time, and operators can cancel it', async () => {
+test('hostile 10: held mail expires in its time, and operators can cancel it', async () => {
   const [first, second, other] = [await addTenant(), await addTenant(), await addTenant()]
   const expired = await fillQueue(first, 'expired.test')
   await suspend(first)

@@ -92,7 +92,7 @@ function uuidOf(atMs = clock.nowMs()): string {
 }
 
 // Runs first: files carry the real time, and the clock is not moved before this test.
-test('check 88: orphans of each kind go, what has an owner stays, and so does what is young', async () => {
+test('check 88: the sweep deletes old orphans of each kind, and keeps owned and young blobs', async () => {
   const owned = await receiveLarge()
   const ownedKey = owned.split('/')[1]!
   // The row was deleted by a commit, but the process stopped before it removed the file.
@@ -131,7 +131,7 @@ test('check 88: orphans of each kind go, what has an owner stays, and so does wh
   assert.equal(countLogged('a blob that belongs to nothing was removed'), orphans.length)
 })
 
-test('check 88: two that sweep at once, and one that ends on the way, harm nothing', async () => {
+test('check 88: two concurrent sweeps, and one that is interrupted, delete no owned blob', async () => {
   const owned = [await receiveLarge(), await receiveLarge()]
   for (let count = 0; count < 300; count++) leave(uuidOf())
   clock.advance(3 * dayMs)
@@ -142,7 +142,7 @@ test('check 88: two that sweep at once, and one that ends on the way, harm nothi
   assert.deepEqual(files(), owned.sort())
 })
 
-test('check 88: a service over another database takes no blob for an orphan', async () => {
+test('check 88: a service with another database takes no blob for an orphan', async () => {
   const orphan = leave(uuidOf())
   await sweepAll(sweeper)
   const mark = join(folder, 'database-id')
@@ -157,7 +157,7 @@ test('check 88: a service over another database takes no blob for an orphan', as
   assert.deepEqual(files(), [])
 })
 
-test('check 88: a folder without any of our blobs is not taken for ours, whatever is mounted there later', async () => {
+test('check 88: a folder without our blobs is never marked as ours, whatever is mounted there later', async () => {
   const blob = await receiveLarge()
   await takeAway()
   // Nor does a database from before this column mark the folder.
@@ -173,7 +173,7 @@ test('check 88: a folder without any of our blobs is not taken for ours, whateve
   assert.deepEqual(files(), [blob])
 })
 
-test('check 88: large mail is acknowledged only into the folder of its database, and small mail goes on', async () => {
+test('check 88: large mail is acknowledged only into its database’s folder, and small mail goes on', async () => {
   const stored = [await receiveLarge()]
   const { host, port } = node.app.listening.operator
   const ask = (path: string) => fetch(`http://${host}:${port}${path}`)
@@ -229,7 +229,7 @@ test('check 88: large mail is acknowledged only into the folder of its database,
   assert.equal(rows.length, stored.length + 1)
 })
 
-test('check 88: a blob is 503 while its folder is away, an error that names it if it is lost, and 404 once deleted', async (t) => {
+test('check 88: a blob is 503 while its folder is away, a named error if lost, and 404 once deleted', async (t) => {
   const inbox = await api.createInbox()
   const blob = await receiveLarge(inbox.address)
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
@@ -252,7 +252,7 @@ test('check 88: a blob is 503 while its folder is away, an error that names it i
   assert.deepEqual([gone.status, gone.body.error], [404, 'not_found'])
 })
 
-test('check 88: the doctor names the blobs that rows name and the store has not', async () => {
+test('check 88: the doctor names the blobs that rows reference and the store lacks', async () => {
   const [kept, lost] = [await receiveLarge(), await receiveLarge()]
   assert.equal((await checkBlobs(blobs, db, settings)).status, 'ok')
   rmSync(join(folder, lost))

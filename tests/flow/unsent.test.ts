@@ -72,7 +72,7 @@ function delivered(claim: { submissionId: SubmissionId; position: number }, epoc
   }
 }
 
-test('check 93: under an epoch that has passed nothing is claimed, recorded, renewed or let go', async (t) => {
+test('check 93: a node with a past epoch cannot claim, record, renew or release', async (t) => {
   const { api, inbox } = await setQueueStage()
   const { submission } = await send(api, inbox, ['a@far.test', 'b@far.test'])
   const [first, second] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
@@ -116,7 +116,7 @@ test('check 93: under an epoch that has passed nothing is claimed, recorded, ren
   )
 })
 
-test('check 93: what a killed owner left on a paused queue is given back, so that it can be cancelled', async (t) => {
+test('check 93: mail that a killed owner left on a paused queue is returned, and can be cancelled', async (t) => {
   const { api, inbox } = await setQueueStage()
   await send(api, inbox, ['a@far.test'])
   const [first, second] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
@@ -132,7 +132,7 @@ test('check 93: what a killed owner left on a paused queue is given back, so tha
   assert.deepEqual(await acquire(second.id), [])
 })
 
-test('check 96: mail accepted by one node goes out at once through another, though older mail there waits for hours', async (t) => {
+test('check 96: mail accepted by one node leaves at once through another, though older mail waits for hours', async (t) => {
   const { api, inbox } = await setQueueStage()
   const sender = await startNode(place, { env, roles: ['delivery'] })
   t.after(() => sender.stop())
@@ -148,7 +148,7 @@ test('check 96: mail accepted by one node goes out at once through another, thou
   assert.ok(performance.now() - startMs < 5_000)
 })
 
-test('what a node does not know: the lock of another database is none of ours', async (t) => {
+test('a node ignores another database’s lock with the same number', async (t) => {
   const { api, inbox } = await setQueueStage()
   await send(api, inbox, ['a@far.test'])
   const [dead, alive] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
@@ -165,7 +165,7 @@ test('what a node does not know: the lock of another database is none of ours', 
   assert.equal((await takeOver(alive.id)).epoch, 2)
 })
 
-test('check 46: what is suppressed while a claim waits for its queue is not attempted', async (t) => {
+test('check 46: an address suppressed while a claim waits for its queue is not attempted', async (t) => {
   const { api, inbox } = await setQueueStage()
   await send(api, inbox, ['gone@far.test'])
   const owner = { nodeId: 1, leaseMs: 60_000 }
@@ -194,7 +194,7 @@ test('check 46: what is suppressed while a claim waits for its queue is not atte
 
 type Ended = Submission & { failureCode: string | null }
 
-test('check 77: what comes back from the wire while its inbox is being deleted is cancelled with the rest', async (t) => {
+test('check 77: mail that returns from the wire during its inbox’s deletion is cancelled too', async (t) => {
   const { api } = await node.createCaller()
   const inbox = await api.createInbox()
   const [one, two] = [await send(api, inbox, ['a@far.test']), await send(api, inbox, ['b@far.test'])]
@@ -229,7 +229,7 @@ const outcomes: [recipients: DeliveryStatus[], status: SubmissionStatus, failure
   [['failed', 'deferred'], 'pending', null],
 ]
 
-test('a submission waits while a recipient waits, and ends with the first failure in the order of its recipients', async () => {
+test('a submission waits while a recipient waits, and ends with its first failed recipient’s state', async () => {
   const { api, organizationId } = await node.createCaller()
   const inbox = await api.createInbox()
   for (const [recipients, status, failureCode] of outcomes) {

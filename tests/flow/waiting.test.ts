@@ -48,7 +48,7 @@ async function countWaiting(): Promise<number> {
   return values[0]?.value ?? 0
 }
 
-test('waiting: one direction alone, page by page, whatever else comes', async () => {
+test('waiting: a request follows one direction, page by page, whatever else arrives', async () => {
   const { caller, inbox } = await setStage()
   const { api } = caller
   for (const subject of ['1', '2', '3']) {
@@ -82,7 +82,7 @@ async function lastOf(api: Api, inbox: Inbox): Promise<string> {
 }
 
 // Asks another node as well.
-test('waiting: the answer comes at once, on the node that files and on another', async (t) => {
+test('waiting: the answer comes at once, on the filing node and on another', async (t) => {
   const { caller, inbox } = await setStage()
   const other = await startNode(place, { env, roles: ['api'] })
   t.after(() => other.stop())
@@ -112,7 +112,7 @@ test('waiting: the answer comes at once, on the node that files and on another',
   }
 })
 
-test('waiting: a key has 250 and no more; who goes makes room', async () => {
+test('waiting: a key has at most 250 waiting requests, and an ended one makes room', async () => {
   const { caller, inbox } = await setStage()
   const leaving = new AbortController()
   const { host, port } = node.app.listening.http!
@@ -141,7 +141,7 @@ test('waiting: a key has 250 and no more; who goes makes room', async () => {
   for (const { body } of [await another, await again]) assert.deepEqual(subjectsOf(body), ['there'])
 })
 
-test('waiting: a key that was revoked meanwhile, or an inbox that was deleted, is answered nothing of it', async () => {
+test('waiting: a key that was revoked, or an inbox that was deleted, gets no mail', async () => {
   const { caller, inbox } = await setStage()
   const key = await addKey(node, caller, { inboxIds: [inbox.id as never], scopes: ['mailbox:read'] })
   const api = node.meet(key)
@@ -158,7 +158,7 @@ test('waiting: a key that was revoked meanwhile, or an inbox that was deleted, i
   assert.equal((await gone).status, 404)
 })
 
-test('waiting: what follows is found without passing over what was sent, and a thousand inboxes in one statement', async (t) => {
+test('waiting: the next messages are found without reading sent ones, and a thousand inboxes in one statement', async (t) => {
   // One connection, so that the plans made over empty tables are the plans that run.
   const db = new Db({ connection: await testDatabase(t), maxConnections: 1 })
   t.after(() => db.close())
@@ -215,7 +215,7 @@ test('waiting: what follows is found without passing over what was sent, and a t
 })
 
 // The last but one: it moves the clock by a month, after which deletions are forgotten.
-test('waiting: behind a deleted message it goes on as behind any other, for 30 days', async () => {
+test('waiting: a deleted message’s id works like any other for 30 days', async () => {
   const { caller, inbox } = await setStage()
   const { api } = caller
   const sent: { id: string }[] = []
@@ -248,7 +248,7 @@ test('waiting: behind a deleted message it goes on as behind any other, for 30 d
 })
 
 // The last test: it stops the node.
-test('waiting: those that wait cost a few statements a second and hold no connection; a stop ends them at once', async (t) => {
+test('waiting: waiting requests cost a few statements a second, hold no connection, and end with a stop', async (t) => {
   const { caller } = await setStage()
   const inboxes: Inbox[] = []
   while (inboxes.length < 100) inboxes.push(await caller.api.createInbox())

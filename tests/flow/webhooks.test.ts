@@ -132,7 +132,7 @@ const told = [
   ...['message.received', 'message.sent', 'suppression.created', 'webhook.test'],
 ]
 
-test('check 71, 82: every kind of call has the body that the document describes', async (t) => {
+test('check 71, 82: every kind of call has the documented body', async (t) => {
   const receiver = await startReceiver(t)
   const { http } = node.app.listening
   const document = await readDocument(`http://${http?.host}:${http?.port}`)
@@ -173,7 +173,7 @@ test('check 71, 82: every kind of call has the body that the document describes'
   }
 })
 
-test('check 82: standardwebhooks and svix verify every call, and each has the id of its event', async () => {
+test('check 82: standardwebhooks and svix verify every call, and each has its event’s id', async () => {
   const stage = await setStage()
   const made = await hook(stage, '/all')
   const ids = await tell(stage, 50)
@@ -216,7 +216,7 @@ test('check 82: for a day after a rotation both secrets verify, then only the ne
   assert.equal(one.headers['webhook-signature']!.split(' ').length, 1)
 })
 
-test('webhooks: an endpoint is told of the types it wants, and of no other organization', async () => {
+test('webhooks: an endpoint gets the event types it wants, of its own organization alone', async () => {
   const stage = await setStage()
   await hook(stage, '/domains', { eventTypes: ['domain.failed'] })
   await hook(stage, '/suppressions', { eventTypes: ['suppression.created'] })
@@ -281,7 +281,7 @@ test('check 84: first attempts keep the order of their events, and retries carry
   for (const [n, { at }] of begun.entries()) assert.ok(n === 0 || at! >= begun[n - 1]!.at!)
 })
 
-test('check 83: an endpoint that never answers holds up no other, and its calls end in failure', async () => {
+test('check 83: an endpoint that never answers delays no other, and its calls end in failure', async () => {
   const stage = await setStage()
   await hook(stage, '/never')
   await hook(stage, '/quick')
@@ -313,7 +313,7 @@ test('check 83: after ten attempts a delivery has failed, and stays visible', as
   assert.deepEqual([delivery!.status, delivery!.attempts, delivery!.responseStatus], ['failed', 10, 503])
 })
 
-test('check 83: 410 disables an endpoint at once, and what waits for it fails', async () => {
+test('check 83: 410 disables an endpoint at once, and its waiting calls fail', async () => {
   const stage = await setStage()
   const made = await hook(stage, '/gone')
   stage.receiver.answer('/gone', (response) => response.writeHead(410).end())
@@ -330,7 +330,7 @@ test('check 83: 410 disables an endpoint at once, and what waits for it fails', 
   assert.equal(stage.receiver.callsOf('/gone').length, calls)
 })
 
-test('check 83: five days of nothing but failures disable an endpoint, one success in between does not', async () => {
+test('check 83: five days of failures alone disable an endpoint, and one success in between keeps it', async () => {
   const stage = await setStage()
   const made = await hook(stage, '/')
   let status = 500
@@ -357,7 +357,7 @@ test('check 83: five days of nothing but failures disable an endpoint, one succe
   await until('it to be disabled', async () => (await read(stage, made)).status === 'disabled')
 })
 
-test('a signing secret that cannot be opened is the error of the delivery, which goes by the schedule', async () => {
+test('a signing secret that cannot be opened is shown as the call’s error, and the call is retried', async () => {
   const stage = await setStage()
   const made = await hook(stage, '/')
   const { db, clock } = stage.node.foundation
@@ -375,7 +375,7 @@ test('a signing secret that cannot be opened is the error of the delivery, which
   assert.equal(stage.node.log().split('signing secret of an endpoint cannot be opened').length - 1, 1)
 })
 
-test('webhooks: a test call comes whatever types are wanted; a replay carries the id of its event', async () => {
+test('webhooks: a test call ignores the wanted types, and a replay carries its event’s id', async () => {
   const stage = await setStage()
   const made = await hook(stage, '/', { eventTypes: ['domain.verified'] })
   const other = await hook(stage, '/other')
@@ -430,7 +430,7 @@ test('check 85: a deleted endpoint and a suspended organization get no further c
   )
 })
 
-test('webhooks: what is told is purged after seven days, deliveries after thirty', async () => {
+test('webhooks: announced events are purged after seven days, and calls after thirty', async () => {
   const stage = await setStage()
   const made = await hook(stage, '/')
   await tell(stage)
