@@ -94,7 +94,7 @@ for (const [what, parameters, shown] of names)
     assert.equal(await response.text(), 'x')
   })
 
-test('a file that is uuencoded is scanned and given out decoded', async () => {
+test('a uuencoded file is scanned and returned decoded', async () => {
   const encoded = 'begin 644 a.txt\n#86)C\n`\nend'
   const { caller, message, paths } = await receive([
     ['filename=a.txt\nContent-Transfer-Encoding: x-uuencode', encoded],
@@ -105,7 +105,7 @@ test('a file that is uuencoded is scanned and given out decoded', async () => {
   assert.equal(await response.text(), 'abc')
 })
 
-test('check 64: only clean ones are given out, and none over the limit of the deployment', async (t) => {
+test('check 64: only clean attachments are returned, and none over the deployment’s limit', async (t) => {
   const files: [string, string, number, string | undefined][] = [
     ['clean.txt', 'harmless', 200, undefined],
     ['virus.txt', 'VIRUS', 409, 'attachment_not_clean'],
@@ -168,7 +168,7 @@ test('a download waits for the verdict, and 423 says when to try again', async (
     assert.equal((await fetch(`${clean}?wait=${wait}`, { headers })).status, 400, wait)
 })
 
-test('check 97: an attachment that ends clamd each time does not keep it from the others', async () => {
+test('check 97: an attachment that kills clamd each time does not keep clamd from the others', async () => {
   const life = { isDead: false }
   const clamd = await fakeClamd(
     { after },
@@ -198,7 +198,7 @@ test('check 97: an attachment that ends clamd each time does not keep it from th
   own.close()
 })
 
-test('check 68: an attachment of another message, organization or inbox is none', async (t) => {
+test('check 68: an attachment of another message, organization or inbox is not found', async (t) => {
   const [mine, theirs] = [await receive([['filename=a', 'a']]), await receive([['filename=b', 'b']])]
   const hex = mine.message.id.slice(4)
   const at = (attachment: string, message = mine.message.id) =>
@@ -224,7 +224,7 @@ test('check 68: an attachment of another message, organization or inbox is none'
     })
 })
 
-test('check 64: bytes that are not those that were scanned are not given out as if they were', async () => {
+test('check 64: bytes other than the scanned ones are not returned', async () => {
   const { caller, paths, message } = await receive([['filename=a.txt', 'harmless']])
   await db.query(
     `update raw set bytes = substring(bytes for 100) where id = (select raw_id from message where id = $1)`,
@@ -239,7 +239,7 @@ test('check 64: bytes that are not those that were scanned are not given out as 
   })
 })
 
-test('of more than 999 attachments the first 999 are entries, and the source has all', async () => {
+test('a message lists its first 999 attachments, and its source has all', async () => {
   const { caller, message, paths } = await receive(
     Array.from({ length: 1_002 }, (_, i) => [`filename=${i + 1}.txt`, `file ${i + 1}`]),
   )
@@ -273,7 +273,7 @@ test('HEAD of a download answers as GET does, without the bytes', async () => {
   }
 })
 
-test('check 77: what is deleted while it streams arrives whole, and its bytes are gone', async () => {
+test('check 77: a message deleted while it streams arrives whole, and its bytes are deleted', async () => {
   const caller = await stage.createCaller()
   const inbox = await caller.api.createInbox()
   const line = 'A line of seventy characters, again and again, until the sockets are full\n'

@@ -132,7 +132,7 @@ for (const [name, change, status, pointer] of bodies)
     if (pointer) assert.ok(answer.body.message?.startsWith(pointer), answer.body.message)
   })
 
-test('check 72: one request is one request, however its path and its numbers are written', async () => {
+test('check 72: a request counts as the same, however its path and its numbers are written', async () => {
   const key = nextKey()
   const headers = { 'content-type': 'application/json', 'idempotency-key': key }
   const post = (target: string, metadata: string) => {
@@ -195,7 +195,7 @@ const repeated: [name: string, change: [from: string, to: string], pointer: stri
 ]
 
 for (const [name, [from, to], pointer] of repeated)
-  test(`a body that gives twice ${name} is 400 invalid_json and names it`, async () => {
+  test(`a body that repeats ${name} is 400 invalid_json, and the answer names it`, async () => {
     const headers = { 'content-type': 'application/json', 'idempotency-key': nextKey() }
     const body = JSON.stringify(good).replace(from, to)
     const answer = await ask(stage, 'POST', path, { secret, headers, body })
@@ -203,7 +203,7 @@ for (const [name, [from, to], pointer] of repeated)
     assert.equal(answer.body.message, `${pointer} is given twice in the body.`)
   })
 
-test('a local part in capitals becomes small', async () => {
+test('a local part is written in lower case', async () => {
   const made = await api.want<Inbox>('/v1/inboxes', {
     method: 'POST',
     body: { localPart: 'Ada.Lovelace' },
@@ -212,7 +212,7 @@ test('a local part in capitals becomes small', async () => {
   assert.equal(made.address, 'ada.lovelace@inbox.test')
 })
 
-test('check 72: an idempotency key of 8 to 200 of its characters, and no other', async () => {
+test('check 72: an idempotency key has 8 to 200 of the allowed characters', async () => {
   const keyCases: [key: string, status: number][] = [
     ['a'.repeat(8), 202],
     ['a'.repeat(200), 202],
@@ -231,7 +231,7 @@ test('check 72: an idempotency key of 8 to 200 of its characters, and no other',
   assert.deepEqual([status, body.error], [400, 'invalid_idempotency_key'])
 })
 
-test('check 74: what is not JSON in application/json is 400', async (t) => {
+test('check 74: a body other than JSON under application/json is 400', async (t) => {
   const json = 'application/json'
   const cases: [
     name: string,
@@ -261,16 +261,16 @@ test('check 74: what is not JSON in application/json is 400', async (t) => {
       })
       assert.deepEqual([answer.status, answer.body.error], [400, 'invalid_json'])
     })
-  await t.test('a charset beside it is taken', async () => {
+  await t.test('a further charset is accepted', async () => {
     const headers = { 'content-type': 'Application/JSON; charset=UTF-8' }
     assert.equal((await ask(stage, 'POST', '/v1/inboxes', { secret, headers, body: '{}' })).status, 201)
   })
-  await t.test('a body where none is expected is not read', async () => {
+  await t.test('an unexpected body is not read', async () => {
     const headers = { 'content-type': 'application/json' }
     const target = '/v1/inboxes/inb_000000000000000000000000'
     assert.equal((await ask(stage, 'DELETE', target, { secret, headers, body: '{"' })).status, 204)
   })
-  await t.test('deep JSON and prototypes', async () => {
+  await t.test('deep JSON and prototypes are refused', async () => {
     const deep = `{"metadata":${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}}`
     for (const body of [deep, '{"__proto__":{"displayName":"x"}}', '{"constructor":{"prototype":{"x":1}}}']) {
       const headers = { 'content-type': 'application/json' }
@@ -286,7 +286,7 @@ const padded = (sizeBytes: number) => {
   return body + ' '.repeat(sizeBytes - body.length)
 }
 
-test('check 73: a body of the limit is taken, a byte more is 413 payload_too_large', async () => {
+test('check 73: a body at the limit is accepted, and one byte more is 413 payload_too_large', async () => {
   const cases: [sizeBytes: number, status: number, error?: string][] = [
     [bodyLimit, 202],
     [bodyLimit + 1, 413, 'payload_too_large'],

@@ -30,7 +30,7 @@ function post({ api }: Pick<Caller, 'api'>, body: object, idempotencyKey = nextK
 
 const outcome = ({ status, body }: { status: number; body: { error?: string } }) => [status, body.error]
 
-test('an inbox on a proved domain takes nothing of the managed allowance', async () => {
+test('an inbox on a proved domain uses none of the managed allowance', async () => {
   const caller = await stage.createCaller({ limits: { managedStarter: 0 } })
   const domain = await proveDomain(caller.api, dns, 'green.example', ['ownership'])
   const { status, body } = await open(caller, { domainId: domain.id, localPart: 'support' })
@@ -51,7 +51,7 @@ test('an inbox on a proved domain takes nothing of the managed allowance', async
   assert.deepEqual(outcome(await open(caller, {})), [403, 'managed_allowance_exhausted'])
 })
 
-test('check 68: whose domain it must be, and how far it must be proved, for an inbox', async () => {
+test('check 68: an inbox needs a proved domain of its own organization', async () => {
   const [caller, stranger] = [await stage.createCaller(), await stage.createCaller()]
   const theirs = await proveDomain(stranger.api, dns, 'theirs.example', ['ownership'])
   const unproved = await registerDomain(caller.api, 'unproved.example')
@@ -74,7 +74,7 @@ test('check 68: whose domain it must be, and how far it must be proved, for an i
   assert.deepEqual(outcome(await open(caller, taken)), [409, 'address_taken'])
 })
 
-test('check 75: of a customer’s domain only what the service needs is reserved', async (t) => {
+test('check 75: a customer’s domain reserves only the names that the service needs', async (t) => {
   const caller = await stage.createCaller()
   const { id: domainId } = await proveDomain(caller.api, dns, 'names.example', ['ownership'])
   const reserved =
@@ -92,7 +92,7 @@ test('check 75: of a customer’s domain only what the service needs is reserved
     )
 })
 
-test('check 75: inboxes per domain are exact under parallel creation, and given back', async () => {
+test('check 75: inboxes per domain are exact under parallel creation, and a deletion frees one', async () => {
   const caller = await stage.createCaller({ limits: { inboxesPerDomain: 3 } })
   const { id: domainId } = await proveDomain(caller.api, dns, 'few.example', ['ownership'])
   const answers = await Promise.all(Array.from({ length: 12 }, () => open(caller, { domainId })))
@@ -105,7 +105,7 @@ test('check 75: inboxes per domain are exact under parallel creation, and given 
   assert.equal((await open(caller, { domainId })).status, 201)
 })
 
-test('a domain with inboxes stays; a deleted inbox lets go of it, and whoever proves the domain next has its address', async () => {
+test('a domain with inboxes cannot be deleted, and its next owner can use a deleted inbox’s address', async () => {
   const [caller, later] = [await stage.createCaller(), await stage.createCaller()]
   const domain = await proveDomain(caller.api, dns, 'sold.example', ['ownership'])
   const { body: inbox } = await open(caller, { domainId: domain.id, localPart: 'info' })
@@ -118,7 +118,7 @@ test('a domain with inboxes stays; a deleted inbox lets go of it, and whoever pr
   assert.deepEqual(outcome(await open(later, { domainId, localPart: 'info' })), [409, 'address_taken'])
 })
 
-test('POST /v1/send answers the submission with replayed, which the reads then show', async () => {
+test('POST /v1/send answers the submission with replayed, and reads show the same submission', async () => {
   const caller = await stage.createCaller()
   await proveDomain(caller.api, dns, 'shop.example', ['outbound'])
   const body = {
@@ -162,7 +162,7 @@ test('POST /v1/send answers the submission with replayed, which the reads then s
   assert.deepEqual(outcome(other), [409, 'idempotency_key_reused'])
 })
 
-test('check 72: one idempotency key, many sends at once, is one submission; operations have keys of their own', async () => {
+test('check 72: many parallel sends with one key are one submission, and each operation has its own keys', async () => {
   const caller = await stage.createCaller()
   const domain = await proveDomain(caller.api, dns, 'once.example', ['outbound'])
   const body = { ...mail, from: { email: 'x@once.example' } }
@@ -179,7 +179,7 @@ test('check 72: one idempotency key, many sends at once, is one submission; oper
   assert.equal((await post(caller, body, 'short')).body.error, 'invalid_idempotency_key')
 })
 
-test('check 73: POST /v1/send to the letter', async (t) => {
+test('check 73: POST /v1/send follows its rules exactly', async (t) => {
   const caller = await stage.createCaller({ limits: { recipientsPerMessage: 3 } })
   await proveDomain(caller.api, dns, 'letter.example', ['outbound'])
   const good = { ...mail, from: { email: 'x@letter.example' } }
@@ -220,7 +220,7 @@ test('check 73: POST /v1/send to the letter', async (t) => {
     )
 })
 
-test('check 41, 69: who may send through which domain', async (t) => {
+test('check 41, 69: only an allowed key sends through a domain', async (t) => {
   const [caller, stranger] = [await stage.createCaller(), await stage.createCaller()]
   const domain = await proveDomain(caller.api, dns, 'mine.example', ['outbound'])
   await proveDomain(caller.api, dns, 'reads.example', ['inbound'])
@@ -270,7 +270,7 @@ test('check 41, 69: who may send through which domain', async (t) => {
   ]
   for (const [name, key, body, status, error] of cases)
     await t.test(name, async () => assert.deepEqual(outcome(await post(key, body)), [status, error]))
-  await t.test('a restricted key sees nothing of it', async () => {
+  await t.test('a restricted key sees none of it', async () => {
     const { body: sent } = await post(caller, from('x@mine.example'))
     const seen = await restricted.api.call<Refused>(`/v1/submissions/${sent.id}`)
     assert.deepEqual(outcome(seen), [403, 'inbox_not_allowed'])

@@ -48,7 +48,7 @@ test('check 56: a domain is registered in its one form, with the records to publ
   assert.deepEqual([again.status, again.body], [201, body])
 })
 
-test('check 56: what is no name of one’s own is refused', async () => {
+test('check 56: a name that cannot be owned is refused', async () => {
   const caller = await stage.createCaller()
   const refused = [
     '',
@@ -132,7 +132,7 @@ test('check 68: another organization’s domain does not exist', async () => {
   assert.deepEqual((await stranger.api.want<{ domains: [] }>('/v1/domains')).domains, [])
 })
 
-test('check 69: keys without the scope, or restricted to inboxes, have no domains', async () => {
+test('check 69: keys without the scope, or restricted to inboxes, cannot use domains', async () => {
   const caller = await stage.createCaller()
   const domain = await registerDomain(caller.api, 'keys.example')
   const restricted = await caller.createKey({ inboxIds: [(await caller.api.createInbox()).id as never] })
@@ -197,7 +197,7 @@ test('check 56: sending and receiving are proved independently', async () => {
   assert.deepEqual([record(lost, 'mx').status, record(lost, 'mx').observed], ['missing', []])
 })
 
-test('check 56: nothing is proved by wildcards, by the token of another, or at another name', async () => {
+test('check 56: wildcards, another organization’s token and other names prove nothing', async () => {
   const [caller, stranger] = [await stage.createCaller(), await stage.createCaller()]
   const [mine, theirs] = [
     await registerDomain(caller.api, 'claimed.example'),
@@ -219,7 +219,7 @@ test('check 56: nothing is proved by wildcards, by the token of another, or at a
   assert.equal(statuses(await verify(caller.api, mine)), 'pending pending pending')
 })
 
-test('check 56: a claim blocks nobody, a proof everybody, and the second to prove is told', async () => {
+test('check 56: a claim blocks no one, a proof blocks everyone, and a late claimant learns it', async () => {
   const [first, second, third] = [
     await stage.createCaller(),
     await stage.createCaller(),
@@ -246,7 +246,7 @@ test('check 56: a claim blocks nobody, a proof everybody, and the second to prov
   assert.equal(statuses(await verify(first.api, claim)), 'verified verified verified')
 })
 
-test('check 56: of two that prove a name at once, one has it', async () => {
+test('check 56: two parallel proofs of a name leave one owner', async () => {
   const callers = [await stage.createCaller(), await stage.createCaller(), await stage.createCaller()]
   const claims = await Promise.all(callers.map(({ api }) => registerDomain(api, 'race.example')))
   const values = claims.map((claim) => record(claim, 'ownership').value)
@@ -257,7 +257,7 @@ test('check 56: of two that prove a name at once, one has it', async () => {
   assert.deepEqual(after.map(({ status }) => status).sort(), ['pending', 'pending', 'verified'])
 })
 
-test('check 52: what DNS cannot say now takes nothing and shows as an error', async () => {
+test('check 52: a DNS failure revokes nothing, and shows as an error', async () => {
   const { api } = await stage.createCaller()
   const domain = await proveDomain(api, dns, 'faulty.example', ['outbound', 'inbound'])
   assert.equal(statuses(domain), 'verified verified verified')
@@ -275,7 +275,7 @@ test('check 52: what DNS cannot say now takes nothing and shows as an error', as
   for (const name of names) dns.fail(name, null)
 })
 
-test('check 57: a check judges by what it was told, whatever DNS says a moment later', async () => {
+test('check 57: a check judges by its own DNS answers, whatever DNS says a moment later', async () => {
   const { api } = await stage.createCaller()
   const domain = await registerDomain(api, 'once-asked.example')
   publish(dns, domain, ['outbound', 'inbound'])
@@ -293,7 +293,7 @@ test('check 57: a check judges by what it was told, whatever DNS says a moment l
   assert.equal(dns.asked.length, shownBefore)
 })
 
-test('a record’s texts are shown bounded, whatever they hold', async () => {
+test('a record’s texts are shown within bounds, whatever they hold', async () => {
   const { api } = await stage.createCaller()
   const domain = await registerDomain(api, 'strange.example')
   dns.set('_posthorn-challenge.strange.example', {
@@ -333,7 +333,7 @@ test('the zone fragment holds every record', async () => {
   }
 })
 
-test('rotated keys wait beside the old, and take their place once they were seen', async () => {
+test('rotated keys wait next to the old ones, and replace them once DNS shows them', async () => {
   const { api } = await stage.createCaller()
   const domain = await proveDomain(api, dns, 'rotate.example', ['outbound'])
   const keys = ({ records }: Domain) =>
@@ -363,7 +363,7 @@ test('rotated keys wait beside the old, and take their place once they were seen
   )
 })
 
-test('a key is rotated by itself where only the other has been published', async () => {
+test('a key is rotated alone if only the other was published', async () => {
   const { api } = await stage.createCaller()
   const domain = await registerDomain(api, 'half.example')
   const [rsa] = domain.records.filter(({ purpose }) => purpose === 'dkim')
@@ -380,7 +380,7 @@ test('a key is rotated by itself where only the other has been published', async
   assert.deepEqual(values, [' k=rsa', ' k=ed25519', ' k=rsa'])
 })
 
-test('a domain goes with its keys and what waits to be sent from it, once no inbox is on it', async () => {
+test('a domain without inboxes is deleted with its keys and its waiting mail', async () => {
   const { api } = await stage.createCaller()
   const domain = await proveDomain(api, dns, 'going.example', ['outbound', 'inbound'])
   const remove = async () => outcome(await api.call(`/v1/domains/${domain.id}`, { method: 'DELETE' }))

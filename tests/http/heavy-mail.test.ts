@@ -84,7 +84,7 @@ for (const [name, text, perPage] of [
   ['half a megabyte of what grows as JSON', `repeat(U&'\\0001', 500000)`, 2],
   ['more than a page holds', `repeat('x', 5000000)`, 1],
 ] as const)
-  test(`hostile 2: pages of messages of ${name} end early and go on by their cursors`, async () => {
+  test(`hostile 2: pages of messages with ${name} end early, and their cursors continue`, async () => {
     const { caller, paths } = await receive(Array.from({ length: 5 }, () => text))
     for (const path of paths) {
       const pages = await readPages(caller, path, 3)
@@ -100,7 +100,7 @@ for (const [name, text] of [
   ['texts', `repeat('x', ${40 * mebibyte})`],
   ['control characters', `repeat(U&'\\0001', ${4 * mebibyte})`],
 ] as const)
-  test(`hostile 2: one message of more ${name} than an answer holds is shown in part, and says so`, async () => {
+  test(`hostile 2: a message with more ${name} than an answer holds is shown in part, and says so`, async () => {
     const { caller, paths } = await receive([text, `'after'`])
     const [{ id = '' } = {}] = await readAll(caller, paths[1]!)
     for (const path of [...paths, `/v1/messages/${id}`]) {
@@ -113,13 +113,13 @@ for (const [name, text] of [
     }
   })
 
-test('hostile 2: a text counts twice if the new text is the same, as it is shown twice', async () => {
+test('hostile 2: a text counts twice if its new text is the same, as both are shown', async () => {
   const { caller, inbox, paths } = await receive([`repeat('x', 500000)`, `repeat('x', 500000)`])
   await stage.db.query('update message set extracted_text = null where inbox_id = $1', [inbox.id])
   assert.equal((await readPages(caller, paths[0]!)).length, 2)
 })
 
-test('hostile 2: an answer that cannot be read to its end breaks off, and never passes for a whole one', async () => {
+test('hostile 2: an answer that cannot be completed breaks off, and never passes for a whole one', async () => {
   const { caller, inbox, paths } = await receive([`repeat('x', ${14 * mebibyte})`])
   const open = async (signal: AbortSignal | null) => {
     const response = await fetch(stage.base + paths[1]!, { headers: { 'x-api-key': caller.secret }, signal })
@@ -145,7 +145,7 @@ test('hostile 2: an answer that cannot be read to its end breaks off, and never 
   assert.match(JSON.parse(lines[0]!).requestId, /^[\w-]{13}/)
 })
 
-test('what is streamed and what is made whole say the same', async () => {
+test('a streamed answer equals one made whole', async () => {
   const { caller, inbox, paths } = await receive([`repeat(E'ä"\\u2028€😀\\n', 10)`, `'after'`])
   const [light] = await readAll(caller, paths[2]!)
   await stage.db.query(`update message set text = repeat(text, 25000) where inbox_id = $1 and seq = 1`, [

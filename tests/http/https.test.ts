@@ -31,7 +31,7 @@ const node = await startNode(place, {
 const { http, https, smtp } = node.app.listening
 const hsts = 'strict-transport-security'
 
-test('the same API by both listeners; only HTTPS has browsers come back by HTTPS', async () => {
+test('both listeners serve the same API, and only HTTPS tells browsers to return by HTTPS', async () => {
   const { secret } = await node.createCaller()
   const headers = { 'x-api-key': secret }
   const [plain, safe] = await Promise.all(
@@ -50,7 +50,7 @@ const outside = Object.values(networkInterfaces())
   .flat()
   .find((found) => found?.family === 'IPv4' && !found.internal)?.address
 
-test('from elsewhere plain HTTP answers under /.well-known/ alone', {
+test('plain HTTP from elsewhere answers only under /.well-known/', {
   skip: !outside && 'no address but loopback',
 }, async () => {
   const ask = (path: string) => getExactly({ port: http!.port, path, address: outside! })
@@ -68,7 +68,7 @@ test('from elsewhere plain HTTP answers under /.well-known/ alone', {
   assert.equal(policy.status, 200)
 })
 
-test('a certificate that is replaced is shown at the next connection, with and without a name, and by SMTP', async () => {
+test('a replaced certificate is shown at the next connection, with and without a name, and by SMTP', async () => {
   assert.match(String((await showsByHttps(https!.port)).subject.CN), /^mx\.test$/)
   const held = connectTls({ host: '127.0.0.1', port: https!.port, rejectUnauthorized: false })
   await once(held, 'secureConnect')
@@ -90,7 +90,7 @@ test('a certificate that is replaced is shown at the next connection, with and w
   held.destroy()
 })
 
-test('what is no TLS, and no HTTP within it, is told so and hangs nobody', async () => {
+test('a client without TLS, or without HTTP in it, is refused and blocks no one', async () => {
   const plain = connect(https!.port, '127.0.0.1')
   plain.on('error', () => {}).write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
   await once(plain, 'close')
@@ -104,7 +104,7 @@ test('what is no TLS, and no HTTP within it, is told so and hangs nobody', async
   assert.equal((await getExactly({ scheme: 'https', port: https!.port, path: '/openapi.json' })).status, 200)
 })
 
-test('the doctor knows the listener, and another program in its place', async (t) => {
+test('the doctor recognizes the listener, and another program in its place', async (t) => {
   const checks = await checkListeners({ ...node.foundation.settings, https: { ...https! } })
   const found = checks.find(({ name }) => name === 'HTTPS port')!
   assert.deepEqual([found.status, /a running Posthorn answers/.test(found.detail)], ['ok', true])
@@ -123,7 +123,7 @@ test('TLS 1.1 is refused', async () => {
   assert.match(String(fault), /version|protocol/i)
 })
 
-test('one host has 2,000 connections at both listeners together', { timeout: 60_000 }, async (t) => {
+test('one host may have 2,000 connections at both listeners together', { timeout: 60_000 }, async (t) => {
   const sockets: Socket[] = []
   const closed = new Set<number>()
   t.after(() => {
@@ -145,7 +145,7 @@ test('one host has 2,000 connections at both listeners together', { timeout: 60_
   assert.equal(other.status, 200, 'from another address')
 })
 
-test('a stop ends connections over HTTPS that idle', async () => {
+test('a stop ends idle HTTPS connections', async () => {
   const idle = connectTls({ host: '127.0.0.1', port: https!.port, rejectUnauthorized: false })
   await once(idle, 'secureConnect')
   idle.on('error', () => {}).write('GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n')

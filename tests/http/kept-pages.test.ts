@@ -26,7 +26,7 @@ function ask(path: string, headers: Record<string, string> = {}) {
 const gzip = { 'accept-encoding': 'br, gzip' }
 
 for (const path of ['/docs', '/docs/script.js', '/openapi.json'])
-  test(`${path} is compressed for who takes that, and not sent again to who has it`, async () => {
+  test(`${path} is compressed for clients that accept it, and not sent again to clients that have it`, async () => {
     const [whole, small] = [await ask(path), await ask(path, gzip)]
     assert.deepEqual([whole.status, small.status, small.headers['content-encoding']], [200, 200, 'gzip'])
     assert.ok(small.bytes < whole.bytes / 1.5, `${small.bytes} of ${whole.bytes} bytes`)
@@ -37,7 +37,7 @@ for (const path of ['/docs', '/docs/script.js', '/openapi.json'])
     assert.equal((await ask(path, { 'if-none-match': 'W/"other"' })).status, 200)
   })
 
-test('the script that the page names is kept for good, the page is asked about', async () => {
+test('the named script is cached forever, and the page is revalidated', async () => {
   const html = await (await fetch(`${stage.base}/docs`)).text()
   const script = /src="(\/docs\/script\.js[^"]*)"/.exec(html)![1]!
   assert.match(String((await ask(script, gzip)).headers['cache-control']), /immutable/)
@@ -47,7 +47,7 @@ test('the script that the page names is kept for good, the page is asked about',
   assert.match(String(headers['content-security-policy']), /^default-src 'none'; script-src 'self' 'sha256-/)
 })
 
-test('the start page is given to every client that takes anything; an unknown path is a page for browsers alone', async () => {
+test('every client that accepts anything gets the start page, and only browsers get a page at unknown paths', async () => {
   const answers: Record<string, unknown[]> = {}
   for (const [path, accept] of [
     ['/', undefined],
@@ -73,7 +73,7 @@ test('the start page is given to every client that takes anything; an unknown pa
   })
 })
 
-test('a page that could not be rendered is rendered for the next who asks, once', async () => {
+test('a page that failed to render is rendered once for the next client', async () => {
   const page = await makeAsset('text/html; charset=utf-8', '<p>here</p>')
   let tries = 0
   const render = async () => {

@@ -56,9 +56,9 @@ async function assertTrue(again: () => ReturnType<Sender['send']>, wantedSeconds
 const noon = dayMs / 2
 const toMidnight = noon / 1000
 
-test('check 50: retry-after is true to the second, for every limit of volume', async (t) => {
+test('check 50: retry-after is exact to the second, for every limit of volume', async (t) => {
   stopClock(t, noon)
-  await t.test('messages a minute: a minute after the first', async () => {
+  await t.test('messages a minute: the wait ends a minute after the first', async () => {
     const { send } = await makeSender({ limits: { messagesPerMinute: 2 } })
     await send()
     stage.clock.advance(12_300)
@@ -71,13 +71,13 @@ test('check 50: retry-after is true to the second, for every limit of volume', a
     ['messages a day and a minute', { messagesPerDay: 1, messagesPerMinute: 1 }, 1],
   ]
   for (const [name, limits, recipients] of daily)
-    await t.test(`${name}: midnight, UTC`, async () => {
+    await t.test(`${name}: the wait ends at midnight, UTC`, async () => {
       const { send } = await makeSender({ limits })
       stage.clock.advance(dayMs + noon - (stage.clock.nowMs() % dayMs))
       assert.equal((await send(recipients)).status, 202)
       await assertTrue(() => send(recipients), toMidnight)
     })
-  await t.test('a minute that ends after the day does', async () => {
+  await t.test('a wait may end with its minute, after the day', async () => {
     const { send } = await makeSender({ limits: { messagesPerDay: 1, messagesPerMinute: 1 } })
     stage.clock.advance(2 * dayMs - 10_000 - (stage.clock.nowMs() % dayMs))
     assert.equal((await send()).status, 202)
@@ -85,7 +85,7 @@ test('check 50: retry-after is true to the second, for every limit of volume', a
   })
 })
 
-test('check 78: retry-after is true to the second for the request rate, and a 429 does nothing', async (t) => {
+test('check 78: retry-after is exact to the second for the request rate, and a 429 has no effect', async (t) => {
   stopClock(t, noon + 17_500)
   const caller = await stage.createCaller({ key: { requestsPerMinute: 2 } })
   const open = () => ask(stage, 'POST', '/v1/inboxes', { secret: caller.secret, headers: json, body: '{}' })
@@ -101,7 +101,7 @@ test('check 78: retry-after is true to the second for the request rate, and a 42
   assert.deepEqual(await stage.db.query(sql, [caller.organizationId]), [{ inboxes: 3 }])
 })
 
-test('a key without a rate of its own has its organization’s, whatever that becomes', async () => {
+test('a key without a rate of its own follows its organization’s rate', async () => {
   const caller = await stage.createCaller({ limits: { requestsPerMinute: 77 } })
   const own = await caller.createKey({ requestsPerMinute: 5 })
   const rates = async () => {
@@ -329,7 +329,7 @@ const rows: Row[] = [
   ['Display name', '201 wide ones', '/v1/inboxes', { displayName: wide(201) }, 400],
 ]
 
-test('check 73: every row of the table of limits, at both sides of its bound', async (t) => {
+test('check 73: every row of the table of limits holds at both sides of its bound', async (t) => {
   const caller = await stage.createCaller({ limits: { recipientsPerMessage: 50 } })
   await proveDomain(caller.api, dns, 'bounds.example', ['outbound'])
   const inbox = await caller.api.createInbox()
@@ -359,7 +359,7 @@ test('check 73: every row of the table of limits, at both sides of its bound', a
     })
 })
 
-test('check 73: idempotency keys of 7, 8, 200 and 201 characters, for every operation that takes one', async (t) => {
+test('check 73: every operation accepts idempotency keys of 8 and 200 characters, and refuses 7 and 201', async (t) => {
   const caller = await stage.createCaller()
   await proveDomain(caller.api, dns, 'keys.example', ['outbound'])
   const inbox = await caller.api.createInbox()
@@ -397,14 +397,14 @@ test('check 73: idempotency keys of 7, 8, 200 and 201 characters, for every oper
         },
       )
   for (const [target, body, success] of operations)
-    await t.test(`${target.replace(/[0-9a-f]{24}/, '…')}: none`, async () => {
+    await t.test(`${target.replace(/[0-9a-f]{24}/, '…')}: no key`, async () => {
       const answer = await caller.api.call<Inbox & { error?: string }>(target, { method: 'POST', body })
       assert.equal(answer.status, target === '/v1/inboxes' ? success : 400)
       if (answer.status === 400) assert.equal(answer.body.error, 'invalid_idempotency_key')
     })
 })
 
-test('an organization past a limit that was lowered is told what it has and what it may have', async () => {
+test('an organization past a lowered limit sees its use and its limit', async () => {
   const { api, organizationId } = await stage.createCaller({ limits: { inboxes: 2 } })
   for (const _ of [1, 2]) await api.createInbox()
   await stage.db.query(`update organization set limits = limits || '{"inboxes":1}' where id = $1`, [

@@ -12,7 +12,7 @@ interface Page {
   [list: string]: unknown
 }
 
-test('check 76: pages', async (t) => {
+test('check 76: lists are read page by page', async (t) => {
   const caller = await stage.createCaller()
   const { api } = caller
   const inbox = await api.createInbox()
@@ -52,7 +52,7 @@ test('check 76: pages', async (t) => {
       )
       assert.equal(whole.nextCursor, null)
     })
-  await t.test('messages are newest first, and their filters filter', async () => {
+  await t.test('messages are newest first, and their filters apply', async () => {
     const shown = async (query: string) => {
       const { messages } = await api.want<{ messages: Message[] }>(
         `/v1/inboxes/${inbox.id}/messages?${query}`,
@@ -81,7 +81,7 @@ test('check 76: pages', async (t) => {
     const { body } = await stranger.api.call(`/v1/inboxes?cursor=${cursors.get('/v1/inboxes')}`)
     assert.equal(body.error, 'invalid_cursor')
   })
-  await t.test('rows that come and go move nothing that is untouched', async () => {
+  await t.test('inserted and deleted rows do not move the others', async () => {
     const page = await api.want<Page>('/v1/inboxes?limit=3')
     const [newest] = page['inboxes'] as Inbox[]
     await api.want(`/v1/inboxes/${newest!.id}`, { method: 'DELETE', status: 204 })
@@ -91,7 +91,7 @@ test('check 76: pages', async (t) => {
   })
 })
 
-test('check 73: queries', async (t) => {
+test('check 73: query parameters are accepted or refused as documented', async (t) => {
   const { api } = await stage.createCaller()
   const inbox = await api.createInbox()
   const queries: [path: string, query: string, status: number][] = [

@@ -44,7 +44,7 @@ function fieldsOf(source: Buffer): string[] {
 
 const rawOf = ({ headers }: Header) => headers.map(({ raw }) => raw)
 
-test('headers: what the source has, in its order, and nothing else', async () => {
+test('headers: a message has its source’s fields, in order, and nothing else', async () => {
   const inbox = await api.createInbox()
   const message = await receive(
     inbox,
@@ -81,7 +81,7 @@ test('headers: encoded words and raw bytes read as text, one line each, without 
   )
 })
 
-test('headers: a large one comes whole, as it is read; past 10,000 fields the first of it', async () => {
+test('headers: a large header comes whole, and beyond 10,000 fields its first part', async () => {
   const inbox = await api.createInbox()
   const many = await receive(
     inbox,
@@ -103,7 +103,7 @@ test('headers: a large one comes whole, as it is read; past 10,000 fields the fi
   assert.equal(last.value, `${'word '.repeat(30_000)}end`)
 })
 
-test('headers: those of a mail without any, and none of what was sent', async () => {
+test('headers: a mail without a header has only our trace fields, and a sent message has no source header', async () => {
   const inbox = await api.createInbox()
   await stage.receive(inbox.address, '\r\nNo header at all.\r\n')
   const { messages } = await api.want<{ messages: Message[] }>(`/v1/inboxes/${inbox.id}/messages`)
@@ -120,7 +120,7 @@ test('headers: those of a mail without any, and none of what was sent', async ()
   assert.deepEqual([answer.status, answer.body.error], [404, 'not_found'])
 })
 
-test('automatic: by its header, in lists and single messages', async () => {
+test('automatic: a message is marked by its header, in lists and alone', async () => {
   const inbox = await api.createInbox()
   const cases: [header: string, automatic: boolean][] = [
     ['Subject: By hand\r\n', false],

@@ -61,7 +61,7 @@ async function moveTraffic({ organizationId }: Caller, name: string): Promise<vo
   ])
 }
 
-test('metrics: which windows there are', async (t) => {
+test('metrics: a window has 1 to 720 hours', async (t) => {
   const { api } = await stage.createCaller()
   const cases: [query: string, hours: number | null][] = [
     ['', 24],
@@ -87,7 +87,7 @@ test('metrics: which windows there are', async (t) => {
     })
 })
 
-test('metrics: who may read them', async () => {
+test('metrics: a key needs the scope, and must not be restricted to inboxes', async () => {
   const caller = await stage.createCaller()
   const inbox = await caller.api.createInbox()
   const cases: [key: object, code: string][] = [
@@ -104,7 +104,7 @@ test('metrics: who may read them', async () => {
   }
 })
 
-test('metrics: one organization sees nothing of another', async () => {
+test('metrics: one organization sees no numbers of another', async () => {
   const [one, other] = [await stage.createCaller(), await stage.createCaller()]
   await send(one.api, await one.api.createInbox())
   const seen = await other.api.want<Metrics>('/v1/metrics/delivery')
@@ -116,7 +116,7 @@ test('metrics: one organization sees nothing of another', async () => {
     assert.deepEqual([status, body.error], [404, 'not_found'])
 })
 
-test('traffic: usage, rates and limits of a domain', async () => {
+test('traffic: a domain shows its usage, rates and limits', async () => {
   const limits = { messagesPerMinute: 3, messagesPerDay: 50, recipientsPerDay: 500 }
   const caller = await stage.createCaller({ limits })
   const path = `/v1/domains/${await addDomain(caller, 'busy.example', 'verified')}/traffic`
@@ -153,7 +153,7 @@ test('traffic: a domain that cannot send is paused, and says why', async () => {
   ])
 })
 
-test('traffic: the last minute passes', async () => {
+test('traffic: the last minute’s count ends after a minute', async () => {
   const caller = await stage.createCaller()
   const path = `/v1/domains/${await addDomain(caller, 'inbox.test', 'verified')}/traffic`
   await send(caller.api, await caller.api.createInbox())

@@ -75,7 +75,7 @@ const decided: [method: string, path: string, statuses?: string][] = [
   ['GET', '/v1/events', '400 401 403 429 500 503'],
 ]
 
-test('check 71: the document has the operations that were decided, and no others', () => {
+test('check 71: the document has the decided operations, and no others', () => {
   assert.equal(document.openapi, '3.1.0')
   assert.equal(document.info.version, '0.1.0-private-beta')
   assert.equal(packageJson.version, document.info.version)
@@ -106,7 +106,7 @@ function everySchema(value: unknown, found: Schema[] = []): Schema[] {
   return found
 }
 
-test('every reference leads somewhere, what is shared is referred to, and no two operations share a name', () => {
+test('every reference resolves, every shared part is used, and operation names are unique', () => {
   for (const { document } of written) {
     const used = new Set<string>()
     for (const { $ref } of everySchema(document)) {
@@ -138,7 +138,7 @@ const described = new Set(
 )
 
 for (const [name, schema] of Object.entries(document.components.schemas))
-  test(`the examples of ${name} are what it describes`, () => {
+  test(`the examples of ${name} match its schema`, () => {
     assert.equal(schema.description === undefined, described.has(name))
     assert.ok(shown.has(name) || schema.examples?.length || name === 'NextCursor')
     const judged = judge(schema)
@@ -156,7 +156,7 @@ function mediaOf({ requestBody, responses }: Operation): { place: string; type: 
 }
 
 for (const { method, path, operation } of operations)
-  test(`check 71: ${method} ${path} has examples, and they are what it describes`, () => {
+  test(`check 71: ${method} ${path} has examples that match its schemas`, () => {
     for (const { place, type, media } of mediaOf(operation)) {
       const examples = Object.entries(media.examples ?? {})
       // Any bytes would be valid here.
@@ -178,7 +178,7 @@ for (const { method, path, operation } of operations)
     assert.match(operation.summary, /^[A-Z].*[^.]$/)
   })
 
-test('every answer documents its headers, as every answer has them', async () => {
+test('every answer documents its headers, and sends them', async () => {
   const { api } = await stage.createCaller()
   const inbox = await api.createInbox('headers')
   for (const { method, path, operation } of operations)
@@ -210,7 +210,7 @@ test('a common linter finds nothing in the document', async () => {
 const mostBytes = 240_000
 const mostTokens = 70_000
 for (const { path, text, document } of written)
-  test(`${path} is no larger than it need be, and writes no error twice`, () => {
+  test(`${path} stays within its size, and writes no error twice`, () => {
     const size = Buffer.byteLength(text)
     assert.ok(size <= mostBytes && (path.startsWith('/app') || size / 3.35 <= mostTokens), `${size} bytes`)
     const refusals = Object.values(document.components.responses).map((response) => JSON.stringify(response))
@@ -220,7 +220,7 @@ for (const { path, text, document } of written)
         assert.equal('$ref' in response, status >= '400', `${operation.operationId} ${status}`)
   })
 
-test('the description of every operation begins with the scope that it needs', () => {
+test('the description of every operation begins with its scope', () => {
   for (const { operation } of operations) {
     const scopes = operation.security.flatMap((one) => (one as { apiKey: string[] }).apiKey)
     const [head] = operation.description.split('\n\n')
@@ -229,7 +229,7 @@ test('the description of every operation begins with the scope that it needs', (
   }
 })
 
-test('what the stream and the webhooks tell is a choice by type, of bodies that are told apart', () => {
+test('stream and webhook events are a choice by type, with a distinct body for each', () => {
   const types = (name: string) => {
     const { oneOf, discriminator } = document.components.schemas[name] as {
       oneOf: { $ref: string }[]
@@ -255,7 +255,7 @@ test('what the stream and the webhooks tell is a choice by type, of bodies that 
   assert.deepEqual(stream.schema, { $ref: '#/components/schemas/StreamEvent' })
 })
 
-test('RFC 9110 9.3.2: what anybody can GET answers HEAD, without a body', async () => {
+test('RFC 9110 9.3.2: every public GET also answers HEAD, without a body', async () => {
   for (const path of ['/openapi.json', '/docs', '/docs/script.js']) {
     const [got, headed] = [await fetch(stage.base + path), await fetch(stage.base + path, { method: 'HEAD' })]
     assert.deepEqual([got.status, headed.status], [200, 200])
@@ -271,7 +271,7 @@ test('/docs/ leads to /docs', async () => {
   assert.deepEqual([status, headers.get('location')], [308, '/docs'])
 })
 
-test('check 65: the page at /docs loads nothing from anywhere else', async () => {
+test('check 65: the page at /docs loads nothing from another host', async () => {
   const page = await fetch(`${stage.base}/docs`)
   const html = await page.text()
   assert.equal(page.headers.get('content-type'), 'text/html; charset=utf-8')

@@ -7,7 +7,7 @@ import { ask, type CallerOptions, setStage } from './stage.ts'
 const stage = await setStage({ after })
 const json = { 'content-type': 'application/json' }
 
-test('check 69, check 71: the order of judgements', async (t) => {
+test('check 69, check 71: requests are judged in a fixed order', async (t) => {
   const { createCaller } = stage
   const callers = {
     good: await createCaller(),
@@ -63,7 +63,7 @@ test('check 69, check 71: the order of judgements', async (t) => {
     })
 })
 
-test('check 69: every key that cannot authenticate is told the same', async (t) => {
+test('check 69: every key that cannot authenticate gets the same answer', async (t) => {
   const good = await stage.createCaller()
   const elsewhere = await good.createKey({ allowedIps: ['203.0.113.5'] })
   const shortLived = await good.createKey({ expiresInMs: 10_000 })
@@ -96,7 +96,7 @@ test('check 69: every key that cannot authenticate is told the same', async (t) 
       assert.equal(answer.status, 401)
       assert.deepEqual(answer.body, refusal)
     })
-  await t.test('a key in the query opens nothing, and is not logged', async () => {
+  await t.test('a key in the query gives no access, and is not logged', async () => {
     const { status } = await ask(stage, 'GET', `/v1/me?x-api-key=${good.secret}`)
     assert.equal(status, 401)
     assert.ok(!stage.log().includes(good.secret))
@@ -122,7 +122,7 @@ test('check 69: x-forwarded-for is believed from trusted proxies, for the addres
     })
 })
 
-test('check 78: the request rate, its headers, and a 429 without side effects', async () => {
+test('check 78: the request rate is exact, shown in headers, and a 429 has no effect', async () => {
   const { secret, organizationId } = await stage.createCaller({ key: { requestsPerMinute: 5 } })
   const create = () => ask(stage, 'POST', '/v1/inboxes', { secret, headers: json, body: '{}' })
   const answers = await Promise.all(Array.from({ length: 20 }, create))
@@ -141,7 +141,7 @@ test('check 78: the request rate, its headers, and a 429 without side effects', 
   assert.equal(count?.inboxes, 5)
 })
 
-test('check 69: scopes', async (t) => {
+test('check 69: a key reaches only the operations of its scope', async (t) => {
   const operations = [
     ['mailbox:manage', 'POST', '/v1/inboxes'],
     ['mailbox:manage', 'DELETE', '/v1/inboxes/inb_000000000000000000000000'],
@@ -179,7 +179,7 @@ test('check 69: scopes', async (t) => {
   }
 })
 
-test('HEAD answers what GET answers, without its content, and OPTIONS names the methods', async (t) => {
+test('HEAD answers like GET without its content, and OPTIONS names the methods', async (t) => {
   const { secret, api } = await stage.createCaller()
   const inbox = await api.createInbox()
   await stage.receive(inbox.address, `Subject: Long\n\n${'line of text\n'.repeat(30_000)}`)
@@ -216,7 +216,7 @@ test('HEAD answers what GET answers, without its content, and OPTIONS names the 
       [200, 'text/event-stream; charset=utf-8'],
     )
   })
-  await t.test('without a key HEAD is refused as GET is, and nothing else has OPTIONS', async () => {
+  await t.test('without a key HEAD is refused like GET, and unknown paths have no OPTIONS', async () => {
     assert.equal((await fetch(`${stage.base}/v1/me`, { method: 'HEAD' })).status, 401)
     assert.equal((await fetch(`${stage.base}/v1/nothing`, { method: 'OPTIONS' })).status, 404)
   })

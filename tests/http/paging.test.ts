@@ -166,14 +166,14 @@ const withCursor = (await readOperations(stage.base)).filter(({ parameters }) =>
   parameters.some(({ name }) => name === 'cursor'),
 )
 
-test('check 76: every list of the document is one that rows come into here', () => {
+test('check 76: this file tests every list of the document', () => {
   assert.deepEqual(Object.keys(lists).sort(), withCursor.map(({ name }) => name).sort())
 })
 
 const untouched = 7
 
 for (const [operation, make] of Object.entries(lists))
-  test(`check 76: ${operation} while rows come and go`, async () => {
+  test(`check 76: ${operation} keeps its pages exact while rows change`, async () => {
     const list = await make(await furnisher.createCaller())
     for (let count = 0; count < untouched; count++) await list.add()
     const keysOf = async (query: string) => await pageOf(list, query)
@@ -214,7 +214,7 @@ async function pageOf({ caller, path, name, key = 'id' }: List, query: string) {
 }
 
 for (const [operation, make] of Object.entries(lists))
-  test(`check 76: ${operation} takes no cursor that is changed, cut, or of another list`, async () => {
+  test(`check 76: ${operation} refuses a cursor that is changed, cut, or of another list`, async () => {
     const [list, other] = [
       await make(await furnisher.createCaller()),
       await make(await furnisher.createCaller()),

@@ -33,7 +33,7 @@ const published = patterns.localPart[0]
 const isSlow = (pattern: string) =>
   [published, patterns.url[0], patterns.domain[0]].includes(pattern as never)
 
-test('every pattern means the same with flags and without, in what all engines know', () => {
+test('every pattern has one meaning in all engines, with flags and without', () => {
   assert.ok(written.size >= 15, `${written.size} patterns`)
   for (const pattern of written) {
     if (pattern !== published) assert.doesNotMatch(withoutClasses(pattern), foreignGroups)
@@ -53,7 +53,7 @@ test('every pattern means the same with flags and without, in what all engines k
   }
 })
 
-test('hostile 2: a long text that nearly fits a pattern is refused in no time', () => {
+test('hostile 2: a long text that nearly fits a pattern is refused in bounded time', () => {
   const runs = [
     'a',
     '-',
@@ -187,7 +187,7 @@ const hostileUrls = [
   ],
 ]
 
-test('a URL that the pattern takes the service takes, but for its port and what is no A-label', () => {
+test('the service accepts every URL of the pattern, except by its port or A-label', () => {
   const open = new AddressGuard({ isPublic: () => true, allowPrivateNetworks: true, isDevelopment: false })
   const texts = fc.oneof(urls, fc.webUrl(), fc.constantFrom(...hostileUrls))
   let taken = 0
@@ -202,7 +202,7 @@ test('a URL that the pattern takes the service takes, but for its port and what 
   assert.ok(taken > 1_000, `${taken} were taken`)
 })
 
-test('over HTTP a URL that the pattern refuses is 400; one that it takes only for its address, port or A-labels', async () => {
+test('over HTTP, a URL outside the pattern is 400, and one inside fails only by address, port or A-labels', async () => {
   const { api } = await stage.createCaller({ key: { requestsPerMinute: 100_000 } })
   const body = { url: 'https://app.example.com/hooks' }
   const { id } = await api.want<{ id: string }>('/v1/webhooks', { method: 'POST', body, status: 201 })
@@ -277,7 +277,7 @@ const hostileDomains = [
   ],
 ]
 
-test('a domain that the pattern takes the service takes, but for public suffixes and IDNA', () => {
+test('the service accepts every domain of the pattern, except public suffixes and IDNA errors', () => {
   const texts = fc.oneof(domains, fc.domain(), fc.constantFrom(...hostileDomains))
   let [taken, accepted] = [0, 0]
   const property = fc.property(fc.oneof(texts, mutated(texts)), (text) => {
@@ -291,7 +291,7 @@ test('a domain that the pattern takes the service takes, but for public suffixes
   assert.ok(taken > 1_000 && accepted > 300, `${taken} were taken, ${accepted} accepted`)
 })
 
-test('over HTTP a domain that the pattern refuses is 400, and what is registered is written as documented', async () => {
+test('over HTTP, a domain outside the pattern is 400, and a registered one has the documented form', async () => {
   const caller = await stage.createCaller({
     limits: { domains: 1_000 },
     key: { requestsPerMinute: 100_000 },

@@ -58,7 +58,7 @@ function sendAll(caller: Caller, inboxId: string, body: Buffer, count: number): 
 
 const html = (bytes: number) => Buffer.from(JSON.stringify(mail({ html: costly(bytes) })))
 
-test('hostile 8: refused sends of 1 MB do not stall the main thread, nor do accepted ones', async (t) => {
+test('hostile 8: neither refused sends of 1 MB nor accepted ones stall the main thread', async (t) => {
   const caller = await makeCaller()
   const limited = await makeCaller({ messagesPerMinute: 0 })
   const large = html(mebibyte - 200)
@@ -77,7 +77,7 @@ test('hostile 8: refused sends of 1 MB do not stall the main thread, nor do acce
     })
 })
 
-test('hostile 8: JSON of 1 MB and as many values as fit does not stall the main thread', async () => {
+test('hostile 8: JSON of 1 MB with as many values as fit does not stall the main thread', async () => {
   const caller = await makeCaller()
   const body = Buffer.from(`{"to":[${'{},'.repeat(mebibyte / 3 - 10)}{}]}`)
   const [longest] = await longestTurns(async () => {
@@ -127,7 +127,7 @@ async function answerTimes(
 }
 
 for (const [name, body] of shapes)
-  test(`hostile 8: refused bodies of 10 to 15 MB, four at a time, are not read in the main thread: ${name}`, async (t) => {
+  test(`hostile 8: refused bodies of 10 to 15 MB, four at a time, are read outside the main thread: ${name}`, async (t) => {
     const [caller, other] = [await makeCaller(), await makeCaller()]
     readHere(body)
     const here = readHere(body)
@@ -148,7 +148,7 @@ for (const [name, body] of shapes)
     assert.ok(asked.middle < Math.max(50, here.wallMs), `${asked.middle} ms of ${here.wallMs} ms`)
   })
 
-test('hostile 8: large bodies wait for their own organization, and others take turns with it', async () => {
+test('hostile 8: large bodies wait for their own organization, and alternate with others’', async () => {
   const [many, one] = [await makeCaller(), await makeCaller()]
   const body = Buffer.from(JSON.stringify(mail({ text: 'x'.repeat(5 * mebibyte) })))
   let [answered, before] = [0, 0]
@@ -165,7 +165,7 @@ test('hostile 8: large bodies wait for their own organization, and others take t
   assert.ok(before <= 6, `${before} of 8 were answered before`)
 })
 
-test('hostile 8: a large body whose client has gone by its turn is not read', async (t) => {
+test('hostile 8: a waiting large body is not read once its client has left', async (t) => {
   const caller = await makeCaller()
   const body = Buffer.from(JSON.stringify(mail({ text: 'x'.repeat(5 * mebibyte) })))
   const reads = t.mock.method(LargeBodies.prototype, 'read')
@@ -181,7 +181,7 @@ test('hostile 8: a large body whose client has gone by its turn is not read', as
   assert.ok(reads.mock.callCount() < 6, `${reads.mock.callCount()} were read`)
 })
 
-test('a large send is one with a repetition of it, however it is written, and its files arrive as they are', async () => {
+test('a repeated large send counts as one, however it is written, and its files arrive unchanged', async () => {
   const { send } = await setScene({ messageContentBytes: 40 * mebibyte })
   const key = nextKey()
   const large = { ...withFile, attachments: [file, { ...file, filename: 'b' }] }
@@ -221,7 +221,7 @@ async function setScene(limits = {}): Promise<Scene> {
 
 const watchBlobs = (t: TestContext) => t.mock.method(stage.blobs, 'put')
 
-test('hostile 8: no blob is written for a send that is refused, whatever refuses it', async (t) => {
+test('hostile 8: a refused send writes no blob, whatever refuses it', async (t) => {
   const key = nextKey()
   const { caller, inbox, send } = await setScene({ messagesPerMinute: 1 })
   const blobs = watchBlobs(t)
@@ -249,7 +249,7 @@ test('hostile 8: no blob is written for a send that is refused, whatever refuses
   assert.equal(written(), 1)
 })
 
-test('hostile 8: a daily limit is foreseen with the time that it ends', async (t) => {
+test('hostile 8: a send past the daily limit is refused early, with the time at which the limit ends', async (t) => {
   const { send } = await setScene({ recipientsPerDay: 1 })
   const blobs = watchBlobs(t)
   assert.equal((await send(nextKey()))[0], 202)
@@ -261,7 +261,7 @@ test('hostile 8: a daily limit is foreseen with the time that it ends', async (t
   assert.equal(blobs.mock.callCount(), 1)
 })
 
-test('the text of large HTML is made, stored and counted as that of small HTML is', async () => {
+test('the text of large HTML is made, stored and counted like that of small HTML', async () => {
   const { caller, inbox, send } = await setScene({ messageContentBytes: 300_000 })
   const words = `<p>${'word '.repeat(20_000)}</p>`
   assert.equal((await send(nextKey(), mail({ html: words })))[0], 202)

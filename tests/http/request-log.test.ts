@@ -58,7 +58,7 @@ for (const [method, path, options, told] of [
     { method: null, route: null, status: 404, error: 'route_not_found', organization: null },
   ],
 ] as const)
-  test(`a request that is answered with ${told.status}: ${method} ${path.slice(0, 20)}`, async () => {
+  test(`a request that is answered with ${told.status} is logged: ${method} ${path.slice(0, 20)}`, async () => {
     const { status, headers } = await ask(stage, method, path, options)
     assert.equal(status, told.status)
     const requestId = headers.get('x-request-id')!
@@ -71,7 +71,7 @@ for (const [method, path, options, told] of [
     })
   })
 
-test('what is no HTTP has a line too', async () => {
+test('a request that is not HTTP is logged too', async () => {
   const socket = connect({ host: '127.0.0.1', port: stage.port })
   socket.setEncoding('latin1')
   let answer = ''
@@ -96,6 +96,6 @@ test('a session’s requests name its organization', async () => {
   assert.equal((await lineOf(shared.headers.get('x-request-id')!))['organization'], member.organizationId)
 })
 
-test('no line has a body, a key, a query or what a path says', () => {
+test('no line has a body, a key, a query or a path’s values', () => {
   assert.doesNotMatch(stage.log(), new RegExp(`swordfish|q1u2e3r4y|${secret}|${password}|${noThread}`))
 })

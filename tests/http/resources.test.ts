@@ -27,7 +27,7 @@ Content-Disposition: attachment; filename=a.csv
 --b--
 `
 
-test('GET /v1/me is the profile and nothing of the secret', async () => {
+test('GET /v1/me returns the profile, and no part of the secret', async () => {
   const { api, organizationId, keyId, secret } = await stage.createCaller({ limits: { managedStarter: 7 } })
   await api.createInbox()
   const me = await api.want<Record<string, Record<string, unknown>>>('/v1/me')
@@ -48,7 +48,7 @@ test('GET /v1/me is the profile and nothing of the secret', async () => {
   assert.doesNotMatch(JSON.stringify(me), new RegExp(secret.slice(3, 12)))
 })
 
-test('names are kept without the white space around them', async () => {
+test('names are kept without surrounding white space', async () => {
   const { api } = await stage.createCaller()
   const body = { displayName: ' Ada & Söhne\u00a0' }
   const { displayName } = await api.want<{ displayName: string }>('/v1/inboxes', {
@@ -59,7 +59,7 @@ test('names are kept without the white space around them', async () => {
   assert.equal(displayName, 'Ada & Söhne')
 })
 
-test('a conversation: sent, received, threaded, answered, deleted', async (t) => {
+test('a conversation is sent, received, threaded, answered and deleted', async (t) => {
   const { api } = await stage.createCaller()
   const inbox = await api.createInbox('us')
   const sent = await send(api, inbox, {
@@ -75,7 +75,7 @@ test('a conversation: sent, received, threaded, answered, deleted', async (t) =>
   )
   const received = messages[0]!
 
-  await t.test('a sent message', async () => {
+  await t.test('a sent message is read as it was answered', async () => {
     assert.deepEqual(await api.want(`/v1/messages/${sent.message.id}`), sent.message)
     assert.equal(sent.replayed, false)
     assert.equal('attachments' in sent.message || 'html' in sent.message, false)
@@ -92,7 +92,7 @@ test('a conversation: sent, received, threaded, answered, deleted', async (t) =>
       d: true,
     })
   })
-  await t.test('its submission and events', async () => {
+  await t.test('the sent message has its submission and events', async () => {
     const submission = await api.want<Submission & { queueId: null; response: null }>(
       `/v1/submissions/${sent.submission.id}`,
     )
@@ -110,7 +110,7 @@ test('a conversation: sent, received, threaded, answered, deleted', async (t) =>
       [['accepted', sent.submission.id]],
     )
   })
-  await t.test('a received message', () => {
+  await t.test('a received message is read with its fields and attachment', () => {
     assert.equal(received.threadId, sent.message.threadId)
     assert.equal(received.inReplyTo, sent.message.internetMessageId)
     assert.deepEqual(received.from, { email: 'someone@far.test', name: 'Far Person' })
@@ -132,7 +132,7 @@ test('a conversation: sent, received, threaded, answered, deleted', async (t) =>
     assert.equal(attachment?.id, `att_${received.id.slice(4)}_1`)
     assert.deepEqual([attachment?.filename, attachment?.contentType], ['a.csv', 'text/csv'])
   })
-  await t.test('what Rspamd made of it, where that was asked', async () => {
+  await t.test('the received message shows Rspamd’s findings', async () => {
     const spam = { score: 6.5, action: 'add header', symbols: ['OFFER'] }
     await stage.db.query(
       `update message set security = security || jsonb_build_object('spam', $2::jsonb) where id = $1`,
@@ -143,7 +143,7 @@ test('a conversation: sent, received, threaded, answered, deleted', async (t) =>
     )
     assert.deepEqual(inboundSecurity.spam, spam)
   })
-  await t.test('its source, which no browser runs', async () => {
+  await t.test('the received message has a source for its own organization', async () => {
     const { secret } = await stage.createCaller()
     assert.equal((await ask(stage, 'GET', `/v1/messages/${received.id}/source`, { secret })).status, 404)
     const bytes = await api.bytes(`/v1/messages/${received.id}/source`)
@@ -151,7 +151,7 @@ test('a conversation: sent, received, threaded, answered, deleted', async (t) =>
     assert.ok(bytes.toString().endsWith('\r\n1,2\r\n--b--\r\n'))
     assert.equal((await api.call(`/v1/messages/${sent.message.id}/source`)).status, 404)
   })
-  await t.test('an answer to it', async () => {
+  await t.test('an answer joins the thread', async () => {
     const { status, body } = await reply(api, received.threadId, received.id)
     assert.equal(status, 202)
     assert.deepEqual(body.message.to, [{ email: 'someone@far.test', name: 'Far Person' }])
@@ -171,7 +171,7 @@ test('a conversation: sent, received, threaded, answered, deleted', async (t) =>
       ['id', 'inboxId', 'subject', 'participants', 'messageCount', 'lastMessageAt'],
     ])
   })
-  await t.test('check 77: deleted, it is gone, twice', async () => {
+  await t.test('check 77: a deleted message is gone, and deleting it again succeeds', async () => {
     for (const _ of [1, 2]) await api.want(`/v1/messages/${received.id}`, { method: 'DELETE', status: 204 })
     assert.equal((await api.call(`/v1/messages/${received.id}`)).status, 404)
     for (const _ of [1, 2]) await api.want(`/v1/inboxes/${inbox.id}`, { method: 'DELETE', status: 204 })
@@ -191,7 +191,7 @@ test('a conversation: sent, received, threaded, answered, deleted', async (t) =>
   })
 })
 
-test('an inbox that writes to itself is in the thread once', async () => {
+test('an inbox that writes to itself appears once in the thread', async () => {
   const { api } = await stage.createCaller()
   const inbox = await api.createInbox()
   const { message } = await send(api, inbox, { to: [{ email: inbox.address }, { email: 'a@far.test' }] })
@@ -199,7 +199,7 @@ test('an inbox that writes to itself is in the thread once', async () => {
   assert.deepEqual(participants, [inbox.address, 'a@far.test'])
 })
 
-test('the headers of a source', async () => {
+test('a source is sent with headers that keep browsers from running it', async () => {
   const { api, secret } = await stage.createCaller()
   const inbox = await api.createInbox('headers')
   await stage.receive('headers@inbox.test', mail.replace('IN-REPLY', 'X-A: b'))
@@ -253,7 +253,7 @@ function operationsOn({
   ]
 }
 
-test("check 68: another organization's ids are ids that do not exist", async (t) => {
+test('check 68: another organization’s ids are answered like unknown ids', async (t) => {
   const [ours, theirs] = [await own(), await own()]
   const nobody = {
     ...theirs,
@@ -277,11 +277,11 @@ test("check 68: another organization's ids are ids that do not exist", async (t)
       assert.equal(answer.status, method === 'DELETE' ? 204 : 404)
       assert.deepEqual([answer.status, answer.body], [reference.status, reference.body])
     })
-  await t.test('nothing of theirs was touched', async () => {
+  await t.test('their rows are unchanged', async () => {
     assert.equal((await theirs.caller.api.call(`/v1/messages/${theirs.accepted.message.id}`)).status, 200)
     assert.equal((await theirs.caller.api.exported(theirs.inbox.id)).length, 1)
   })
-  await t.test('our thread with their message as target', async () => {
+  await t.test('our thread refuses their message as target', async () => {
     const { status, body } = await reply(
       ours.caller.api,
       ours.accepted.message.threadId,
@@ -289,7 +289,7 @@ test("check 68: another organization's ids are ids that do not exist", async (t)
     )
     assert.deepEqual([status, body.error], [404, 'not_found'])
   })
-  await t.test('their inbox as a filter shows nothing', async () => {
+  await t.test('their inbox as a filter shows no rows', async () => {
     const { submissions } = await ours.caller.api.want<{ submissions: [] }>(
       `/v1/submissions?inboxId=${theirs.inbox.id}`,
     )
@@ -297,7 +297,7 @@ test("check 68: another organization's ids are ids that do not exist", async (t)
   })
 })
 
-test('check 68: a key restricted to inboxes', async (t) => {
+test('check 68: a key restricted to inboxes cannot use others', async (t) => {
   const theirs = await own()
   const other = await theirs.caller.api.createInbox()
   const { api } = await theirs.caller.createKey({ inboxIds: [other.id as never] })
@@ -311,7 +311,7 @@ test('check 68: a key restricted to inboxes', async (t) => {
       // A sent message has no source for any caller.
       assert.deepEqual([answer.status, answer.body.error], [403, 'inbox_not_allowed'])
     })
-  await t.test('opening an inbox is 403, and lists show what is its own', async () => {
+  await t.test('opening an inbox is 403, and lists show only its own inbox', async () => {
     assert.equal(
       (await api.call('/v1/inboxes', { method: 'POST', body: {} })).body.error,
       'inbox_not_allowed',
@@ -330,7 +330,7 @@ test('check 68: a key restricted to inboxes', async (t) => {
   })
 })
 
-test('check 72: a lost 201 is given again', async () => {
+test('check 72: a lost 201 is answered again', async () => {
   const { api } = await stage.createCaller()
   const call = { method: 'POST', body: { displayName: 'One' }, idempotencyKey: 'inbox-key-1' }
   const made = await api.call<Inbox>('/v1/inboxes', call)
@@ -340,7 +340,7 @@ test('check 72: a lost 201 is given again', async () => {
   assert.deepEqual([other.status, other.body.error], [409, 'idempotency_key_reused'])
 })
 
-test('a fault of ours is a 500 without a word about it, logged once', async (t) => {
+test('an error of ours is a 500 without details, logged once', async (t) => {
   const broken = await setStage(t)
   const { secret } = await broken.createCaller()
   assert.equal((await ask(broken, 'GET', '/v1/me', { secret })).status, 200)

@@ -55,7 +55,7 @@ const wanted: Record<string, string[]> = {
   'GET /v1/events': ['webhook:manage', 'mailbox:read'],
 }
 
-test('check 69: every operation there is has its scope here, and none is missing', async () => {
+test('check 69: this table has every operation’s scope', async () => {
   const { body } = await ask(stage, 'GET', '/openapi.json')
   const paths = Object.entries(body['paths'] as Record<string, object>)
   const operations = paths.flatMap(([path, methods]) =>
@@ -65,7 +65,7 @@ test('check 69: every operation there is has its scope here, and none is missing
 })
 
 for (const held of scopes)
-  test(`check 69: what ${held} permits, and what not`, async (t) => {
+  test(`check 69: ${held} permits its operations, and no others`, async (t) => {
     const { secret } = await stage.createCaller({ key: { scopes: [held] } })
     for (const [operation, needed] of Object.entries(wanted))
       await t.test(operation, async () => {
@@ -79,7 +79,7 @@ for (const held of scopes)
       })
   })
 
-test('a refused scope says who makes keys with it', async () => {
+test('a refused scope says who can make keys with it', async () => {
   const caller = await stage.createCaller({ key: { scopes: ['mailbox:read'] } })
   const refused = async (method: string, path: string) =>
     (await ask(stage, method, path, { secret: caller.secret })).body

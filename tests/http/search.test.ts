@@ -56,7 +56,7 @@ async function send(api: Api, inbox: Inbox, body: Record<string, unknown>): Prom
   return message
 }
 
-describe('search: languages', async () => {
+describe('search: words are found in every language', async () => {
   const { api } = await stage.createCaller()
   const inbox = await api.createInbox()
   const texts: [subject: string, text: string, found: string[], notFound: string[]][] = [
@@ -96,7 +96,7 @@ describe('search: languages', async () => {
     })
 })
 
-describe('search: what is searched, and how it is narrowed', async () => {
+describe('search: filters narrow the searched fields', async () => {
   const { api, createKey } = await stage.createCaller()
   const inbox = await api.createInbox()
   const [other, stranger] = [await api.createInbox(), await stage.createCaller()]
@@ -175,7 +175,7 @@ describe('search: what is searched, and how it is narrowed', async () => {
     assert.equal((await api.call(`/v1/inboxes/${inbox.id}/messages?q=a&q=b`)).status, 400)
   })
 
-  test('check 68: words of another inbox or organization are not found', async () => {
+  test('check 68: words in another inbox or organization are not found', async () => {
     assert.deepEqual(await search(api, other, 'secret'), ['Elsewhere'])
     assert.equal((await api.call(`/v1/inboxes/${foreign.id}/messages?q=secret`)).status, 404)
     const { api: restricted } = await createKey({ inboxIds: [inbox.id as InboxId] })
@@ -183,7 +183,7 @@ describe('search: what is searched, and how it is narrowed', async () => {
   })
 })
 
-test('search: pages keep the order of the list, and lose nothing', async () => {
+test('search: pages keep the list’s order, and lose no message', async () => {
   const { api } = await stage.createCaller()
   const inbox = await api.createInbox()
   for (let n = 0; n < 25; n++)
@@ -208,7 +208,7 @@ test('search: pages keep the order of the list, and lose nothing', async () => {
   assert.deepEqual(none, { messages: [], nextCursor: null })
 })
 
-test('search: a new message is found once it is indexed, a deleted one no more', async () => {
+test('search: a new message is found once it is indexed, and a deleted one no more', async () => {
   const { api } = await stage.createCaller()
   const inbox = await api.createInbox()
   const message = await send(api, inbox, { subject: 'Late' })
@@ -226,7 +226,7 @@ test('search: a new message is found once it is indexed, a deleted one no more',
   assert.deepEqual(await stage.db.query('select from message_search where inbox_id = $1', [inbox.id]), [])
 })
 
-test('search: the answer says whether all is searched; a key that may only read has an inbox indexed as well', async () => {
+test('search: the answer says whether it is complete, and a read-only key also starts an index', async () => {
   const { api, createKey } = await stage.createCaller()
   const inbox = await api.createInbox()
   await send(api, inbox, { subject: 'Here' })
@@ -240,7 +240,7 @@ test('search: the answer says whether all is searched; a key that may only read 
   assert.deepEqual([body.messages.length, headers.get('search-complete')], [1, '?1'])
 })
 
-test('search: with a direction or a sender it ends after 5,000 messages that have the words, says so, and goes on by its cursor', async () => {
+test('search: with a filter it ends after 5,000 matches, says so, and its cursor continues', async () => {
   const { api } = await stage.createCaller()
   const inbox = await api.createInbox()
   await fillSearched(stage.db, inbox.id, { count: 12_000, sent: 3 })
@@ -275,7 +275,7 @@ test('search: with a direction or a sender it ends after 5,000 messages that hav
   assert.equal((await ask('q=w1x*', null)).complete, '?1')
 })
 
-describe('slow reads of one organization', async () => {
+describe('slow reads of one organization are bounded', async () => {
   const { api, secret } = await stage.createCaller()
   const inbox = await api.createInbox()
   const { api: neighbour } = await stage.createCaller()
@@ -308,14 +308,14 @@ describe('slow reads of one organization', async () => {
     return rows.length
   }
 
-  test('hostile 23: a read that takes 5 s is answered 503, and its statement has ended', async () => {
+  test('hostile 23: a read that takes 5 s is answered 503, and its statement ends', async () => {
     const answer = await ask()
     assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '5'])
     assert.match(await answer.text(), /"unavailable".*more than 5 s/)
     assert.equal(await countSlow(), 0)
   })
 
-  test('hostile 23: a client that leaves takes the statement of its read along', async () => {
+  test('hostile 23: a client that leaves ends the statement of its read', async () => {
     const leaving = new AbortController()
     const asked = ask(leaving.signal).catch(() => null)
     await until('the read to be under way', async () => (await countSlow()) === 1)
@@ -355,14 +355,14 @@ describe('slow reads of one organization', async () => {
     await until('their statements to end', async () => (await countSlow()) === 0)
   }
 
-  test('hostile 22: 40 at once hold a quarter of the connections, and sends, mail and sign-ins of others do not wait for them', async () => {
+  test('hostile 22: 40 reads at once hold a quarter of the connections, and delay no one’s sends or sign-ins', async () => {
     await stage.db.transaction(async (tx) => {
       await tx.query('lock table webhook')
       await crowd('/v1/webhooks', 4)
     })
   })
 
-  test('hostile 22: 40 searches at once hold a third of the processors, or one, and others do not wait for them', async () => {
+  test('hostile 22: 40 searches at once hold a third of the processors, or one, and delay no others', async () => {
     await crowd(slowSearch, Math.max(1, Math.min(4, Math.floor(availableParallelism() / 3))))
   })
 })

@@ -182,7 +182,7 @@ test('check 71, 73: every parameter and every property of a request has its rule
   assert.ok(held > 40, `${held}`)
 })
 
-test('check 73: the body of POST /v1/send is that of the specification, and no more', { skip }, () => {
+test('check 73: the body of POST /v1/send has exactly the specification’s fields', { skip }, () => {
   const body = bodyOf(operationOf('POST `/v1/send`').operation)!
   const rows = tableOf('Lower-level send')
   const { rows: fields } = tables.find(
@@ -282,7 +282,7 @@ for (const component of new Set(resources.map(([, name]) => name)))
     )
   })
 
-test('check 71: every pattern and every id of the specification stands in the document', { skip }, () => {
+test('check 71: the document has every pattern and id of the specification', { skip }, () => {
   const written = JSON.stringify(document)
   const patterns = quoted(specification).filter((text) => /^\^.+\$$/.test(text))
   assert.ok(patterns.length >= 5)
@@ -315,7 +315,7 @@ test('check 68: every id in a path has its pattern', () => {
     }
 })
 
-test('check 71: errors have the form, the statuses and the codes that were decided', { skip }, () => {
+test('check 71: errors have the decided form, statuses and codes', { skip }, () => {
   const { properties, required, additionalProperties } = document.components.schemas['Error']!
   assert.deepEqual(
     [Object.keys(properties!), required],
@@ -394,7 +394,7 @@ const inside: [path: string, fields: string][] = [
 
 const sorted = (words: string) => words.split(' ').sort()
 
-test('check 71: every field that was decided is in the document, and no other', () => {
+test('check 71: the document has every decided field, and no other', () => {
   for (const [component, fields] of Object.entries(decided))
     assert.deepEqual(
       Object.keys(document.components.schemas[component]!.properties!).sort(),
@@ -453,7 +453,7 @@ const words: [path: string, values: string][] = [
 ]
 
 for (const [path, values] of words)
-  test(`check 71: the values of ${path} are those that were decided`, () => {
+  test(`check 71: ${path} has the decided values`, () => {
     const [component, ...rest] = path.split('.') as [string, ...string[]]
     const { schema } = find(document.components.schemas[component]!, rest.join('.'))!
     assert.deepEqual(schema.enum!.filter((value) => value !== null).sort(), sorted(values))

@@ -14,7 +14,7 @@ function change({ secret }: { secret: string }, method: 'POST' | 'DELETE', body:
   return ask(stage, method, path, { secret, headers, body: JSON.stringify(body) })
 }
 
-test('an address is suppressed, shown, and let go of, whatever its spelling', async () => {
+test('an address is suppressed, shown and released, in any spelling', async () => {
   const caller = await stage.createCaller()
   const added = await change(caller, 'POST', { email: 'Some.One@BÜCHER.example' })
   assert.equal(added.status, 201)
@@ -35,7 +35,7 @@ test('an address is suppressed, shown, and let go of, whatever its spelling', as
   assert.deepEqual(await caller.api.want(path), { suppressions: [], nextCursor: null })
 })
 
-test('the list tells of one address alone, in whatever spelling, and of another organization’s never', async () => {
+test('the list filters by one address, in any spelling, and never shows another organization’s', async () => {
   const caller = await stage.createCaller()
   const stranger = await stage.createCaller()
   for (const email of ['first@far.test', 'Jürgen@BÜCHER.example', 'last@far.test'])
@@ -62,7 +62,7 @@ test('the list tells of one address alone, in whatever spelling, and of another 
     assert.equal((await caller.api.call(path + query)).status, 400, query)
 })
 
-test('an import keeps the reason, the note and the time of a former service; the API shows what it did before', async () => {
+test('an import keeps a former service’s reason, note and time, and the API shows the same fields', async () => {
   const caller = await stage.createCaller()
   const owner = await enterAs(stage, caller)
   const add = async (body: Record<string, unknown>, status = 201) => {
@@ -122,7 +122,7 @@ test('an import keeps the reason, the note and the time of a former service; the
     assert.equal((await add({ email: 'd@far.test', ...body }, 400))['error'], 'invalid_request')
 })
 
-test('check 73: what is no address, too long, or more than an address is refused', async () => {
+test('check 73: invalid addresses, long addresses and extra fields are refused', async () => {
   const caller = await stage.createCaller()
   const bodies: unknown[] = [
     ...[{}, [], null, { email: 1 }, { email: '' }, { email: 'nobody' }, { email: 'a@b c' }],
@@ -139,7 +139,7 @@ test('check 73: what is no address, too long, or more than an address is refused
     assert.equal((await caller.api.call(path + query)).status, 400)
 })
 
-test('check 69: a key needs the scope, and one for some inboxes may do none of it', async () => {
+test('check 69: a key needs the scope, and a key restricted to inboxes has no access', async () => {
   const caller = await stage.createCaller()
   const inbox = await caller.api.createInbox()
   const reader = await caller.createKey({ scopes: ['delivery:read'] })
@@ -161,7 +161,7 @@ test('check 69: a key needs the scope, and one for some inboxes may do none of i
   assert.deepEqual(await codes(confined), Array(4).fill('inbox_not_allowed'))
 })
 
-test('check 76: lists are newest first, page by page, and a cursor is for its list and organization alone', async () => {
+test('check 76: lists are newest first, page by page, and a cursor is valid for its own list alone', async () => {
   const caller = await stage.createCaller()
   const emails = Array.from({ length: 7 }, (_, index) => `a${index}@far.test`)
   for (const email of emails) await change(caller, 'POST', { email })
@@ -190,7 +190,7 @@ test('check 76: lists are newest first, page by page, and a cursor is for its li
   }
 })
 
-test('complaints are listed newest first, and the same one stands once', async () => {
+test('complaints are listed newest first, and the same one appears once', async () => {
   const { api, organizationId } = await stage.createCaller()
   const complaint = (email: string) => ({
     organizationId: organizationId as OrganizationId,

@@ -109,7 +109,7 @@ function idPlacesOf(operation: Operation): Place[] {
   return placesOf(operation).filter(({ name }) => !tokens.has(name))
 }
 
-test('check 68: the matrix knows where every id of the document comes from', () => {
+test('check 68: the matrix knows the origin of every id in the document', () => {
   for (const operation of operations)
     for (const { name } of placesOf(operation))
       assert.ok(
@@ -222,7 +222,7 @@ function pick(ids: Ids, names: string[]): Ids {
 for (const operation of operations)
   for (const mixture of mixturesOf(operation))
     for (const [whose, { secret }] of Object.entries(keys))
-      test(`check 68: ${operation.name} by ${whose} ${mixture.what}`, async () => {
+      test(`check 68: ${operation.name} by ${whose} ${mixture.what} is answered as with unknown ids`, async () => {
         const [ourRows, theirRows] = [
           await everythingOf(ours.caller.organizationId),
           await everythingOf(theirs.caller.organizationId),
@@ -267,7 +267,7 @@ const addressed = operations
       Number(a.operation.path === '/v1/suppressions') - Number(b.operation.path === '/v1/suppressions'),
   )
 
-test('check 68: the matrix knows of addresses in bodies', () => {
+test('check 68: the matrix knows the addresses in bodies', () => {
   const names = addressed.map(({ operation, path }) => `${operation.name} ${path.join('.')}`)
   for (const name of ['POST /v1/send from.email', 'POST /v1/send to.0.email', 'POST /v1/suppressions email'])
     assert.ok(names.includes(name), `${name} is not among ${names}`)
@@ -275,7 +275,7 @@ test('check 68: the matrix knows of addresses in bodies', () => {
 
 for (const { operation, path } of addressed)
   for (const [whose, { secret }] of Object.entries(keys))
-    test(`check 68: ${operation.name} by ${whose} with their address as ${path.join('.')}`, async () => {
+    test(`check 68: ${operation.name} treats their address as an unknown one: ${whose}, ${path.join('.')}`, async () => {
       const theirRows = await everythingOf(theirs.caller.organizationId)
       const isSender = path[0] === 'from'
       const answerTo = async (ids: Ids) => {
@@ -315,7 +315,7 @@ function withoutRates(rows: string): string {
   )
 }
 
-test('check 68: what does not exist and what is not ours cost the same statements', async (t) => {
+test('check 68: unknown ids and foreign ids cost the same statements', async (t) => {
   const counted = countStatements()
   t.after(counted.end)
   for (const operation of operations)
@@ -364,7 +364,7 @@ const unconfined = new Set([
 
 // tests/flow/event-stream.test.ts covers what such a key sees of the stream, which does not end.
 for (const operation of operations.filter(({ name }) => name !== 'GET /v1/events'))
-  test(`check 68: ${operation.name} by a key for another inbox`, async () => {
+  test(`check 68: ${operation.name} refuses a key for another inbox`, async () => {
     const { secret } = await ours.caller.createKey({ inboxIds: ourInbox })
     const before = withoutRates(await everythingOf(ours.caller.organizationId))
     if (unconfined.has(operation.name)) {
@@ -379,7 +379,7 @@ for (const operation of operations.filter(({ name }) => name !== 'GET /v1/events
     assert.equal(withoutRates(await everythingOf(ours.caller.organizationId)), before)
   })
 
-test('check 68: lists show a key that is for one inbox what is of that inbox', async () => {
+test('check 68: lists show a key for one inbox only that inbox’s rows', async () => {
   const { api } = await ours.caller.createKey({ inboxIds: ourInbox })
   const { inboxes } = await api.want<{ inboxes: { id: string }[] }>('/v1/inboxes')
   assert.deepEqual(
@@ -397,7 +397,7 @@ test('check 68: lists show a key that is for one inbox what is of that inbox', a
 })
 
 for (const operation of operations.filter((one) => one.parameters.some(({ name }) => name === 'cursor')))
-  test(`check 68, 76: ${operation.name} with their cursor`, async () => {
+  test(`check 68, 76: ${operation.name} refuses their cursor`, async () => {
     const page = await theirs.caller.api.want<{ nextCursor: string | null }>(
       `${pathOf(operation, theirs.ids)}?limit=1`,
     )
@@ -418,7 +418,7 @@ for (const operation of operations.filter((one) => one.parameters.some(({ name }
 for (const operation of operations.filter((one) =>
   one.parameters.some(({ name }) => name === 'idempotency-key'),
 ))
-  test(`check 68, 72: ${operation.name} with an idempotency key that they have used`, async () => {
+  test(`check 68, 72: ${operation.name} does not replay an idempotency key of theirs`, async () => {
     const idempotencyKey = nextKey()
     const local = { ...operation, body: withoutAddresses(operation.body) }
     const first = await ask(local, theirs.caller.secret, theirs.ids, { idempotencyKey })
@@ -437,7 +437,7 @@ function withoutAddresses(schema: Schema | null): Schema | null {
   return { ...schema, properties }
 }
 
-test('check 68: the stream with their event is one with an event that does not exist', async (t) => {
+test('check 68: the stream treats their event like an unknown event', async (t) => {
   const newest = async (caller: Caller, lastEventId: string) => {
     const source = await openStream(t, stage.base, caller.secret, lastEventId)
     const event = await until('an event', () => source.events[0])

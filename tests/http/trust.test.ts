@@ -33,7 +33,7 @@ writeFileSync(
 )
 const { provedSender, mayAct, isSignedBy }: Functions = await import(file)
 
-test('the examples of docs/trust.md have the form of the OpenAPI document', async () => {
+test('the examples of docs/trust.md match the OpenAPI document', async () => {
   const stage = await setStage({ after })
   const document = await readDocument(stage.base)
   const security = judgeStrictly(document, document.components.schemas['InboundSecurity']!)
@@ -44,7 +44,7 @@ test('the examples of docs/trust.md have the form of the OpenAPI document', asyn
   }
 })
 
-test('of the boss, the newsletter and the list, only the newsletter has a proved sender', () => {
+test('among boss, newsletter and list, only the newsletter has a proved sender', () => {
   assert.deepEqual(messages.map(provedSender), [null, 'news@shop.example', null])
   const [boss] = messages
   const allowed = new Set(['ada@example.com'])
@@ -65,7 +65,7 @@ const sources: [what: string, source: string, isSigned: boolean][] = [
   ['signed by another', `${first};\r\n dkim=pass header.d=lists.example.net.evil.test\r\n\r\n`, false],
   ['signed by the list, and changed since', `${first}; dkim=fail header.d=lists.example.net\r\n\r\n`, false],
   [
-    'what the mail itself brings',
+    'a result that the mail itself brings',
     `${first}\r\nAuthentication-Results: mx.near.test; dkim=pass header.d=lists.example.net\r\n\r\n`,
     false,
   ],
@@ -79,9 +79,9 @@ const sources: [what: string, source: string, isSigned: boolean][] = [
     `${first.replace('=b.test', String.raw`="\"a;b\"@b.test"`)};\r\n dkim=pass reason="1;2" header.d=lists.example.net\r\n\r\n`,
     true,
   ],
-  ['nothing', '', false],
+  ['an empty source', '', false],
 ]
 
 for (const [what, source, isSigned] of sources)
-  test(`${what} ${isSigned ? 'is' : 'is not'} signed by the list`, () =>
+  test(`the list’s signature is ${isSigned ? 'found' : 'not found'}: ${what}`, () =>
     assert.equal(isSignedBy(source, 'lists.example.net'), isSigned))

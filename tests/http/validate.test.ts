@@ -155,7 +155,7 @@ for (const result of results)
     assert.deepEqual(await validate(result.email), result)
   })
 
-test('check 79: the results of a bulk come in the order given, what is no address among them', async () => {
+test('check 79: a bulk’s results keep the given order, invalid addresses included', async () => {
   const texts = ['nonsense', 'a@b@', 'a@[127.0.0.1]', ' ', 'Ada <ada@good.test>', 'ada@good.test ']
   const asked = [...texts, ...results.map(({ email }) => email), ...texts, 'ada@gmail.com', 'ada@gmail.com']
   const answered = await validateAll(asked)
@@ -167,7 +167,7 @@ test('check 79: the results of a bulk come in the order given, what is no addres
   assert.deepEqual(answered.slice(texts.length, texts.length + results.length), results)
 })
 
-test('check 73: an address of 320 characters is a result, one of 321 is not asked about', async () => {
+test('check 73: an address of 320 characters gets a result, and one of 321 is refused', async () => {
   const long = (length: number) => `${'a'.repeat(64)}@${'b'.repeat(length - 65)}`
   const domainOf = (length: number) => `${'b.'.repeat(200).slice(0, length - 4)}.com`
   const written = [long(255), long(320), `a@${domainOf(253)}`, `${'a'.repeat(310)}@good.test`]
@@ -207,7 +207,7 @@ for (const [name, path, body, status] of refused)
     assert.equal((await api.call(path, { method: 'POST', body })).status, status)
   })
 
-test('check 69: validation needs its scope, and no more', async () => {
+test('check 69: validation needs its scope, and nothing else', async () => {
   const headers = { 'content-type': 'application/json' }
   const body = JSON.stringify({ email: 'ada@implicit.test' })
   for (const [scopes, status] of [
@@ -243,7 +243,7 @@ test('check 79: 100 addresses are answered within 2 s though DNS is silent about
   assert.ok(tookMs.at(-1)! < 2_000)
 })
 
-test('a key that is restricted to inboxes is told nothing of the organization’s own mail', async () => {
+test('a key restricted to inboxes learns nothing about the organization’s own mail', async () => {
   const whole = await stage.createCaller()
   const { id } = await whole.api.createInbox()
   const restricted = await whole.createKey({ inboxIds: [id as InboxId] })
@@ -259,7 +259,7 @@ test('a key that is restricted to inboxes is told nothing of the organization’
   assert.deepEqual(await reasons(restricted.api), ['accepted', 'accepted'])
 })
 
-test('check 79: an organization has 600 domains looked up a minute, and a request past it asks nothing', async (t) => {
+test('check 79: an organization has 600 domain look-ups a minute, and a request beyond asks nothing', async (t) => {
   // Rounded to whole ms, so that the rest of a minute is whole seconds.
   const stoppedMs = Math.round(performance.now())
   t.mock.method(performance, 'now', () => stoppedMs)

@@ -43,13 +43,13 @@ test('webhooks: the secret is shown when it is made, and never again', async () 
   assert.ok(!stage.log().includes(secret!))
 })
 
-test('webhooks: omitted types are null, which is all', async () => {
+test('webhooks: omitted types are null, which means all', async () => {
   const caller = await stage.createCaller()
   const made = await make(caller)
   assert.deepEqual([made.eventTypes, made.description], [null, null])
 })
 
-test('webhooks: what cannot be an endpoint is 400', async () => {
+test('webhooks: an impossible endpoint is 400', async () => {
   const { api } = await stage.createCaller()
   const bodies = [
     ...[
@@ -82,7 +82,7 @@ test('webhooks: what cannot be an endpoint is 400', async () => {
   assert.equal(status, 400)
 })
 
-test('webhooks: a change changes what it names', async () => {
+test('webhooks: a change affects only the fields it names', async () => {
   const caller = await stage.createCaller()
   const made = await make(caller, { url, description: 'Ours' })
   const path = `/v1/webhooks/${made.id}`
@@ -97,7 +97,7 @@ test('webhooks: a change changes what it names', async () => {
   assert.equal((await change({ eventTypes: null })).eventTypes, null)
 })
 
-test('webhooks: a new secret is another one; a test is accepted', async () => {
+test('webhooks: a rotation makes a new secret, and a test is accepted', async () => {
   const caller = await stage.createCaller()
   const made = await make(caller)
   const rotated = await caller.api.want<Hook>(`/v1/webhooks/${made.id}/rotate-secret`, { method: 'POST' })
@@ -110,7 +110,7 @@ test('webhooks: a new secret is another one; a test is accepted', async () => {
   })
 })
 
-test('webhooks: deleted is gone, and makes room', async () => {
+test('webhooks: a deleted endpoint is gone, and frees its slot', async () => {
   const caller = await stage.createCaller({ limits: { webhookEndpoints: 1 } })
   const made = await make(caller)
   const path = `/v1/webhooks/${made.id}`
@@ -143,7 +143,7 @@ test('webhooks: the limit of endpoints is exact under parallel calls', async () 
   for (const { status, body } of refused) assert.deepEqual([status, body.error], [403, 'limit_reached'])
 })
 
-test('check 68: another organization’s endpoint is one that does not exist', async () => {
+test('check 68: another organization’s endpoint is answered like an unknown one', async () => {
   const [ours, other] = [await stage.createCaller(), await stage.createCaller()]
   const made = await make(ours)
   for (const [method, suffix] of operations) {
@@ -156,7 +156,7 @@ test('check 68: another organization’s endpoint is one that does not exist', a
   assert.equal((await list(ours)).webhooks.length, 1)
 })
 
-test('webhooks: a key that is restricted to inboxes, or has another scope, is refused', async () => {
+test('webhooks: a key restricted to inboxes, or with another scope, is refused', async () => {
   const caller = await stage.createCaller()
   const made = await make(caller)
   const inbox = await caller.api.createInbox()
@@ -178,7 +178,7 @@ test('webhooks: a key that is restricted to inboxes, or has another scope, is re
   }
 })
 
-test('webhooks: lists go by pages, and a cursor is good for its list alone', async () => {
+test('webhooks: lists are paged, and a cursor is valid for its own list alone', async () => {
   const caller = await stage.createCaller()
   const made = [await make(caller), await make(caller), await make(caller)].map(({ id }) => id)
   const first = await list(caller, '?limit=2')

@@ -18,7 +18,7 @@ const { port, db, clock } = stage
 const policy = (host?: string) =>
   getExactly({ port, path: '/.well-known/mta-sts.txt', ...(host !== undefined && { host }) })
 
-test('the policy stands at the host of our own domain and of those whose MX is proved, and nowhere else', async () => {
+test('our own domain’s host and hosts with a proved MX serve the policy, and no others', async () => {
   const { api } = await stage.createCaller()
   await proveDomain(api, dns, 'bücher.example', ['inbound'])
   await proveDomain(api, dns, 'only-sends.example', ['outbound'])
@@ -58,14 +58,14 @@ test('the policy stands at the host of our own domain and of those whose MX is p
     assert.equal((await policy(host)).status, 404, host.slice(0, 80))
 })
 
-test('a policy is no redirect and no page of the API', async () => {
+test('a policy neither redirects nor appears in the API', async () => {
   const { api } = await stage.createCaller()
   const document = await (await fetch(`${stage.base}/openapi.json`)).text()
   assert.doesNotMatch(document, /well-known/)
   assert.equal((await api.call('/.well-known/mta-sts.txt', { method: 'POST', body: {} })).status, 404)
 })
 
-test('the text and the id of a policy', () => {
+test('a policy has its text, and an id that changes with it', () => {
   assert.equal(
     writePolicy('mx.example', 'enforce'),
     'version: STSv1\r\nmode: enforce\r\nmx: mx.example\r\nmax_age: 604800\r\n',
@@ -81,7 +81,7 @@ test('the text and the id of a policy', () => {
 
 const challenge = (token: string) => getExactly({ port, path: `/.well-known/acme-challenge/${token}` })
 
-test('a challenge is answered as it was published, by its token alone, until it is over', async () => {
+test('a challenge is answered as published, by its token alone, until it ends', async () => {
   const token = newId('message', clock.nowMs()).replaceAll('_', '-')
   const keyAuthorization = `${token}.thumb-print_`
   await insertChallenge(db.writer, { token, keyAuthorization }, new Date(clock.nowMs() + 60_000))
@@ -105,7 +105,7 @@ test('a challenge is answered as it was published, by its token alone, until it 
   await until('its end', async () => (await challenge(token)).status === 404)
 })
 
-test('what is not there is looked up ten times a second, however often it is asked for', async (t) => {
+test('an unknown host or token is looked up ten times a second, however often it is requested', async (t) => {
   let lookups = 0
   const query = db.query.bind(db)
   db.query = ((text, values) => {

@@ -9,7 +9,7 @@ const visitor = () => new Visitor(stage)
 
 const cookie = '__Host-posthorn'
 
-test('anyone is told how people get in', async () => {
+test('any visitor can read how people get in', async () => {
   const { status, body } = await visitor().call('/access')
   assert.equal(status, 200)
   assert.deepEqual(body, {
@@ -21,7 +21,7 @@ test('anyone is told how people get in', async () => {
   })
 })
 
-test('who signs up confirms the address by the mail, and is signed in', async () => {
+test('a person who signs up confirms the address by mail, and is signed in', async () => {
   const ada = visitor()
   const email = 'Ada.Lovelace@Far.test'
   const body = { email, password, name: 'Ada Lovelace' }
@@ -52,7 +52,7 @@ test('who signs up confirms the address by the mail, and is signed in', async ()
   assert.equal((await other.signIn('ADA.lovelace@far.TEST')).person.email, 'ada.lovelace@far.test')
 })
 
-test('F28: the mistakes of a body are told together, and F27: what does not exist by its kind', async () => {
+test('F28: all mistakes of a body are listed together, and F27: a missing resource is named by its kind', async () => {
   const { status, body } = await visitor().post('/sign-up', { email: 'ada', password: 7, nickname: 'A' })
   assert.deepEqual([status, body.error], [400, 'invalid_request'])
   assert.match(
@@ -64,7 +64,7 @@ test('F28: the mistakes of a body are told together, and F27: what does not exis
   assert.deepEqual([nowhere.status, nowhere.body.message], [404, 'There is no such thread.'])
 })
 
-test('a link that is a day old has ended', async () => {
+test('a link expires after a day', async () => {
   const late = visitor()
   await late.want('/sign-up', {
     method: 'POST',
@@ -77,7 +77,7 @@ test('a link that is a day old has ended', async () => {
   assert.equal((await late.post('/confirmations', { token: 'x' })).body.error, 'link_expired')
 })
 
-test('hostile 24: a link confirms the sign-up that it was mailed for, whoever signs up with the address besides', async () => {
+test('hostile 24: a link confirms its own sign-up, whoever else signs up with the address', async () => {
   const [victim, attacker] = [visitor(), visitor()]
   const email = 'contested@far.test'
   await victim.post('/sign-up', { email, password, name: 'Owner' })
@@ -91,7 +91,7 @@ test('hostile 24: a link confirms the sign-up that it was mailed for, whoever si
   assert.equal((await attacker.post('/confirmations', { token: other })).body.error, 'link_expired')
 })
 
-test('hostile 24: two links of one address that are opened at the same moment confirm one sign-up', async () => {
+test('hostile 24: two links of one address, opened at the same moment, confirm one sign-up', async () => {
   const email = 'both-at-once@far.test'
   const tokens: string[] = []
   for (const name of ['One', 'Other']) {
@@ -102,7 +102,7 @@ test('hostile 24: two links of one address that are opened at the same moment co
   assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 410])
 })
 
-test('a sign-up with a known address is answered the same, mailed that it is known, and changes nothing', async () => {
+test('a sign-up with a known address gets the same answer and a mail, and changes nothing', async () => {
   const known = visitor()
   const email = 'known@far.test'
   await known.signUp(email)
@@ -116,7 +116,7 @@ test('a sign-up with a known address is answered the same, mailed that it is kno
   assert.equal((await visitor().post('/session', { email, password: 'another password here' })).status, 401)
 })
 
-test('a wrong password and an address that nobody has are refused in the same words', async () => {
+test('a wrong password and an unknown address get the same refusal', async () => {
   await visitor().signUp('exists@far.test')
   const [wrong, nobody] = [
     await visitor().post('/session', { email: 'exists@far.test', password: 'not the password' }),
@@ -132,7 +132,7 @@ for (const [what, email] of [
   ['an account', 'locked@far.test'],
   ['an address that nobody has', 'locked-nobody@far.test'],
 ] as const)
-  test(`after five attempts at ${what} each one more has to wait, from any network`, async () => {
+  test(`after five attempts at ${what} each further one has to wait, from any network`, async () => {
     if (what === 'an account') await visitor().signUp(email)
     const attempt = (given = 'not the password') => visitor().post('/session', { email, password: given })
     for (let n = 0; n < 5; n++) assert.equal((await attempt()).status, 401)
@@ -151,7 +151,7 @@ for (const [what, email] of [
     if (what === 'an account') for (let n = 0; n < 5; n++) assert.equal((await attempt()).status, 401)
   })
 
-test('many attempts at the same time pass no more than as many one by one', async () => {
+test('parallel attempts pass no more often than consecutive ones', async () => {
   const email = 'parallel@far.test'
   const answers = await Promise.all(
     Array.from({ length: 12 }, () => visitor().post('/session', { email, password: 'not the password' })),
@@ -178,7 +178,7 @@ test('a network that tries many accounts has to wait, and others do not', async 
   assert.equal((await visitor().post('/session', right)).status, 200)
 })
 
-test('nobody has us flood an address, and the answer stays the same', async () => {
+test('requests cannot flood an address with mail, and the answer stays the same', async () => {
   const email = 'flooded@far.test'
   for (let n = 0; n < 5; n++) {
     assert.equal((await visitor().post('/sign-up', { email, password, name: 'F' })).status, 202)
@@ -187,7 +187,7 @@ test('nobody has us flood an address, and the answer stays the same', async () =
   assert.equal((await lettersTo(stage, email)).length, 6)
 })
 
-test('a new password by mail ends every session and every other link, and lets in who was locked out', async () => {
+test('a new password by mail ends all sessions and links, and unlocks the account', async () => {
   const email = 'forgetful@far.test'
   const [before, lost] = [visitor(), visitor()]
   await before.signUp(email)
@@ -212,7 +212,7 @@ test('a new password by mail ends every session and every other link, and lets i
   assert.equal((await visitor().signIn(email, chosen)).person.email, email)
 })
 
-test('a new password for an address that nobody has is answered and mailed the same, and its link says so', async () => {
+test('a reset for an unknown address gets the same answer and a mail, whose link explains it', async () => {
   const [nobody, somebody] = ['nobody-here@far.test', 'somebody-here@far.test']
   await visitor().signUp(somebody)
   const letters: string[] = []
@@ -232,7 +232,7 @@ test('a new password for an address that nobody has is answered and mailed the s
   assert.equal((await visitor().enter('/resets/complete', { token, password })).person.email, nobody)
 })
 
-test('a link that was mailed before there was an account does not open it once its address is proved', async () => {
+test('a link mailed before its account existed does not open the account once the address is proved', async () => {
   const email = 'newcomer@far.test'
   await visitor().post('/resets', { email })
   const token = await lastToken(stage, email)
@@ -245,7 +245,7 @@ test('a link that was mailed before there was an account does not open it once i
   await visitor().signIn(email)
 })
 
-test('a link for a new password ends after an hour', async () => {
+test('a link for a new password expires after an hour', async () => {
   const email = 'slow@far.test'
   await visitor().signUp(email)
   await visitor().post('/resets', { email })
@@ -254,7 +254,7 @@ test('a link for a new password ends after an hour', async () => {
   assert.equal((await visitor().post('/resets/complete', { token, password })).body.error, 'link_expired')
 })
 
-test('a session that was planted in the browser stands for nobody once somebody signs in', async () => {
+test('a session planted in the browser ends when a person signs in', async () => {
   const [attacker, victim] = [await enterAs(stage), visitor()]
   await victim.signUp('victim@far.test')
   const planted = attacker.cookies.get(cookie)!
@@ -269,7 +269,7 @@ test('a session that was planted in the browser stands for nobody once somebody 
   await attacker.want('/session', { status: 204 })
 })
 
-test('a change needs the origin of our page and its token', async () => {
+test('a change needs our page’s origin and its token', async () => {
   const visitors = await enterAs(stage)
   const rename = (headers: Record<string, string>) =>
     visitors.call('/person', { method: 'PATCH', body: { name: 'Renamed' }, headers })
@@ -304,7 +304,7 @@ test('a new password needs the old one, and ends the other sessions', async () =
   await visitor().signIn(email, 'a brand new password')
 })
 
-test('letters to people are the mail of an organization of the service itself, which nobody else gets', async () => {
+test('letters to people belong to the service’s own organization, and reach no other', async () => {
   const rows = await stage.db.query(`select b.display_name, b.local_part, b.domain, o.name, o.status
     from inbox b join organization o on o.id = b.organization_id where b.display_name like 'Posthorn%'`)
   assert.deepEqual(rows, [
@@ -321,6 +321,6 @@ test('letters to people are the mail of an organization of the service itself, w
   assert.equal(taken.body.error, 'reserved_local_part')
 })
 
-test('nothing of passwords and links is in the log', () => {
+test('the log has no passwords and links', () => {
   for (const word of [password, 'confirm#', 'reset#']) assert.ok(!stage.log().includes(word), word)
 })

@@ -220,7 +220,7 @@ for (const { name, run } of named) {
   })
 }
 
-test('hostile 29: a webhook whose calls now go elsewhere names both addresses', async () => {
+test('hostile 29: a changed webhook address is logged with both addresses', async () => {
   const [changed] = await stage.db.query<{ subject: string; detail: object; actor: string }>(
     `select subject, detail, actor from audit_entry where action = 'webhook.changed' order by id`,
   )

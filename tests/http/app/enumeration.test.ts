@@ -8,7 +8,7 @@ const stage = await setStage({ after }, { trustedProxies: ['127.0.0.0/8'] })
 const pairs = 30
 
 for (const [name, question] of Object.entries(questions))
-  test(`check 69a: ${name} takes as long for an address that has an account as for one that has not`, async (t) => {
+  test(`check 69a: ${name} takes as long for a known address as for an unknown one`, async (t) => {
     const { longerPercent, medianMs } = await timeQuestion(stage, name, question, pairs)
     const [known, unknown] = medianMs.map((ms) => ms.toFixed(1))
     t.diagnostic(

@@ -36,7 +36,7 @@ let networks = 0
 /** Each address is also in a different larger network. */
 const nextIp = () => `10.${++networks}.0.1`
 
-test('check 69a: five attempts at an account are free; each one more brings a wait that is twice as long, up to 15 minutes', async () => {
+test('check 69a: five attempts at an account are free, and each further one doubles the wait, up to 15 minutes', async () => {
   const at = () => attempt(guard.admit('a@far.test', nextIp()))
   for (let n = 0; n < 5; n++) assert.equal(await at(), 0)
   for (const seconds of [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]) {
@@ -48,7 +48,7 @@ test('check 69a: five attempts at an account are free; each one more brings a wa
   for (let n = 0; n < 5; n++) assert.equal(await at(), 0, 'a day later nothing of it is known')
 })
 
-test('twenty attempts of a network are free, at any accounts, out of any address of its /64', async () => {
+test('a network has twenty free attempts at any accounts, from any address of its /64', async () => {
   const at = (n: number) => attempt(guard.admit(`sprayed-${n}@far.test`, `2001:db8:0:7::${n.toString(16)}`))
   for (let n = 0; n < 20; n++) assert.equal(await at(n), 0)
   for (const seconds of [1, 2, 4]) {
@@ -59,14 +59,14 @@ test('twenty attempts of a network are free, at any accounts, out of any address
   assert.equal(await attempt(guard.admit('sprayed-1@far.test', '2001:db8:0:8::1')), 0)
 })
 
-test('two hundred attempts of a larger network are free, however many networks it is of', async () => {
+test('a larger network has two hundred free attempts, however many networks it contains', async () => {
   const at = (n: number) => attempt(guard.admitNetwork(`2001:db8:9:${n.toString(16)}::1`))
   for (let n = 0; n < 200; n++) assert.equal(await at(n), 0)
   assert.equal(await at(200), 1)
   assert.equal(await attempt(guard.admitNetwork('2001:db8:a::1')), 0)
 })
 
-test('a network that has to wait keeps no account waiting', async () => {
+test('a waiting network does not delay an account’s other attempts', async () => {
   const ip = nextIp()
   const still = new Guard({ db, clock: standingStill(), secretBox })
   for (let n = 0; n < 20; n++) await still.admitNetwork(ip)
@@ -74,7 +74,7 @@ test('a network that has to wait keeps no account waiting', async () => {
   assert.equal(await attempt(still.admit('kept-free@far.test', nextIp())), 0)
 })
 
-test('success forgets the attempts at the account, and does not count against the network', async () => {
+test('success clears the account’s attempts, and does not count against the network', async () => {
   const ip = nextIp()
   for (let n = 0; n < 100; n++) {
     await guard.admit('right@far.test', ip)
@@ -84,7 +84,7 @@ test('success forgets the attempts at the account, and does not count against th
   assert.equal(await attempt(guard.admitNetwork(ip)), 1)
 })
 
-test('who is right once in a while makes room for no more wrong attempts than there were', async () => {
+test('a success now and then allows no additional wrong attempts', async () => {
   const ip = nextIp()
   for (let n = 0; n < 20; n++) await guard.admitNetwork(ip)
   clock.advance(1_000)
@@ -94,7 +94,7 @@ test('who is right once in a while makes room for no more wrong attempts than th
   assert.equal(await attempt(guard.admitNetwork(ip)), 2)
 })
 
-test('a network that the account has signed in from is not locked out by what others try elsewhere', async () => {
+test('attempts elsewhere do not lock out a network that the account signed in from', async () => {
   const [home, email] = ['198.51.100.7', 'at-home@far.test']
   let nowMs = clock.nowMs()
   // A stopped clock: no wait ends while this machine is busy.
@@ -118,7 +118,7 @@ test('a network that the account has signed in from is not locked out by what ot
   assert.ok((await at(home)) > 0, 'a network is forgotten after 90 days')
 })
 
-test('attempts at the same time count one by one', async () => {
+test('parallel attempts count one by one', async () => {
   const still = new Guard({ db, clock: standingStill(), secretBox })
   const answers = await Promise.all(
     Array.from({ length: 40 }, () => attempt(still.admit('together@far.test', nextIp()))),
@@ -126,7 +126,7 @@ test('attempts at the same time count one by one', async () => {
   assert.equal(answers.filter((seconds) => seconds === 0).length, 5)
 })
 
-test('an attempt whose node has a clock behind counts like any other', async () => {
+test('an attempt at a node with a slow clock counts like any other', async () => {
   const ip = nextIp()
   const behind = { now: () => new Date(clock.nowMs() - 5_000) } as typeof clock
   const other = new Guard({ db, clock: behind, secretBox })
@@ -139,7 +139,7 @@ test('an attempt whose node has a clock behind counts like any other', async () 
   assert.equal(await attempt(guard.admitNetwork(ip)), 1)
 })
 
-test('three letters to an address are free, and then there is up to an hour between them', async () => {
+test('an address gets three letters at once, and then waits up to an hour between them', async () => {
   const may = () => guard.mayWrite('reset', 'letters@far.test')
   assert.deepEqual([await may(), await may(), await may(), await may()], [true, true, true, false])
   for (const minutes of [5, 10, 20, 40, 60, 60]) {
@@ -151,7 +151,7 @@ test('three letters to an address are free, and then there is up to an hour betw
   assert.equal(await guard.mayWrite('confirm', 'letters@far.test'), true)
 })
 
-test('what is counted names neither addresses nor networks', async () => {
+test('counted attempts contain neither addresses nor networks', async () => {
   await guard.admit('secret-name@far.test', '192.0.2.250')
   const subjects = await db.query<{ subject: Buffer }>('select subject from sign_in_failure')
   for (const { subject } of subjects) {
@@ -170,7 +170,7 @@ async function linkFor(email: string): Promise<string> {
   return token
 }
 
-test('hostile 28: 110 uses of one link at once from one network: one counts, and others sign in meanwhile', async () => {
+test('hostile 28: of 110 parallel uses of one link one counts, and others can sign in meanwhile', async () => {
   const attacker = await enterAs(stage)
   const email = 'signs-in-meanwhile@far.test'
   await new Visitor(stage).signUp(email)

@@ -65,7 +65,7 @@ async function ask(owner: Visitor, { operation, method, path }: PlacedOperation)
 }
 
 for (const status of inactiveStates)
-  test(`hostile 18: an organization that is ${status}: its members sign in, read and leave, and nothing else is done`, async () => {
+  test(`hostile 18: members of a ${status} organization can sign in, read and leave, and do nothing else`, async () => {
     const { organizationId } = await stage.createCaller()
     const outcomeOf = (operation: PlacedOperation) => rowOf(nameOf(operation)).outcomes[status]
     const { allowed = [], refused = [] } = Object.groupBy(operations, (operation) =>
@@ -87,7 +87,7 @@ for (const status of inactiveStates)
     }
   })
 
-test('hostile 18: an owner of a suspended organization leaves it, and removes nobody else', async () => {
+test('hostile 18: an owner of a suspended organization can leave it, and remove no one else', async () => {
   const { organizationId } = await stage.createCaller()
   const [leaving, staying] = [
     await enterDirectly(stage, organizationId),
@@ -100,7 +100,7 @@ test('hostile 18: an owner of a suspended organization leaves it, and removes no
   assert.equal((await leaving.reload()).organization, null)
 })
 
-test('hostile 18: an invitation of a suspended organization is not accepted until the organization is approved again', async () => {
+test('hostile 18: an invitation to a suspended organization is refused until its approval', async () => {
   const { organizationId } = await stage.createCaller()
   const owner = await enterDirectly(stage, organizationId)
   const invited = new Visitor(stage)

@@ -8,7 +8,7 @@ import { setStage } from '../stage.ts'
 
 const stage = await setStage({ after })
 
-test('the next mail of a renamed inbox has the new name, and mail that was sent keeps the former one', async () => {
+test('new mail of a renamed inbox has the new name, and sent mail keeps the former one', async () => {
   const { organizationId, api } = await stage.createCaller()
   const inbox = await api.want<{ id: string; address: string }>('/v1/inboxes', {
     method: 'POST',

@@ -72,7 +72,7 @@ test('a key works at once, is listed with its last use and without its secret, a
   assert.equal((await use(secret, '/v1/inboxes')).body.error, 'unauthorized')
 })
 
-test('a key lasts from one day to 30', async () => {
+test('a key lasts from one to 30 days', async () => {
   const { owner } = await setUp()
   const { key } = await make(owner, { scopes: ['mailbox:read'], expiresInDays: 1 })
   assert.equal(Date.parse(key.expiresAt) - Date.parse(key.createdAt), dayMs)
@@ -83,7 +83,7 @@ test('a key lasts from one day to 30', async () => {
     )
 })
 
-test('a key has scopes of the dashboard alone', async () => {
+test('a key may have only the dashboard’s scopes', async () => {
   const { owner } = await setUp()
   for (const scopes of [
     ['*'],
@@ -98,7 +98,7 @@ test('a key has scopes of the dashboard alone', async () => {
     assert.equal((await owner.post('/keys', { name, scopes: ['mailbox:read'] })).status, 400, name)
 })
 
-test('what a key is restricted to holds, and is of this organization', async () => {
+test('a key’s restrictions apply, and must belong to its organization', async () => {
   const [{ owner, caller }, other] = [await setUp(), await setUp()]
   const mine = await caller.api.createInbox()
   const second = await caller.api.createInbox()
@@ -129,7 +129,7 @@ test('what a key is restricted to holds, and is of this organization', async () 
   assert.equal((await limited.post('/keys', { name: 'K', scopes, requestsPerMinute: 61 })).status, 400)
 })
 
-test('a rotated key has a sibling with all its restrictions, and goes on until it is revoked', async () => {
+test('a rotated key gets a successor with all its restrictions, and works until it is revoked', async () => {
   const { owner, caller } = await setUp()
   const inbox = await caller.api.createInbox()
   const restrictions = {
@@ -159,7 +159,7 @@ test('a rotated key has a sibling with all its restrictions, and goes on until i
   await owner.want(`/keys/${old.key.id}`, { method: 'DELETE', status: 204 })
 })
 
-test('a key says who made it, a rotated one who rotated it, also once they have left', async () => {
+test('a key shows its maker, and a rotated one who rotated it, also after they left', async () => {
   const { owner, caller } = await setUp()
   const member = await enterAs(stage, caller, 'member')
   const who = ({ session }: Visitor) => ({ name: 'Ada Lovelace', email: session!.person.email })
@@ -180,7 +180,7 @@ test('a key says who made it, a rotated one who rotated it, also once they have 
   assert.deepEqual(await makers(), wanted)
 })
 
-test('a key that the operator made for an agent is one for an agent when it was rotated', async () => {
+test('a key that the operator made for an agent stays an agent’s key when rotated', async () => {
   const { owner, caller } = await setUp()
   const { keyId } = await addKey({ foundation: stage }, caller, {
     kind: 'agent',
@@ -197,7 +197,7 @@ test('a key that the operator made for an agent is one for an agent when it was 
 
 const serverKey = { kind: 'server', scopes: ['delivery:send', 'validation:use', 'delivery:read'] }
 
-test('a server key is refused, with who can grant it, until the operator has granted it', async () => {
+test('a server key is refused, with a hint who can grant it, until the operator grants it', async () => {
   const { owner, caller } = await setUp()
   const refused = await owner.post('/keys', { name: 'Shop', ...serverKey })
   assert.deepEqual([refused.status, refused.body.error], [403, 'insufficient_scope'])
@@ -236,7 +236,7 @@ test('a server key sends from a domain and validates, for up to a year', async (
     assert.equal((await owner.post('/keys', { name: 'K', ...wrong })).status, 400, JSON.stringify(wrong))
 })
 
-test('without the grant, server keys stay valid and are not rotated; with it they last as long as the old one', async () => {
+test('without the grant server keys work but are not rotated, and with it their lifetime is kept', async () => {
   const { owner, caller } = await setUp()
   const grant = (serverKeys: boolean) => changeLimits(stage, caller.organizationId, { serverKeys })
   await grant(true)
@@ -253,7 +253,7 @@ test('without the grant, server keys stay valid and are not rotated; with it the
   assert.equal(Date.parse(key.expiresAt) - Date.parse(key.createdAt), 90 * dayMs)
 })
 
-test('a key that the operator made with more is revoked here, and not rotated', async () => {
+test('a key with the operator’s further rights can be revoked here, but not rotated', async () => {
   const { owner, caller } = await setUp()
   const rotated = await owner.post(`/keys/${caller.keyId}/rotate`, { name: 'More' })
   assert.equal(rotated.body.error, 'insufficient_scope')
@@ -261,7 +261,7 @@ test('a key that the operator made with more is revoked here, and not rotated', 
   assert.equal((await use(caller.secret, '/v1/inboxes')).status, 401)
 })
 
-test('the own key of a member is nobody’s to list, rotate or revoke', async () => {
+test('a member’s own key cannot be listed, rotated or revoked', async () => {
   const { owner } = await setUp()
   const [own] = await stage.db.query<{ id: string }>('select id from api_key where person_id = $1', [
     owner.session!.person.id,
@@ -279,7 +279,7 @@ interface Entry {
   ip: string | null
 }
 
-test('the audit log says who did what, and from where, by session and by key', async () => {
+test('the audit log shows who acted, and from where, by session and by key', async () => {
   const { owner, caller } = await setUp()
   owner.ip = '203.0.113.9'
   const { email } = owner.session!.person
@@ -324,7 +324,7 @@ test('the audit log says who did what, and from where, by session and by key', a
   })
 })
 
-test('the audit log comes by pages, and whole as a table that a spreadsheet does not run', async () => {
+test('the audit log is read page by page, and whole as a table that spreadsheets do not execute', async () => {
   const { owner } = await setUp()
   const { email } = owner.session!.person
   await make(owner, { name: '=HYPERLINK("https://evil.example","x")', scopes: ['mailbox:read'] })

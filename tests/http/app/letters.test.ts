@@ -61,7 +61,7 @@ test('hostile 19: an organization sends 20 invitations an hour and 50 a day, wit
   assert.deepEqual(counts, [20, 20, 10])
 })
 
-test('hostile 19: a person sends 20 invitations an hour, whichever of their organizations they act for', async () => {
+test('hostile 19: a person sends 20 invitations an hour over all their organizations', async () => {
   const [one, other] = [await stage.createCaller(), await stage.createCaller()]
   const owner = await enterDirectly(stage, one.organizationId)
   await join(stage, other, owner.session!.person as never, 'owner')
@@ -75,7 +75,7 @@ test('hostile 19: a person sends 20 invitations an hour, whichever of their orga
   assert.equal((await invite(await enterDirectly(stage, other.organizationId))).status, 201)
 })
 
-test('hostile 19: a network sends 40 invitations an hour, whoever asks', async () => {
+test('hostile 19: a network sends 40 invitations an hour, whoever requests them', async () => {
   toNextHour()
   const from = { 'x-forwarded-for': '203.0.113.77' }
   const statuses: number[] = []
@@ -122,7 +122,7 @@ async function askFrom(ip: string, count: number): Promise<void> {
     await person.want('/organizations', { method: 'POST', status: 201, body: { name: `Asks ${n}` } })
 }
 
-test('a network has 5 requests an hour mailed to the operator, each once, and its neighbours theirs', async () => {
+test('a network has 5 requests an hour mailed to the operator, each once, and neighbours have their own', async () => {
   toNextHour()
   const { post, sent } = collectingPost()
   const send = lettersBy(post)
@@ -139,7 +139,7 @@ test('a network has 5 requests an hour mailed to the operator, each once, and it
   assert.equal(sent.length, 7)
 })
 
-test('a flood of requests leaves other letters their share, waits for the next minute, and an approval goes past it', async () => {
+test('a flood of requests delays neither other letters nor an approval', async () => {
   const { db, clock } = stage
   toNextHour()
   const { post, sent } = collectingPost()
@@ -161,7 +161,7 @@ test('a flood of requests leaves other letters their share, waits for the next m
   assert.deepEqual(sent.slice(32), Array(10).fill(operatorMail))
 })
 
-test('hostile 19: invitations that use up their share leave the letters that let people in again', async () => {
+test('hostile 19: used-up invitations do not delay letters that let people in again', async () => {
   const { post, sent } = collectingPost()
   const invitation = invitationLetter(
     { organizationName: 'A', invitedBy: 'a@far.test', role: 'member' },

@@ -32,7 +32,7 @@ const node = await startNode(place, {
   },
 })
 
-test('a submission’s life tells the command that was answered, and until when a recipient waits', async () => {
+test('a submission’s life shows the answered command, and until when a recipient waits', async () => {
   const caller = await node.createCaller()
   const inbox = await caller.api.createInbox()
   const to = ['later@far.test', 'nobody@far.test', 'ada@far.test']
@@ -79,7 +79,7 @@ async function sendDirectly(api: Api, body: { from: object; text: string; html: 
   return submission
 }
 
-test('the content of a send without an inbox is shown while it is kept, made safe and cut, and is null once it is deleted', async () => {
+test('stored content of a send without an inbox is shown safe and cut, and is null after its deletion', async () => {
   const { api, organizationId } = await node.createCaller()
   await proveDomain(api, dns, 'hotel.example', ['outbound'])
   const from = { email: 'desk@hotel.example', name: 'Front desk' }

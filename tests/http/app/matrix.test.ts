@@ -118,7 +118,7 @@ async function everythingOf({ caller, owner }: Side): Promise<string> {
   return JSON.stringify(rows)
 }
 
-test('the document has the operations of the dashboard’s own, and those of the API', () => {
+test('the document has the dashboard’s own operations, and the API’s', () => {
   assert.ok(own.length >= 35, own.map(nameOf).join('\n'))
   for (const name of open)
     assert.ok(
@@ -136,7 +136,7 @@ for (const operation of all) {
   const name = nameOf(operation)
   const isChange = operation.method !== 'GET'
   if (!open.includes(name))
-    test(`${name} by nobody is 401`, async () => {
+    test(`${name} without a session is 401`, async () => {
       const { path, body } = exampleOf(operation, ours.ids)
       const { status, body: answer } = await new Visitor(stage).call(path, { method: operation.method, body })
       assert.deepEqual([status, answer.error], [401, 'session_required'])
@@ -165,7 +165,7 @@ for (const operation of all) {
 }
 
 for (const operation of own.filter(({ path }) => path.includes('{')))
-  test(`check 68: ${nameOf(operation)} about what is theirs is as about what does not exist`, async () => {
+  test(`check 68: ${nameOf(operation)} answers foreign ids like unknown ids`, async () => {
     const before = [await everythingOf(ours), await everythingOf(theirs)]
     const ask = async (ids: Ids) => {
       const { path, body } = exampleOf(operation, ids)
@@ -178,7 +178,7 @@ for (const operation of own.filter(({ path }) => path.includes('{')))
     assert.deepEqual([await everythingOf(ours), await everythingOf(theirs)], before)
   })
 
-test('check 68: nobody acts for an organization that they are not in', async () => {
+test('check 68: a person cannot act for an organization they are not in', async () => {
   const body = { organizationId: theirs.caller.organizationId }
   const foreign = await ours.owner.call('/session/organization', { method: 'PUT', body })
   const unknown = await ours.owner.call('/session/organization', {
@@ -189,7 +189,7 @@ test('check 68: nobody acts for an organization that they are not in', async () 
   assert.equal(foreign.status, 404)
 })
 
-test('check 68: no list and no page holds anything of theirs', async () => {
+test('check 68: no list and no page shows their data', async () => {
   const strings = [...Object.values(theirs.ids), theirs.owner.session!.person.email]
   for (const { path, method } of own.filter(({ path, method }) => method === 'GET' && !path.includes('{'))) {
     if (open.includes(`${method} ${path}`)) continue
@@ -202,7 +202,7 @@ test('check 68: no list and no page holds anything of theirs', async () => {
 /** Operations on the caller's own account, which a viewer may also change. */
 const ofOneself = /\/(?:session|sessions|person|passkeys|organizations)(?:\/|$)|\/members\/\{personId\}$/
 
-test('a viewer changes nothing of the organization, whatever the operation', async () => {
+test('a viewer changes nothing in the organization, by any operation', async () => {
   const viewer = await enterAs(stage, ours.caller, 'viewer')
   const before = await everythingOf(ours)
   for (const operation of all.filter(({ method }) => method !== 'GET')) {
@@ -219,7 +219,7 @@ test('a viewer changes nothing of the organization, whatever the operation', asy
   assert.equal(await everythingOf(ours), before)
 })
 
-test('one person in two organizations has in each what that one gives', async () => {
+test('a person in two organizations has each one’s role in it', async () => {
   const { person } = ours.owner.session!
   await join(stage, theirs.caller, person as never, 'viewer')
   const by = new Visitor(stage)

@@ -89,7 +89,7 @@ async function inviteNew(owner: Visitor, email: string, role: string): Promise<V
   return by
 }
 
-test('who asks for access owns an organization that waits, and nothing is done with it until it is approved', async () => {
+test('a request for access makes a pending organization, which is unusable until its approval', async () => {
   const ada = await enterAs(stage)
   assert.equal((await ada.call('/inboxes')).body.error, 'organization_inactive')
   const session = await ada.want<Session>('/organizations', {
@@ -112,7 +112,7 @@ test('who asks for access owns an organization that waits, and nothing is done w
   assert.equal((await ada.post('/keys', key)).status, 201)
 })
 
-test('one person has three organizations waiting at most, however they ask', async () => {
+test('a person has at most three pending organizations, however they request them', async () => {
   const ada = await enterAs(stage)
   const answers = await Promise.all(
     Array.from({ length: 6 }, (_, n) => ada.post('/organizations', { name: `Try ${n}` })),
@@ -129,7 +129,7 @@ test('only an owner renames the organization', async () => {
   assert.equal((await others[0]!.want<Session>('/session')).organization!.name, 'Renamed')
 })
 
-test('an invitation is mailed, shown, and accepted once by somebody new', async () => {
+test('an invitation is mailed, shown, and accepted once by a new person', async () => {
   const { owner, caller } = await setTeam()
   const email = 'Grace@Far.test'
   const body = { email, role: 'member' }
@@ -171,7 +171,7 @@ test('an invitation is mailed, shown, and accepted once by somebody new', async 
   assert.equal((await owner.post('/invitations', body)).body.error, 'address_taken')
 })
 
-test('who has an account takes an invitation into it by its password, or signed in', async () => {
+test('a person with an account accepts an invitation by password, or signed in', async () => {
   const known = visitor()
   await known.signUp('settled@far.test')
   for (const way of ['a password', 'a session']) {
@@ -208,7 +208,7 @@ test('who has an account takes an invitation into it by its password, or signed 
   }
 })
 
-test('an invitation that is made anew, withdrawn or a week old leads nowhere', async () => {
+test('a renewed, withdrawn or week-old invitation is refused', async () => {
   const { owner } = await setTeam()
   const invite = async (email: string) => {
     await owner.want('/invitations', { method: 'POST', status: 201, body: { email, role: 'member' } })
@@ -230,7 +230,7 @@ test('an invitation that is made anew, withdrawn or a week old leads nowhere', a
   assert.deepEqual((await owner.want<Members>('/members')).invitations, [])
 })
 
-test('who signs up by themselves can take their invitation afterwards', async () => {
+test('a person who signs up alone can accept their invitation afterwards', async () => {
   const { owner, caller } = await setTeam()
   await owner.want('/invitations', {
     method: 'POST',
@@ -244,7 +244,7 @@ test('who signs up by themselves can take their invitation afterwards', async ()
   assert.equal(session.organization!.id, caller.organizationId)
 })
 
-test('hostile 24: a password written by somebody else before an invitation proved the address lets nobody in', async () => {
+test('hostile 24: a password set by another before an invitation proved the address is refused', async () => {
   const { owner } = await setTeam()
   const email = 'prepared@far.test'
   await visitor().post('/sign-up', { email, password: 'the password of the thief', name: 'Thief' })
@@ -258,7 +258,7 @@ test('hostile 24: a password written by somebody else before an invitation prove
   assert.equal((await visitor().post('/confirmations', { token: planted })).status, 410)
 })
 
-test('a viewer reads and changes nothing; a member changes mail and no members; an owner both', async () => {
+test('a viewer changes nothing, a member changes mail but no members, and an owner changes both', async () => {
   const { owner, others } = await setTeam('member', 'viewer')
   const [member, viewer] = others as [Visitor, Visitor]
   const invitation = { email: 'someone-else@far.test', role: 'owner' }
@@ -295,7 +295,7 @@ test('a viewer reads and changes nothing; a member changes mail and no members; 
   assert.equal((await member.call('/audit')).status, 200)
 })
 
-test('a role counts as soon as it is given, and ends as soon as it is taken', async () => {
+test('a role applies as soon as it is given, and ends as soon as it is taken', async () => {
   const { owner, others } = await setTeam('viewer')
   const [viewer] = others as [Visitor]
   const { id } = viewer.session!.person
@@ -314,7 +314,7 @@ test('a role counts as soon as it is given, and ends as soon as it is taken', as
   assert.equal(key!.revoked, true)
 })
 
-test('whoever is removed goes on in their other organizations', async () => {
+test('a removed person stays in their other organizations', async () => {
   const { owner, others } = await setTeam('member')
   const [member] = others as [Visitor]
   const own = await member.want<Session>('/organizations', {
@@ -332,7 +332,7 @@ test('whoever is removed goes on in their other organizations', async () => {
   assert.equal((await member.want<Session>('/session')).organization!.name, 'Own')
 })
 
-test('the last owner neither goes nor gives up the role, even where two go at the same moment', async () => {
+test('the last owner can neither leave nor give up the role, even when two leave at the same moment', async () => {
   const { owner } = await setTeam()
   const { id } = owner.session!.person
   const leave = (by: Visitor) => by.call(`/members/${by.session!.person.id}`, { method: 'DELETE' })
@@ -398,7 +398,7 @@ const ends: {
 ]
 
 for (const { how, by, method, query = '', body, left } of ends)
-  test(`an owner made a key, webhooks and an invitation and ${how}: ${JSON.stringify(left)} is left`, async () => {
+  test(`an owner made a key, webhooks and an invitation and ${how}: ${JSON.stringify(left)} stays`, async () => {
     const { owner, others } = await openTeam('owner')
     const other = others[0]!
     const { id } = other.session!.person
@@ -424,7 +424,7 @@ for (const { how, by, method, query = '', body, left } of ends)
     assert.deepEqual((await worksOf(owner, own)).slice(0, 2), everything.slice(0, 2))
   })
 
-test('each thing that ends with its maker is in the audit log, under who removed them', async () => {
+test('the audit log names each thing that ends with its maker, and who removed them', async () => {
   const { owner, others } = await openTeam('owner', 'member')
   for (const [index, query] of ['', '?made=keep'].entries()) {
     const { person } = others[index]!.session!
@@ -449,7 +449,7 @@ test('each thing that ends with its maker is in the audit log, under who removed
   }
 })
 
-test('what somebody made in another organization goes on when they are removed from this one', async () => {
+test('a removed person’s keys and webhooks in another organization stay', async () => {
   const [{ owner, others }, elsewhere] = [await openTeam('member'), await openTeam()]
   const { id, email } = others[0]!.session!.person
   await join(stage, elsewhere.caller, { id: id as PersonId, email }, 'member')
@@ -462,7 +462,7 @@ test('what somebody made in another organization goes on when they are removed f
   assert.deepEqual((await worksOf(elsewhere.owner, made)).slice(0, 2), everything.slice(0, 2))
 })
 
-test('owners list what anyone made, everyone else their own', async () => {
+test('owners list all keys and invitations, and others their own', async () => {
   const { owner, others } = await openTeam('member', 'viewer')
   const listed = async (by: Visitor, of: Visitor) =>
     (await by.call(`/members/${of.session!.person.id}/made`)).status
@@ -472,7 +472,7 @@ test('owners list what anyone made, everyone else their own', async () => {
   }
 })
 
-test('who is removed makes no key, webhook or invitation meanwhile, and changes no member', async () => {
+test('a person being removed can make no key, webhook or invitation, and change no member', async () => {
   const { owner, others, caller } = await openTeam('owner', 'member')
   const [other, colleague] = others as [Visitor, Visitor]
   const { secret } = await make(other)

@@ -45,7 +45,7 @@ async function personOf(by: Visitor): Promise<Session['person']> {
 const refused = '/sign-in?refused=sign_in_failed'
 const ada = { sub: 'ada', email: 'Ada@Far.test', email_verified: true, name: 'Ada Lovelace' }
 
-test('somebody new is let in by a verified address, and is the same at the next time whatever the address is', async () => {
+test('a verified address lets a new person in, who stays the same when the address changes', async () => {
   const by = new Visitor(stage)
   assert.deepEqual((await by.want<{ oidc: object }>('/access')).oidc, { name: 'Example ID' })
   const back = await comeBack(by, ada)
@@ -62,7 +62,7 @@ test('somebody new is let in by a verified address, and is the same at the next 
   assert.equal(await signIn(anew, { sub: 'ada' }), '/')
 })
 
-test('an address that is not verified lets nobody in', async () => {
+test('an unverified address is refused', async () => {
   await enterAs(stage)
   for (const claims of [
     { sub: 'x1', email: 'person-1@far.test', email_verified: false },
@@ -83,7 +83,7 @@ test('the address may come from the provider’s user info', async () => {
   assert.equal(await signIn(new Visitor(stage), { sub: 'informed-2' }), refused)
 })
 
-test('a person with an account is linked by the verified address, once', async () => {
+test('a verified address links a person’s account once', async () => {
   const known = await enterAs(stage)
   const { id, email } = known.session!.person
   const by = new Visitor(stage)
@@ -111,7 +111,7 @@ test('hostile 25: a first password needs a sign-in of the last five minutes, and
   assert.match((await lettersTo(stage, linked)).at(-1)!.text, /^An identity provider was linked/)
 })
 
-test('hostile 25: a reset shows and unlinks an identity that was linked since the address was proved', async () => {
+test('hostile 25: a reset shows and unlinks an identity that was linked after the address was proved', async () => {
   const known = await enterAs(stage)
   const { email } = known.session!.person
   stage.clock.advance(1_000)
@@ -130,7 +130,7 @@ test('hostile 25: a reset shows and unlinks an identity that was linked since th
   assert.notEqual((await personOf(other)).id, known.session!.person.id)
 })
 
-test('hostile 24: a password written by somebody else before a provider proved the address lets nobody in', async () => {
+test('hostile 24: a password set by another before a provider proved the address is refused', async () => {
   const email = 'prepared@far.test'
   const thief = new Visitor(stage)
   await thief.want('/sign-up', { method: 'POST', status: 202, body: { email, password, name: 'Thief' } })
@@ -140,7 +140,7 @@ test('hostile 24: a password written by somebody else before a provider proved t
   assert.equal((await thief.post('/confirmations', { token: planted })).body.error, 'link_expired')
 })
 
-test('where sign-up is by invitation, who is not invited stays outside, and who is gets in', async () => {
+test('if sign-up needs an invitation, only invited people get in', async () => {
   const stranger = new Visitor(invited)
   assert.equal((await stranger.want<{ signUp: boolean }>('/access')).signUp, false)
   const body = { email: 'stranger@far.test', password, name: 'S' }
@@ -183,19 +183,19 @@ const bent: [what: string, bend: Bend][] = [
 ]
 
 for (const [what, bend] of bent)
-  test(`a token ${what} lets nobody in`, async () => {
+  test(`a token ${what} is refused`, async () => {
     const by = new Visitor(stage)
     provider.bend = bend
     assert.equal(await signIn(by, ada), refused)
     assert.equal(by.cookies.has('__Host-posthorn'), false)
   })
 
-test('a token whose signature is not the provider’s lets nobody in', async () => {
+test('a token without the provider’s signature is refused', async () => {
   provider.breakSignature = true
   assert.equal(await signIn(new Visitor(stage), ada), refused)
 })
 
-test('only the browser that went there comes back, with its state, once, and not too late', async () => {
+test('a sign-in ends only in the browser that began it, with its state, once, and in time', async () => {
   const [by, other] = [new Visitor(stage), new Visitor(stage)]
   const ended = '/sign-in?refused=link_expired'
   const back = await comeBack(by, ada)
@@ -215,13 +215,13 @@ test('only the browser that went there comes back, with its state, once, and not
   assert.equal(await land(by, new URL('http://x/?error=access_denied&state=x')), refused)
 })
 
-test('a provider that does not answer is said to be away, and found again when it does', async () => {
+test('a provider that does not answer leads back to the sign-in page, which says it is unavailable', async () => {
   const away = await setStage({ after }, { ...trusting, oidc: { ...oidc, issuer: 'http://127.0.0.1:9' } })
   const { status, headers } = await new Visitor(away).call('/oidc/start')
   assert.deepEqual([status, headers.get('location')], [302, '/sign-in?refused=unavailable'])
 })
 
-test('without a provider there is no such operation; secrets and codes are in no log', async () => {
+test('without a provider its operations do not exist, and no log has secrets or codes', async () => {
   const plain = await setStage({ after })
   assert.equal((await new Visitor(plain).call('/oidc/start')).status, 404)
   assert.equal((await new Visitor(plain).want<{ oidc: null }>('/access')).oidc, null)

@@ -39,7 +39,7 @@ async function signIn(by: Visitor, authenticator: Authenticator) {
   return await by.post<Session & { error?: string }>('/session/passkey', { response })
 }
 
-test('a passkey is made, lets its person in, is listed with its last use, and is removed', async () => {
+test('a passkey is made, signs its person in, is listed with its last use, and is removed', async () => {
   const ada = await enterAs(stage)
   const authenticator = new Authenticator()
   const made = await register(ada, authenticator)
@@ -58,7 +58,7 @@ test('a passkey is made, lets its person in, is listed with its last use, and is
   assert.equal((await signIn(new Visitor(stage), authenticator)).body.error, 'sign_in_failed')
 })
 
-test('a passkey is made once, with the challenge of its maker, and before it is too late', async () => {
+test('a passkey is made once, with its maker’s challenge, and in time', async () => {
   const [ada, grace] = [await enterAs(stage), await enterAs(stage)]
   const authenticator = new Authenticator()
   const options = await ada.want<never>('/passkeys/registration', { method: 'POST', body: {} })
@@ -78,7 +78,7 @@ test('a passkey is made once, with the challenge of its maker, and before it is 
   assert.equal((await ada.post('/passkeys', { name: 'L', response: made })).body.error, 'link_expired')
 })
 
-test('what was made for another site, or is no passkey at all, is refused', async () => {
+test('a passkey for another site, or a malformed one, is refused', async () => {
   const ada = await enterAs(stage)
   for (const make of [
     (options: never) => new Authenticator().create(options, 'https://evil.example'),
@@ -100,7 +100,7 @@ test('what was made for another site, or is no passkey at all, is refused', asyn
   }
 })
 
-test('an answer that another site, another challenge or another key signed lets nobody in', async () => {
+test('an answer signed for another site, another challenge or by another key is refused', async () => {
   const ada = await enterAs(stage)
   const [authenticator, stranger] = [new Authenticator(), new Authenticator()]
   await register(ada, authenticator)
@@ -129,7 +129,7 @@ test('an answer that another site, another challenge or another key signed lets 
   }
 })
 
-test('an answer counts once, and a copied device is found by its counter', async () => {
+test('an answer counts once, and its counter reveals a copied device', async () => {
   const ada = await enterAs(stage)
   const authenticator = new Authenticator()
   await register(ada, authenticator)
@@ -146,14 +146,14 @@ test('an answer counts once, and a copied device is found by its counter', async
   assert.equal((await signIn(new Visitor(stage), authenticator)).body.error, 'sign_in_failed')
 })
 
-test('a person has 20 passkeys at most', async () => {
+test('a person has at most 20 passkeys', async () => {
   const ada = await enterAs(stage)
   for (let n = 0; n < 20; n++)
     assert.equal((await register(ada, new Authenticator(), `Device ${n}`)).status, 201)
   assert.equal((await register(ada, new Authenticator())).body.error, 'limit_reached')
 })
 
-test('passkeys that come and go stand in the audit log of every organization of the person', async () => {
+test('the audit log of each of the person’s organizations shows new and removed passkeys', async () => {
   const caller = await stage.createCaller()
   const ada = await enterAs(stage, caller)
   const { body } = await register(ada, new Authenticator(), 'Telephone')
@@ -168,7 +168,7 @@ test('passkeys that come and go stand in the audit log of every organization of 
   )
 })
 
-test('hostile 25: after five minutes a passkey needs the password; each change is mailed; a reset ends what was added', async () => {
+test('hostile 25: after five minutes a passkey needs the password, changes are mailed, and a reset ends additions', async () => {
   const ada = await enterAs(stage)
   const { email } = ada.session!.person
   const begin = (body: object) => ada.post<{ error?: string }>('/passkeys/registration', body)
@@ -211,7 +211,7 @@ test('hostile 25: after five minutes a passkey needs the password; each change i
   assert.equal((await signIn(new Visitor(stage), authenticator)).body.error, 'sign_in_failed')
 })
 
-test('hostile 25: a person who resets their password keeps the passkeys they name, and no other', async () => {
+test('hostile 25: a reset keeps the passkeys that the person names, and no others', async () => {
   const ada = await enterAs(stage)
   const { email } = ada.session!.person
   const [own, strange] = [new Authenticator(), new Authenticator()]
@@ -359,7 +359,7 @@ test('hostile 25: a reset lists what a stolen session made in each organization,
   )
 })
 
-test('hostile 25: a reset keeps the keys and webhooks that the person names, and no other', async () => {
+test('hostile 25: a reset keeps the keys and webhooks that the person names, and no others', async () => {
   const ada = await enterAs(stage, await stage.createCaller())
   const own = await make(ada, 'own')
   const { token, preview } = await askReset(ada)
@@ -378,7 +378,7 @@ test('hostile 25: a reset keeps the keys and webhooks that the person names, and
   assert.deepEqual((await askReset(ada)).preview, { added: [], unlisted: 0 })
 })
 
-test('hostile 25: many keys of a thief hide none of the person’s own from a reset, and all that are not listed end', async () => {
+test('hostile 25: a thief’s many keys hide none of the person’s own, and unlisted keys end', async () => {
   const caller = await stage.createCaller()
   const ada = await enterAs(stage, caller)
   const own = await make(ada, 'own')
@@ -404,7 +404,7 @@ test('hostile 25: many keys of a thief hide none of the person’s own from a re
   )
 })
 
-test('hostile 25: a stolen session adds and changes nothing any more once a reset has begun to end it', async () => {
+test('hostile 25: a stolen session can add or change nothing once a reset began to end it', async () => {
   const caller = await stage.createCaller()
   const ada = await enterAs(stage, caller)
   const colleague = (await enterAs(stage, caller, 'member')).session!.person
@@ -447,7 +447,7 @@ test('hostile 25: a stolen session adds and changes nothing any more once a rese
   assert.deepEqual((await askReset(ada)).preview, { added: [], unlisted: 0 })
 })
 
-test('of two links to a new password that are used at once one is good, and the other has expired', async () => {
+test('of two links to a new password used at once one works, and the other has expired', async () => {
   const ada = await enterAs(stage)
   const { id } = ada.session!.person
   const tokens = [(await askReset(ada)).token, (await askReset(ada)).token]

@@ -6,7 +6,7 @@ import { linkDeveloper } from '../../../src/flow/people/sign-in-link.ts'
 import { Browser } from '../../support/browser-session.ts'
 import { setStage } from '../stage.ts'
 
-test('whom a reply goes to is what the reply then does, and is told to nobody else', async (t) => {
+test('the planned recipients of a reply equal the actual ones, and only its own callers see them', async (t) => {
   const stage = await setStage(t)
   const { organizationId, api } = await stage.createCaller()
   const inbox = await api.createInbox()

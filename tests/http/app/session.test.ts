@@ -11,7 +11,7 @@ import { Browser } from '../../support/browser-session.ts'
 import { until } from '../../support/until.ts'
 import { setStage } from '../stage.ts'
 
-test('check 69a: a link signs in once; its cookie is of this host, hidden from scripts, and new each time', async (t) => {
+test('check 69a: a link signs in once, with a new cookie of this host that scripts cannot read', async (t) => {
   const stage = await setStage(t)
   const { organizationId } = await stage.createCaller()
   const token = await linkDeveloper(stage, organizationId as OrganizationId)
@@ -28,7 +28,7 @@ test('check 69a: a link signs in once; its cookie is of this host, hidden from s
   assert.deepEqual([again.status, again.body.error], [410, 'link_expired'])
 })
 
-test('check 69a: a change needs the page’s own origin and its token; the API takes no cookie', async (t) => {
+test('check 69a: a change needs the page’s own origin and token, and the API accepts no cookie', async (t) => {
   const stage = await setStage(t)
   const { organizationId } = await stage.createCaller()
   const browser = new Browser(stage.base)
@@ -49,7 +49,7 @@ test('check 69a: a change needs the page’s own origin and its token; the API t
   assert.equal((await browser.ask('GET', '/v1/me')).status, 401)
 })
 
-test('signing in anew ends the session that the browser had', async (t) => {
+test('a new sign-in ends the browser’s former session', async (t) => {
   const stage = await setStage(t)
   const { organizationId } = await stage.createCaller()
   const browser = new Browser(stage.base)
@@ -65,7 +65,7 @@ test('signing in anew ends the session that the browser had', async (t) => {
   assert.equal((await browser.ask('GET', '/app/v1/me')).status, 200)
 })
 
-test('over plain HTTP nobody signs in from elsewhere, and the link stays good', async (t) => {
+test('over plain HTTP from elsewhere sign-in is refused, and the link stays valid', async (t) => {
   const stage = await setStage(t)
   const { organizationId } = await stage.createCaller()
   const token = await linkDeveloper(stage, organizationId as OrganizationId)
@@ -85,7 +85,7 @@ test('the dashboard’s own operations count against the member’s minute', asy
   assert.ok(statuses.includes(429) || (await owner.ask('GET', '/app/v1/sessions')).status === 429)
 })
 
-test('who has ended a session is let in no more, here or elsewhere', async (t) => {
+test('an ended session is refused, here and in another browser', async (t) => {
   const stage = await setStage(t)
   const { organizationId } = await stage.createCaller()
   const [first, second] = [new Browser(stage.base), new Browser(stage.base)]
@@ -101,7 +101,7 @@ test('who has ended a session is let in no more, here or elsewhere', async (t) =
   assert.deepEqual([after.status, after.body.error], [401, 'session_required'])
 })
 
-test('a viewer reads and changes nothing; nobody reaches an organization that is not theirs', async (t) => {
+test('a viewer reads and changes nothing, and no person reaches a foreign organization', async (t) => {
   const stage = await setStage(t)
   const [own, other] = [await stage.createCaller(), await stage.createCaller()]
   const theirs = await other.api.createInbox()
@@ -116,7 +116,7 @@ test('a viewer reads and changes nothing; nobody reaches an organization that is
   assert.equal(switched.status, 404)
 })
 
-test('the HTML of a message comes without what runs; what is used of the limits is counted', async (t) => {
+test('a message’s HTML comes without active content, and the limits show their use', async (t) => {
   const stage = await setStage(t)
   const { organizationId, api } = await stage.createCaller()
   const inbox = await api.createInbox()

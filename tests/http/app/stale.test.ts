@@ -17,7 +17,7 @@ async function count(): Promise<Record<string, number>> {
   return counts
 }
 
-test('links, invitations, attempts, sessions and addresses that nobody proved go in their time', async () => {
+test('expired links, invitations, attempts, sessions and unproved addresses are deleted', async () => {
   const owner = await enterAs(stage, await stage.createCaller())
   const { person } = await owner.want<{ person: { email: string } }>('/session')
   await new Visitor(stage).signIn(person.email)
