@@ -165,7 +165,7 @@ async function expectAll(raw: Buffer, view: (mail: ReadMail) => unknown, expecte
   }
 }
 
-test('check 39: the header has exactly the fields that were meant', async () => {
+test('check 39: the header has exactly the intended fields', async () => {
   await fc.assert(
     fc.property(draft, (one) => {
       const raw = compose(one)
@@ -188,7 +188,7 @@ test('check 39: the header has exactly the fields that were meant', async () => 
   )
 })
 
-test('check 40: subject, names and addresses are read as they were', async () => {
+test('check 40: subject, names and addresses read back unchanged', async () => {
   await fc.assert(
     fc.asyncProperty(draft, async (one) => {
       const raw = compose({
@@ -207,7 +207,7 @@ test('check 40: subject, names and addresses are read as they were', async () =>
   )
 })
 
-test('check 42: text and html are read as they were', async () => {
+test('check 42: text and html read back unchanged', async () => {
   // QUIRK: postal-mime sometimes treats the line end before a boundary as part of the body.
   const ends = (reader: MailReader) => (reader.name === 'postal-mime' ? /\n+$/ : /\n$/)
   await fc.assert(
@@ -225,7 +225,7 @@ test('check 42: text and html are read as they were', async () => {
   )
 })
 
-test('check 39, 63: attachments are read as they were', async () => {
+test('check 39, 63: attachments read back unchanged', async () => {
   await fc.assert(
     fc.asyncProperty(draft, async ({ attachments, html }) => {
       const raw = compose({ ...plain, html, attachments })

@@ -65,7 +65,7 @@ function isReplyTo(bytes: Buffer, query: Buffer): boolean {
 }
 
 for (const transport of ['udp', 'tcp'] as const)
-  test(`check 52: any bytes over ${transport} (seed ${seed})`, async (t) => {
+  test(`check 52: any bytes over ${transport} are answered in time (seed ${seed})`, async (t) => {
     const cases = fc.sample(spoiling, { numRuns: 1_000 * factor, seed })
     const counts = new Map<string, number>()
     for (let from = 0; from < cases.length; from += atOnce) {
@@ -93,7 +93,7 @@ for (const transport of ['udp', 'tcp'] as const)
     }
   })
 
-test('check 52: lies before the true answer are passed over', async () => {
+test('check 52: lies before the true answer are skipped', async () => {
   server.answerWith('true.example', (query) => {
     const lies = fc
       .sample(fc.uint8Array({ maxLength: 600 }), { numRuns: 50, seed })
@@ -155,7 +155,7 @@ for (const [what, status, converse] of [
     assert.ok(ms < 1_500, `${ms} ms`)
   })
 
-test('check 52: what is not believed is not kept', async () => {
+test('check 52: a rejected answer is not cached', async () => {
   server.set('kept.example', { TXT: ['true'] })
   server.fail('kept.example', 'otherQuestion')
   const clock = new Clock()

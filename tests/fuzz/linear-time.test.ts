@@ -8,11 +8,11 @@ import { findFaults, growthOf } from '../support/linear-time.ts'
 const factor = Number(process.env['FUZZ_FACTOR'] ?? 1)
 
 for (const grammar of grammars) {
-  test(`hostile 2, 3: linear time, and no more out than in: ${grammar.name}`, () => {
+  test(`hostile 2, 3: reading takes linear time, and its output is no larger than its input: ${grammar.name}`, () => {
     assert.deepEqual(findFaults(grammar, factor), [])
   })
 
-  test(`hostile 2: no more out than in, whatever stands beside what: ${grammar.name}`, () => {
+  test(`hostile 2: output stays no larger than input, in any mix of tokens: ${grammar.name}`, () => {
     const text = fc
       .array(fc.constantFrom(...grammar.tokens), { maxLength: 300 })
       .map((tokens) => tokens.join(''))

@@ -41,7 +41,7 @@ const replyBytes = fc
   )
   .map((parts) => Buffer.from(parts.join('')))
 
-test('check 32: replies do not depend on how their bytes are cut', () => {
+test('check 32: replies read the same however their bytes are cut', () => {
   fc.assert(
     fc.property(replyBytes, fc.array(fc.nat({ max: 200 }), { maxLength: 40 }), (bytes, cuts) => {
       const whole = new ReplyReader()
@@ -64,7 +64,7 @@ test('check 32: replies do not depend on how their bytes are cut', () => {
   )
 })
 
-test('check 32: a peer of random bytes is a fault or a refusal, never an exception, never a delivery', async (context) => {
+test('check 32: random bytes from a peer are a fault or a refusal, never an exception or a delivery', async (context) => {
   let script: Buffer[] = []
   const server = createServer((socket) => {
     socket.on('error', () => {})
@@ -161,7 +161,7 @@ function audit(sink: Sink, to: readonly string[], { recipients, fault }: SendRes
   }
 }
 
-test('check 29: what the client tells of each recipient agrees with the far side', async (context) => {
+test('check 29: the client’s result for each recipient agrees with the far side', async (context) => {
   for (const extensions of extensionSets) {
     const sink = await startSink(context, { extensions })
     await fc.assert(

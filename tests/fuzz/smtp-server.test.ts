@@ -63,7 +63,7 @@ test('check 20: line ends are judged alike however the bytes are cut', () => {
   )
 })
 
-test('check 22: of a binary message the header alone is judged, however the bytes are cut', () => {
+test('check 22: only the header of a binary message is judged, however the bytes are cut', () => {
   const parts = fc.array(fc.oneof(pieces, fc.constant(['\r\n', '\r\n'])), { maxLength: 4 })
   fc.assert(
     fc.property(parts, cuts, (lists, sizes) => {
@@ -101,7 +101,7 @@ const commandText = fc.array(
   { maxLength: 12 },
 )
 
-test('check 27: no command line throws, and what is accepted parses to itself', () => {
+test('check 27: no command line throws, and an accepted one parses to itself', () => {
   fc.assert(
     fc.property(fc.constantFrom('', 'MAIL FROM:', 'RCPT TO:<'), commandText, (start, parts) => {
       const command = parseCommand(Buffer.from(`${start}${parts.join('')}\r`), 'mx.test')
@@ -125,7 +125,7 @@ test('check 60: hostile command lines take linear time', () => {
   }
 })
 
-test('check 27: whatever a reply says, its wire form is whole lines of printable ASCII', () => {
+test('check 27: any reply is written as whole lines of printable ASCII', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.option(fc.constant('5.1.1')), (text, enhanced) => {
       assert.match(
@@ -173,7 +173,7 @@ const scripts = fc
   )
   .map((parts): (string | null)[] => parts.flat())
 
-test('random conversations: whole replies, as many messages as were acknowledged, nothing left open', async (t) => {
+test('random conversations get whole replies, store each acknowledged message, and leave nothing open', async (t) => {
   const mx = await startMx(t, {
     limits: { connectionsPerMinutePerAddress: 10_000, maxErrorsPerAddress: 1e9, maxUnknownPerAddress: 1e9 },
   })

@@ -75,7 +75,7 @@ const input = { ip: '192.0.2.1', hostname: 'mx.b.example', at: new Date(0) }
 
 const maxQuestions = 123
 
-test('check 53: any records, any sender: a result, in bounded questions, in words that fit a header', async (t) => {
+test('check 53: any records and sender get a result, in bounded questions, in words that fit a header', async (t) => {
   const counts = new Map<string, number>()
   let most = 0
   const property = fc.asyncProperty(zone, sender, host, async (one, from, helo) => {

@@ -17,7 +17,7 @@ console.log(`seed ${seed}: POSTHORN_TEST_SEED sets it`)
 for (const way of ways)
   for (const operation of operations) {
     if (way === 'boundary' && boundariesOf(operation).length === 0) continue
-    test(`check 71, 74: ${operation.name}, ${way} requests`, async () => {
+    test(`check 71, 74: ${operation.name} answers ${way} requests as documented`, async () => {
       const each = Math.ceil(requests / operations.length)
       const { byStatus } = await fuzz(world, operation, way, { requests: each, seed })
       const statuses = [...byStatus.keys()]
@@ -34,7 +34,7 @@ for (const way of ways)
     })
   }
 
-test('check 71: the service is as well as before', async () => {
+test('check 71: the service is as healthy as before', async () => {
   assert.ok(await world.isAlive())
   assert.ok(!world.log().includes('"level":50'), 'something was logged as a fault')
   // The service runs in this process, so a polluted prototype would show here.

@@ -56,7 +56,7 @@ const twoWays: [name: string, bytes: string][] = [
 ]
 
 for (const [name, bytes] of twoWays)
-  test(`check 74: ${name}: one refusal, and nothing of what follows`, async () => {
+  test(`check 74: ${name} gets one refusal, and the bytes after it are ignored`, async () => {
     const answers = await talk(bytes)
     assert.deepEqual(answers.statuses, [400], answers.text)
     assert.ok(await isAlive())
@@ -132,7 +132,7 @@ const others: [name: string, bytes: string | Buffer, statuses: number[]][] = [
     [200],
   ],
   [
-    'what it cannot expect',
+    'an impossible expectation',
     lines('GET /v1/me HTTP/1.1', 'host: x', keyed, 'expect: miracles', 'connection: close'),
     [200, 417],
   ],
@@ -142,7 +142,7 @@ const others: [name: string, bytes: string | Buffer, statuses: number[]][] = [
 ]
 
 for (const [name, bytes, statuses] of others)
-  test(`check 74: ${name}: ${statuses.join(' or ') || 'closed'}`, async () => {
+  test(`check 74: ${name} gets ${statuses.join(' or ') || 'a closed connection'}`, async () => {
     const answers = await talk(bytes)
     assert.ok(answers.statuses.length <= 1, answers.text)
     if (statuses.length > 0) assert.ok(statuses.includes(answers.statuses[0]!), answers.text.slice(0, 500))
@@ -150,7 +150,7 @@ for (const [name, bytes, statuses] of others)
     assert.ok(await isAlive())
   })
 
-test('check 74: compressed bodies are refused before anything is unpacked', async () => {
+test('check 74: compressed bodies are refused before they are unpacked', async () => {
   const bomb = gzipSync(Buffer.alloc(8 << 20, 0x20))
   for (const coding of ['gzip', 'deflate', 'br', 'gzip, gzip', 'GZIP', 'x']) {
     const head = post(`content-length: ${bomb.length}`, `content-encoding: ${coding}`, 'connection: close')
@@ -182,7 +182,7 @@ test('check 74: chunks without an end are cut at a bound', async () => {
   assert.ok(await isAlive())
 })
 
-test('check 74: bodies that never come hold up nobody else', async () => {
+test('check 74: bodies that never arrive delay no one else', async () => {
   const waiting = many(200, (index) =>
     index % 2 ? post('content-length: 100') : post('transfer-encoding: chunked'),
   )
@@ -196,7 +196,7 @@ test('check 74: bodies that never come hold up nobody else', async () => {
   assert.ok(await isAlive())
 })
 
-test('check 74: requests in one segment are answered one after the other, in their order', async () => {
+test('check 74: requests in one segment are answered one by one, in order', async () => {
   const unknown = (index: number) => `inb_${String(index).padStart(24, '0')}`
   const requests = many(50, (index) =>
     index % 3 === 0
@@ -209,7 +209,7 @@ test('check 74: requests in one segment are answered one after the other, in the
   assert.deepEqual(statuses, [...requests.map((_, index) => [404, 401, 400][index % 3]), 200])
 })
 
-test('check 74: whatever comes, what is answered is HTTP and no fault, and the service lives on', async () => {
+test('check 74: any bytes get only HTTP answers without errors, and the service survives', async () => {
   const piece = fc.oneof(
     fc.constantFrom(
       ...[

@@ -242,7 +242,7 @@ const weighted = Object.keys(steps).flatMap((name) =>
   ['openInbox', 'send', 'receive', 'reply'].includes(name) ? [name, name] : [name],
 )
 
-test('check 71: whatever is done in whatever order, what is shown is what was done', async () => {
+test('check 71: after any sequence of requests the service shows what they did', async () => {
   const sequences = fc.array(fc.tuple(fc.constantFrom(...weighted), fc.nat({ max: 100 })), {
     minLength: 5,
     maxLength: 40,

@@ -7,7 +7,7 @@ import { faultsOf, hiddenMail } from '../../support/hidden-mail.ts'
 
 const mails = 500 * Number(process.env['FUZZ_FACTOR'] ?? 1)
 
-test(`${mails} hostile mails: no hidden word is in the text, and each visible one is`, () => {
+test(`${mails} hostile mails show no hidden word, and each visible one`, () => {
   fc.assert(
     fc.property(hiddenMail(), (mail) => {
       assert.deepEqual(faultsOf(mail, readHtmlText(mail.html).text), [], mail.html)

@@ -7,11 +7,11 @@ import { Subject } from './subject.ts'
 
 const seed = Number(process.env['POSTHORN_TEST_SEED'] ?? Date.now() % 1e9)
 
-test('a plan is the same one whenever it is made', () => {
+test('a plan is the same every time it is made', () => {
   for (let number = 0; number < 20; number++) assert.deepEqual(planOf(seed, number), planOf(seed, number))
 })
 
-test('check 1, 27: whatever is said to the mail server, what it takes is there once, as it was sent', async (t) => {
+test('check 1, 27: after any dialogue each accepted message is stored once, as it was sent', async (t) => {
   const endings: (() => void | Promise<void>)[] = []
   after(async () => {
     for (const end of endings.reverse()) await end()

@@ -32,7 +32,7 @@ const found: [name: string, sent: string, received: string, contents: string[]][
 ]
 
 for (const [name, sent, received, contents] of found)
-  test(`a transcript of ${name}`, () => {
+  test(`a transcript yields its messages: ${name}`, () => {
     const { taken, fault } = read(sent, received)
     assert.equal(fault, null)
     assert.deepEqual(
@@ -56,9 +56,10 @@ const faults: [fault: RegExp, sent: string, received: string][] = [
 ]
 
 for (const [fault, sent, received] of faults)
-  test(`a transcript with a fault: ${fault}`, () => assert.match(read(sent, received).fault ?? '', fault))
+  test(`a transcript reports its fault: ${fault}`, () =>
+    assert.match(read(sent, received).fault ?? '', fault))
 
-test('what the client cut may lack replies, and the header of a proxy is no command', () => {
+test('an interrupted client may lack replies, and a proxy header does not count as a command', () => {
   assert.equal(read('NOOP\r\nNOOP\r\n', '220 a\r\n25', { isCut: true }).fault, null)
   const proxied = read('PROXY UNKNOWN\r\nNOOP\r\n', '220 a\r\n250 ok\r\n', { proxyBytes: 15 })
   assert.deepEqual([proxied.fault, proxied.answered], [null, 1])
