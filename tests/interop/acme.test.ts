@@ -85,7 +85,7 @@ async function untilShown(node: TestNode, before = ''): Promise<Awaited<ReturnTy
 const account = async ({ foundation: { db } }: TestNode, { pebble }: Stage) =>
   (await findAcmeAccount(db, pebble.directory))!
 
-test('issued for the names that lead here, without one that fails, and shown without a restart', {
+test('a certificate is issued for the names that lead here, without a failing one, and shown without a restart', {
   skip,
 }, async (t) => {
   const stage = await setStage(t)
@@ -125,7 +125,7 @@ test('issued for the names that lead here, without one that fails, and shown wit
   assert.deepEqual(row, { left: 0 })
 })
 
-test('the room for names is shared: of each organization its first domain, before the second of any', async (t) => {
+test('each organization’s first domain gets a name before any organization’s second', async (t) => {
   const dns = await DnsServer.start({})
   t.after(() => dns.close())
   const env = { POSTHORN_DELIVERY: 'capture', POSTHORN_DNS: dns.address }
@@ -138,7 +138,7 @@ test('the room for names is shared: of each organization its first domain, befor
   assert.deepEqual(listed, ['a1.example', 'b1.example', 'a2.example'])
 })
 
-test('renewed when a third of its lifetime is left; the policy is enforced once strangers accept it', {
+test('a certificate is renewed at a third of its lifetime, and the policy is enforced once strangers accept it', {
   skip,
 }, async (t) => {
   const stage = await setStage(t)
@@ -172,7 +172,9 @@ test('renewed when a third of its lifetime is left; the policy is enforced once 
   assert.match(await policy(), /^200 version: STSv1\r\nmode: testing\r\n/)
 })
 
-test('revoked by a command, which has another one ordered, with another key', { skip }, async (t) => {
+test('a command revokes the certificate, and another one is ordered with another key', {
+  skip,
+}, async (t) => {
   const stage = await setStage(t)
   const { place, pebble, env } = stage
   const node = await startNode(place, { env })
@@ -189,7 +191,7 @@ test('revoked by a command, which has another one ordered, with another key', { 
   assert.equal((await shown(again)).serial, second.serial, 'kept over a restart')
 })
 
-test('an order that fails is made again ever more slowly, and at once when it is asked for', {
+test('a failed order is retried ever more slowly, and at once on request', {
   skip,
 }, async (t) => {
   const stage = await setStage(t)
@@ -217,7 +219,7 @@ test('an order that fails is made again ever more slowly, and at once when it is
   assert.equal((await checkOrdered(node.foundation)).status, 'warning')
 })
 
-test('killed between account and certificate, the next start goes on with the same account', {
+test('a start after a kill between account and certificate continues with the same account', {
   skip,
 }, async (t) => {
   const dns = await DnsServer.start(ownNames)

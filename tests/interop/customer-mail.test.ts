@@ -80,7 +80,7 @@ const results = (raw: string) =>
       .matchAll(/^Authentication-Results: (.*)$/gm),
   ].map(([, value]) => value!)
 
-test('a customer’s mail arrives at Postfix, opendkim verifies both signatures, opendmarc says aligned pass with SPF and DKIM', {
+test('Postfix gets a customer’s mail, opendkim verifies both signatures, and opendmarc passes it', {
   skip: missing ?? false,
 }, async (t) => {
   const stage = await setStage(t)

@@ -42,7 +42,9 @@ const events = [
 
 const sending = ['ownership', 'dkim', 'return_path', 'spf']
 
-test('check 52, 56: the life of a domain behind knot and unbound', { skip: missing ?? false }, async (t) => {
+test('check 52, 56: a domain lives through its states with knot and unbound as DNS', {
+  skip: missing ?? false,
+}, async (t) => {
   const servers = await NameServers.start(t, name)
   const place = await makePlace(t)
   const [sink, receiver] = [await startSink(place), await startReceiver(t)]
@@ -92,13 +94,13 @@ test('check 52, 56: the life of a domain behind knot and unbound', { skip: missi
     })
   }
 
-  await t.test('pending', async () => {
+  await t.test('a new domain is pending', async () => {
     assert.equal(statuses(domain), 'pending pending pending')
     const checked = await verify(api, domain)
     assert.equal(statuses(checked), 'pending pending pending')
     assert.ok(checked.records.every(({ status }) => status === 'missing'))
   })
-  await t.test('partly proved', async () => {
+  await t.test('a domain may be partly proved', async () => {
     await servers.publish(linesOf(zone, domain, ['ownership', 'dkim']))
     const checked = await verify(api, domain)
     assert.equal(statuses(checked), 'verified pending pending')
@@ -106,12 +108,12 @@ test('check 52, 56: the life of a domain behind knot and unbound', { skip: missi
     assert.deepEqual(checked.capabilities.outbound.reasons, ['bounce.life.example has no MX record.'])
     await told(...events.slice(0, 1))
   })
-  await t.test('outbound only', async () => {
+  await t.test('outbound is proved first', async () => {
     await servers.publish(linesOf(zone, domain, sending))
     assert.equal(statuses(await verify(api, domain)), 'verified verified pending')
     await told(...events.slice(0, 2))
   })
-  await t.test('both', async () => {
+  await t.test('outbound and inbound are both proved', async () => {
     await servers.publish(zone)
     const checked = await verify(api, domain)
     assert.equal(statuses(checked), 'verified verified verified')
@@ -121,7 +123,7 @@ test('check 52, 56: the life of a domain behind knot and unbound', { skip: missi
     }
     await told(...events.slice(0, 3))
   })
-  await t.test('DNS down for an hour', async () => {
+  await t.test('a DNS outage of an hour revokes nothing', async () => {
     await servers.stopAuthority()
     const during = await later(24)
     assert.equal(statuses(during), 'verified verified verified')
@@ -131,19 +133,19 @@ test('check 52, 56: the life of a domain behind knot and unbound', { skip: missi
     assert.ok(after.records.every(({ status }) => status === 'valid'))
     assert.deepEqual(after.capabilities.inbound.reasons, [])
   })
-  await t.test('inbound only, once what sending needs has been gone for 72 h', async () => {
+  await t.test('outbound is lost after its records are gone for 72 h', async () => {
     await servers.publish(linesOf(zone, domain, ['ownership', 'mx']))
     for (let day = 0; day < 3; day++) assert.equal(statuses(await later(24)), 'verified verified verified')
     assert.equal(statuses(await later(24)), 'verified failed verified')
     await told(...events.slice(0, 4))
   })
-  await t.test('records taken away', async () => {
+  await t.test('removed records revoke all uses', async () => {
     await servers.publish('')
     for (let day = 0; day < 3; day++) assert.equal(statuses(await later(24)), 'verified failed verified')
     assert.equal(statuses(await later(24)), 'failed failed failed')
     await told(...events.slice(0, 5))
   })
-  await t.test('back again, its keys rotated', async () => {
+  await t.test('the domain is proved again, and its keys are rotated', async () => {
     await servers.publish(zone)
     assert.equal(statuses(await verify(api, domain)), 'verified verified verified')
     await told(...events)

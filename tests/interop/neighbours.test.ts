@@ -22,7 +22,7 @@ const neighbours: [name: string, missing: string | null, start: Start][] = [
 ]
 
 for (const [name, missing, start] of neighbours)
-  test(`${name} keeps its own mail and passes on the rest`, { skip: missing ?? false }, async (t) => {
+  test(`${name} keeps its own mail and relays the rest`, { skip: missing ?? false }, async (t) => {
     const sink = await startSink(t)
     const neighbour = await start(t, sink)
     for (const to of [`box@${name}.test`, 'far@elsewhere.test']) {

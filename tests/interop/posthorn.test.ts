@@ -137,7 +137,7 @@ for (const [name, to, start] of senders)
     await assertSigned(posthorn, wire)
   })
 
-test('check 43: what posthorn sends is verified by strangers as it stands on the wire', async (t) => {
+test('check 43: strangers verify posthorn’s mail as it appears on the wire', async (t) => {
   const sink = await startSink(t)
   const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
   const posthorn = await startPosthorn(t, { env })

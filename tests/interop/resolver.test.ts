@@ -74,7 +74,7 @@ const questions: [DnsType, string][] = [
   ['PTR', 'reverse'],
 ]
 
-test('check 52: behind knot and unbound', { skip: missing ?? false }, async (t) => {
+test('check 52: the resolver works with knot and unbound', { skip: missing ?? false }, async (t) => {
   const servers = await NameServers.start(t, zone)
   await servers.publish(published)
   for (const [what, address] of [
@@ -84,7 +84,7 @@ test('check 52: behind knot and unbound', { skip: missing ?? false }, async (t) 
     const resolver = new Resolver({ servers: [address], timeoutMs: 2_000 })
     const system = new SystemResolver({ timeout: 2_000, tries: 2 })
     system.setServers([address])
-    await t.test(`${what}: the answers are those that c-ares reads`, async (t) => {
+    await t.test(`${what}: the answers equal those of c-ares`, async (t) => {
       const compare = async ([type, name]: [DnsType, string]) => {
         const [answer, peer] = await Promise.all([
           resolver.resolve(type, `${name}.${zone}`),
@@ -99,7 +99,7 @@ test('check 52: behind knot and unbound', { skip: missing ?? false }, async (t) 
     })
   }
 
-  await t.test('the TTLs are those of the zone', async () => {
+  await t.test('the TTLs equal those of the zone', async () => {
     const resolver = new Resolver({ servers: [servers.authority], timeoutMs: 2_000 })
     const ttlOf = async (type: DnsType, name: string) => {
       const answer = await resolver.resolve(type, `${name}.${zone}`)
@@ -121,7 +121,7 @@ test('check 52: behind knot and unbound', { skip: missing ?? false }, async (t) 
     )
   })
 
-  await t.test('what is known outlives the server, for as long as its TTL', async () => {
+  await t.test('a cached answer outlives its server until its TTL ends', async () => {
     const clock = new Clock()
     const resolver = new Resolver({ servers: [servers.authority], timeoutMs: 300, tries: 1 })
     const cache = new DnsCache({ resolver, clock })

@@ -93,7 +93,7 @@ const exceptions: (Difference & { because: string })[] = [
   ].map((one) => ({ ...one, subject: 'DMARC: a quoted local part; signed', because: avoidsQuotes })),
 ]
 
-test('check 53, 54, 55: generated mails get the verdicts that others agree on', {
+test('check 53, 54, 55: generated mails get the verdicts on which other programs agree', {
   skip: missing ?? false,
   timeout: 120_000,
 }, async (t) => {

@@ -151,7 +151,7 @@ async function setStage(t: TestContext): Promise<Stage> {
   return { dns, posthorn, to: [(await api.createInbox('box')).address] }
 }
 
-test('check 52, 53: whatever a mail has us ask, its questions are bounded, the reply comes in time, and others wait no longer', {
+test('check 52, 53: any mail costs bounded questions, is answered in time, and delays no other', {
   timeout: 180_000,
 }, async (t) => {
   const stage = await setStage(t)

@@ -33,7 +33,7 @@ const neighbours: [name: string, missing: string | null, start: (scope: Scope) =
 ]
 
 for (const [name, missing, start] of neighbours)
-  test(`${name} takes transactions that begin behind the message before them`, {
+  test(`${name} accepts transactions that begin right after the previous message`, {
     skip: missing ?? false,
   }, async (t) => {
     const neighbour = await start(t)
@@ -43,7 +43,7 @@ for (const [name, missing, start] of neighbours)
   })
 
 for (const keywords of ['', 'chunking'])
-  test(`postfix with${keywords && 'out'} CHUNKING refuses one in between, and takes the others`, {
+  test(`postfix with${keywords && 'out'} CHUNKING refuses some of several transactions, and accepts the others`, {
     skip: postfixMissing() ?? false,
   }, async (t) => {
     const settings = `
