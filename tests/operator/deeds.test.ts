@@ -55,7 +55,7 @@ async function pending(name: string): Promise<string> {
 }
 
 // Runs first, so that every organization is its own.
-test('organizations are found, approved, suspended, renamed and limited, each written down', async () => {
+test('the operator finds, approves, suspends, renames and limits organizations, each with an audit entry', async () => {
   const ids = [await pending('Harbor & Sons'), await pending('Quiet Fox')]
   const [id] = ids as [string, string]
   const list = (query: string) =>
@@ -121,7 +121,7 @@ test('organizations are found, approved, suspended, renamed and limited, each wr
   assert.deepEqual([log[0]!.action, log[0]!.organizationName], ['organization.limits_changed', 'Harbor'])
 })
 
-test('a body that gives a member twice is refused, and changes nothing', async () => {
+test('a body that repeats a member is refused, and changes nothing', async () => {
   const id = await pending('Harbor')
   const { base, cookie, token } = desk
   const response = await fetch(`${base}/desk/v1/organizations/${id}`, {
@@ -135,7 +135,7 @@ test('a body that gives a member twice is refused, and changes nothing', async (
   assert.equal((await desk.get(`/organizations/${id}`))['name'], 'Harbor')
 })
 
-test('an approval can grant server keys, and both are written down', async () => {
+test('an approval can grant server keys, and both are logged', async () => {
   const id = await pending('Shop')
   const body = { serverKeys: true }
   const approved = await desk.ask(`/organizations/${id}/approve`, { method: 'POST', body })
@@ -155,7 +155,7 @@ test('an approval can grant server keys, and both are written down', async () =>
   assert.equal(colours.status, 400)
 })
 
-test('what there is not is not found', async () => {
+test('an unknown organization, queue or mail is not found', async () => {
   const nobody = '/organizations/00000000-0000-7000-8000-000000000000'
   for (const path of [
     nobody,
@@ -175,7 +175,7 @@ test('what there is not is not found', async () => {
   assert.equal((await desk.ask('/mail/secret')).status, 400)
 })
 
-test('an organization is deleted once its name is typed, step by step, and nothing keeps its name', async () => {
+test('an organization is deleted in steps after its name is typed, and its name is erased', async () => {
   const { api, organizationId } = await node.createCaller()
   const [inbox, other] = [await api.createInbox(), await api.createInbox()]
   const { submission } = await send(api, inbox, [other.address])
@@ -207,7 +207,7 @@ test('an organization is deleted once its name is typed, step by step, and nothi
   )
 })
 
-test('a deletion that ends while it is looked at is not shown as done of an organization that is there', async (t) => {
+test('a deletion that ends while it is shown is not shown as done for an existing organization', async (t) => {
   const { organizationId } = await node.createCaller()
   const path = `/organizations/${organizationId}/deletion`
   const keys = new pg.Client(place.connection)
@@ -232,7 +232,7 @@ test('a deletion that ends while it is looked at is not shown as done of an orga
   assert.deepEqual([work.state, isGone], ['running', false])
 })
 
-test('a queue is shown with what waits, paused, flushed, cancelled when it is meant, and goes on', async () => {
+test('the operator shows, pauses, flushes, cancels and resumes a queue', async () => {
   const before = (await entries()).length
   sink.rule = ({ stage }) => (stage === 'rcpt' ? '451 4.7.1 later' : null)
   const { api, organizationId } = await node.createCaller()
@@ -293,7 +293,7 @@ test('a queue is shown with what waits, paused, flushed, cancelled when it is me
   await desk.post('/queues/@relay/resume')
 })
 
-test('what one organization has waiting is cancelled by its name, and no other’s', async () => {
+test('typing an organization’s name cancels its waiting mail, and no other’s', async () => {
   const [caller, other] = [await node.createCaller(), await node.createCaller()]
   const first = await send(caller.api, await caller.api.createInbox(), ['first@far.test'])
   await untilStates(caller.api, first.submission.id, 'delivered')
@@ -342,7 +342,7 @@ async function attempt({ name, recorded }: OperationRow, status: string) {
   return isAllowed ? 'allowed' : answer.body['error']
 }
 
-test('hostile 18: an organization that is being deleted is neither brought back nor changed; in every other status it is', async () => {
+test('hostile 18: an organization can be changed in every status except while it is deleted', async () => {
   for (const row of rowsOf('/desk/v1')) {
     if (row.outcomes.pending === 'not theirs') continue
     assert.equal(await attempt(row, 'active'), 'allowed', row.name)
@@ -368,7 +368,7 @@ test('hostile 29: the table of operations has every operation of the desk, and n
   )
 })
 
-test('hostile 29: opening and closing the desk record what the table of operations says', async () => {
+test('hostile 29: opening and closing the desk record the entries of the table of operations', async () => {
   const desk = await assertRecorded(db, 'POST /desk/v1/session', () => openedDesk(node))
   const close = () => desk.ask('/session', { method: 'DELETE' })
   const { status } = await assertRecorded(db, 'DELETE /desk/v1/session', close)

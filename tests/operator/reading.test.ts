@@ -21,7 +21,7 @@ const node = await startNode(place, { env })
 const desk = await openedDesk(node)
 
 // A second node is started for it.
-test('nodes say what they run, and a lost one is seen', async (t) => {
+test('nodes show what they run, and a lost one is shown', async (t) => {
   const second = await startNode(place, { env, roles: ['api', 'webhooks'] })
   t.after(() => second.stop())
   const { port } = second.app.listening.operator
@@ -50,7 +50,7 @@ test('nodes say what they run, and a lost one is seen', async (t) => {
   assert.deepEqual([lost!.isAlive, lost!.roles], [false, []])
 })
 
-test('the doctor’s lines are made when they are asked for, and stay', async () => {
+test('the doctor’s checks run on request, and stay', async () => {
   type Health = { state: string; checks: { name: string; status: string; mend: string | null }[] }
   assert.deepEqual((await desk.get<Health>('/health')).state, 'none')
   assert.equal((await desk.post<Health>('/health')).state, 'running')
@@ -68,7 +68,7 @@ test('the doctor’s lines are made when they are asked for, and stay', async ()
   )
 })
 
-test('the numbers are those of /metrics, without buckets', async () => {
+test('the numbers equal those of /metrics, without buckets', async () => {
   const { numbers } = await desk.get<{
     numbers: { name: string; values: { labels: object; value: number }[] }[]
   }>('/numbers')
@@ -78,7 +78,7 @@ test('the numbers are those of /metrics, without buckets', async () => {
   assert.doesNotMatch(JSON.stringify(numbers), /"le":/)
 })
 
-test('mail for the service itself, and captured mail, are listed, read and downloaded', async () => {
+test('the operator lists, reads and downloads the service’s own mail and captured mail', async () => {
   type List = {
     mails: { id: string; subject: string; from: string; recipients: string[]; isUnread: boolean }[]
     isFilled: boolean
@@ -166,30 +166,27 @@ function askAs(
 }
 
 // Runs last, because it moves the clock.
-test('the operator’s desk', async (t) => {
+test('the operator’s desk is opened, used and closed', async (t) => {
   const { db, clock } = node.foundation
   const { port } = node.app.listening.operator
 
-  await t.test(
-    'a link opens it once, with a cookie that only this host gets, and is written down',
-    async () => {
-      const { token } = await createDeskLink(node.foundation)
-      const desk = deskOf(node)
-      const { status, headers, body } = await desk.open(token)
-      assert.equal(status, 200)
-      const cookie = headers.get('set-cookie')!
-      for (const part of ['__Host-posthorn-desk=', 'Path=/', 'HttpOnly', 'Secure', 'SameSite=Strict'])
-        assert.ok(cookie.includes(part), `${cookie} has ${part}`)
-      assert.match(cookie, /Max-Age=43200/)
-      assert.doesNotMatch(cookie, /Domain/i)
-      assert.equal((await desk.get('/session'))['csrfToken'], body['csrfToken'])
-      assert.equal((await deskOf(node).open(token)).body['error'], 'link_expired')
-      const [entry] = await db.query(`select actor, ip from audit_entry where action = 'desk.opened'`)
-      assert.deepEqual(entry, { actor: 'operator', ip: '127.0.0.1' })
-    },
-  )
+  await t.test('a link opens it once, with a cookie for this host alone, and is logged', async () => {
+    const { token } = await createDeskLink(node.foundation)
+    const desk = deskOf(node)
+    const { status, headers, body } = await desk.open(token)
+    assert.equal(status, 200)
+    const cookie = headers.get('set-cookie')!
+    for (const part of ['__Host-posthorn-desk=', 'Path=/', 'HttpOnly', 'Secure', 'SameSite=Strict'])
+      assert.ok(cookie.includes(part), `${cookie} has ${part}`)
+    assert.match(cookie, /Max-Age=43200/)
+    assert.doesNotMatch(cookie, /Domain/i)
+    assert.equal((await desk.get('/session'))['csrfToken'], body['csrfToken'])
+    assert.equal((await deskOf(node).open(token)).body['error'], 'link_expired')
+    const [entry] = await db.query(`select actor, ip from audit_entry where action = 'desk.opened'`)
+    assert.deepEqual(entry, { actor: 'operator', ip: '127.0.0.1' })
+  })
 
-  await t.test('neither the link nor the cookie stands in the database', async () => {
+  await t.test('the database holds neither the link nor the cookie', async () => {
     const { token } = await createDeskLink(node.foundation)
     const desk = deskOf(node)
     const stored = async () =>
@@ -202,7 +199,7 @@ test('the operator’s desk', async (t) => {
     assert.ok(!(await stored()).includes(desk.cookie.split('=')[1]!))
   })
 
-  await t.test('a link that is not one, or is too old, opens nothing', async () => {
+  await t.test('an invalid or old link is refused', async () => {
     assert.equal((await deskOf(node).open('x'.repeat(43))).status, 410)
     assert.equal((await deskOf(node).open('short')).status, 410)
     const { token } = await createDeskLink(node.foundation)
@@ -221,7 +218,7 @@ test('the operator’s desk', async (t) => {
     assert.equal((await left.ask('/organizations')).status, 401)
   })
 
-  await t.test('without a session nothing is shown and nothing done', async () => {
+  await t.test('without a session no data is shown, and no change made', async () => {
     const desk = deskOf(node)
     for (const path of [
       '/organizations',
@@ -237,7 +234,7 @@ test('the operator’s desk', async (t) => {
     assert.equal((await desk.ask('/nothing')).body['error'], 'route_not_found')
   })
 
-  await t.test('a change comes from a page of the desk, which shows its token', async () => {
+  await t.test('a change needs a page of the desk, which shows its token', async () => {
     const desk = await openedDesk(node)
     const flush = (headers: Record<string, string | null>) =>
       desk.ask('/queues/nowhere.test/flush', { method: 'POST', headers })
@@ -264,21 +261,24 @@ test('the operator’s desk', async (t) => {
     assert.equal((await deskOf(node).open(token)).status, 200)
   })
 
-  await t.test('a name that was made to lead here is refused, an address and localhost are not', async () => {
-    for (const host of [
-      'evil.test',
-      `evil.test:${port}`,
-      `localhost.evil.test:${port}`,
-      '127.0.0.1.evil.test',
-    ])
-      for (const path of ['/', '/desk/v1/session', '/assets/x.js'])
-        assert.equal((await askAs(port, host, path)).status, 403, `${host} ${path}`)
-    for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, '[::1]:9000', 'localhost'])
-      assert.equal((await askAs(port, host, '/desk/v1/session')).status, 401, host)
-    assert.equal((await askAs(port, 'evil.test', '/healthz')).status, 200)
-  })
+  await t.test(
+    'a foreign name that leads here is refused, and an address and localhost are accepted',
+    async () => {
+      for (const host of [
+        'evil.test',
+        `evil.test:${port}`,
+        `localhost.evil.test:${port}`,
+        '127.0.0.1.evil.test',
+      ])
+        for (const path of ['/', '/desk/v1/session', '/assets/x.js'])
+          assert.equal((await askAs(port, host, path)).status, 403, `${host} ${path}`)
+      for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, '[::1]:9000', 'localhost'])
+        assert.equal((await askAs(port, host, '/desk/v1/session')).status, 401, host)
+      assert.equal((await askAs(port, 'evil.test', '/healthz')).status, 200)
+    },
+  )
 
-  await t.test('a link is not used up where the browser would not keep the cookie', async () => {
+  await t.test('a browser that would drop the cookie does not use up the link', async () => {
     const { token } = await createDeskLink(node.foundation)
     const { status, text } = await askAs(port, `10.0.0.5:${port}`, '/desk/v1/session', { token })
     assert.equal(status, 403)
@@ -287,7 +287,7 @@ test('the operator’s desk', async (t) => {
   })
 
   await t.test(
-    'where the pages are not built, one line says how; the operations work all the same',
+    'without built pages one line says how to build them, and the operations still work',
     async (t) => {
       const { db, clock, log, blobs } = node.foundation
       const { server, close } = createOperatorServer({
@@ -312,7 +312,7 @@ test('the operator’s desk', async (t) => {
     },
   )
 
-  await t.test('the probes answer as they always did', async () => {
+  await t.test('the probes keep their answers', async () => {
     const ask = (path: string, method = 'GET') => fetch(`http://127.0.0.1:${port}${path}`, { method })
     assert.deepEqual(await (await ask('/healthz')).json(), { status: 'alive' })
     assert.deepEqual(await (await ask('/readyz?x=1')).json(), { status: 'ready' })
@@ -325,7 +325,7 @@ test('the operator’s desk', async (t) => {
     )
   })
 
-  await t.test('nothing of the desk answers on the public listener', async () => {
+  await t.test('the public listener serves nothing of the desk', async () => {
     const { host, port: publicPort } = node.app.listening.http!
     const desk = await openedDesk(node)
     const headers = { cookie: desk.cookie, 'x-posthorn-token': desk.token }
