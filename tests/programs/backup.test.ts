@@ -59,7 +59,7 @@ function workOn(stage: BackupStage, inbox: Inbox): { stop(): Promise<unknown> } 
   return { stop }
 }
 
-test('a backup killed half-way under load is made again, and restores all that was acknowledged', async (t) => {
+test('a backup killed midway under load is made again, and restores all acknowledged mail', async (t) => {
   const stage = await setBackupStage(t)
   const { posthorn, api, secret, folder } = stage
   const [kept, busy] = stage.inboxes
@@ -106,7 +106,7 @@ test('a backup killed half-way under load is made again, and restores all that w
   assert.equal(await copy.stop(), 0)
 })
 
-test('a backup of 50 MB needs no more memory than one of nothing', async (t) => {
+test('a backup of 50 MB needs as much memory as an empty one', async (t) => {
   const posthorn = await startPosthorn(t, { env: passphrase })
   const { api } = await createCaller(posthorn)
   const inbox = await api.createInbox()
@@ -126,7 +126,7 @@ test('a backup of 50 MB needs no more memory than one of nothing', async (t) => 
   assert.equal(await posthorn.stop(), 0)
 })
 
-test('while a backup is under way blobs stay, the sweep rests and no other backup begins', async (t) => {
+test('during a backup blobs stay, the sweep pauses, and no other backup begins', async (t) => {
   const place = await makePlace(t)
   const node = await startNode(place, { roles: ['api', 'mx', 'jobs'] })
   const { api } = await node.createCaller()
@@ -157,7 +157,7 @@ test('while a backup is under way blobs stay, the sweep rests and no other backu
   assert.ok(!(await blobs.has(blob)))
 })
 
-test('while a backup is under way no schema is brought up to date', async (t) => {
+test('no schema is migrated during a backup', async (t) => {
   const migrations = listPending([])
   const db = new Db({ connection: await emptyDatabase(t) })
   t.after(() => db.close())
@@ -172,7 +172,7 @@ test('while a backup is under way no schema is brought up to date', async (t) =>
   assert.deepEqual(await migrate(db, silentLog), [migrations.at(-1)!.name])
 })
 
-test('every table is in a backup, or is left out for a reason', async (t) => {
+test('a backup has every table, except those left out for a reason', async (t) => {
   const db = new Db({ connection: await testDatabase(t) })
   t.after(() => db.close())
   const kinds = await db.query<{ name: string; kind: string }>(

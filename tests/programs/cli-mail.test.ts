@@ -43,7 +43,7 @@ async function receive(to: string, raw: Buffer): Promise<void> {
   assert.equal(outcome, 'accepted', reply)
 }
 
-test('captured mail is listed, shown and had as it is, by the id of its answer', async () => {
+test('captured mail is listed, shown and downloaded, by the id of its answer', async () => {
   assert.deepEqual(await posthorn.cli(['captured', 'list']), { captured: [], nextCursor: null })
   const { api } = await createCaller(posthorn)
   const inbox = await api.createInbox('ada')
@@ -89,7 +89,7 @@ test('captured mail is listed, shown and had as it is, by the id of its answer',
   }
 })
 
-test('mail for abuse@ and postmaster@ is unread until somebody shows it, and the doctor says so', async () => {
+test('mail for abuse@ and postmaster@ is unread until it is shown, and the doctor says so', async () => {
   const list = async (...words: string[]) =>
     (await posthorn.cli<{ mails: Entry[] }>(['mail', 'list', ...words])).mails
   const checkOf = async () => {
@@ -131,7 +131,7 @@ test('mail for abuse@ and postmaster@ is unread until somebody shows it, and the
   assert.equal((await checkOf())['status'], 'ok')
 })
 
-test('what a stranger’s mail would do to a terminal is seen and not obeyed', async () => {
+test('terminal codes in a stranger’s mail are shown, and never executed', async () => {
   const lines = [
     `From: =?utf-8?b?${Buffer.from(`${hostile}\rharmless`).toString('base64')}?= <zoe@far.test>`,
     `Subject: ${hostile} \u202etxt.exe`,

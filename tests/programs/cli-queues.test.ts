@@ -29,7 +29,7 @@ interface Queue {
   waiting: number
 }
 
-test('a queue that no mail was ever in is paused, holds what is sent later, and lets it go', async (t) => {
+test('a queue without any mail can be paused, holds later mail, and releases it', async (t) => {
   const sink = await startSink(t, { host: '127.0.0.41' })
   const dns = await DnsServer.start({ 'held.test': { A: [sink.host] }, 'free.test': { A: [sink.host] } })
   t.after(() => dns.close())
@@ -88,7 +88,7 @@ test('a queue that no mail was ever in is paused, holds what is sent later, and 
   assert.equal(cancelled.stdout, 'held.test: 1 delivery cancelled\n')
 })
 
-test('where mail goes to another queue, pausing a domain ahead says so', async (t) => {
+test('pausing a domain warns if its mail goes to another queue', async (t) => {
   const posthorn = await startPosthorn(t, { env: { POSTHORN_DELIVERY: 'capture' } })
   const attempt = (...words: string[]) => runCommand(['queue', ...words], posthorn.env, process.cwd())
   const paused = await attempt('pause', 'gmail.com')
@@ -100,7 +100,7 @@ test('where mail goes to another queue, pausing a domain ahead says so', async (
   assert.match(wrong.stderr, /^posthorn: there is no queue "no domain": name a domain, or @local[^\n]+\n$/)
 })
 
-test('a queue is shown with what was said in the last attempts of some that wait', async (t) => {
+test('a queue shows the last replies to several waiting mails', async (t) => {
   const sink = await startSink(t, {
     rule: ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 not now \x1b]0;\u202etitle' : null),
   })

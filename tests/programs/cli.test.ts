@@ -40,7 +40,7 @@ test('help names every command, and every command has help of its own', async (t
   }
 })
 
-test('the program ends with 2 after wrong use and with 1 after a wrong setting, and leaves nothing behind', async (t) => {
+test('the program exits with 2 after wrong use and 1 after a wrong setting, and leaves nothing behind', async (t) => {
   const folder = emptyFolder(t)
   for (const [words, env, status, complaint] of [
     [['frobnicate'], inherited(), 2, /frobnicate/],
@@ -69,7 +69,7 @@ const completers: [shell: string, needs: string, ask: (script: string, words: st
 ]
 
 for (const [shell, needs, ask] of completers)
-  test(`${shell} completes the commands by what completion prints`, {
+  test(`${shell} completes the commands with the printed script`, {
     skip: spawnSync(needs, ['--version']).error ? `${needs} is not installed` : false,
   }, async (t) => {
     const folder = emptyFolder(t)
@@ -100,7 +100,7 @@ for (const [shell, needs, ask] of completers)
     assert.deepEqual(await complete(...create, '--org', ''), [])
   })
 
-test('zsh reads what completion prints for it', {
+test('zsh accepts the printed completion script', {
   skip: spawnSync('zsh', ['--version']).error ? 'zsh is not installed' : false,
 }, async (t) => {
   const folder = emptyFolder(t)
@@ -137,7 +137,7 @@ const wrongUses: [string[], RegExp][] = [
 ]
 
 for (const [words, complaint] of wrongUses)
-  test(`posthorn ${inertLine(words.join(' ')).slice(0, 100)} is wrong use: 2`, async (t) => {
+  test(`posthorn ${inertLine(words.join(' ')).slice(0, 100)} exits with 2 for wrong use`, async (t) => {
     const { status, stdout, stderr } = await runCommand(words, inherited(), emptyFolder(t))
     assert.equal(status, 2, stderr)
     assert.equal(stdout, '')
@@ -175,12 +175,12 @@ for (const [name, value, words] of wrongSettings)
     assert.match(stderr, words)
   })
 
-test('a running service', async (t) => {
+test('the commands work with a running service', async (t) => {
   const posthorn = await startPosthorn(t)
   const organization = await posthorn.cli<{ id: string }>(['org', 'create', '--name', 'Acme'])
   const attempt = (words: string[]) => runCommand(words, posthorn.env, tmpdir())
 
-  await t.test('organizations are made, shown, approved, limited, suspended', async () => {
+  await t.test('organizations are made, shown, approved, limited and suspended', async () => {
     const { organizations } = await posthorn.cli<{ organizations: { id: string; status: string }[] }>([
       'org',
       'list',
@@ -215,7 +215,7 @@ test('a running service', async (t) => {
   })
 
   await t.test(
-    'the organization of development may open a thousand managed inboxes, others five',
+    'development’s organization may open a thousand managed inboxes, and others five',
     async () => {
       const { organizations } = await posthorn.cli<{
         organizations: { name: string; limits: { managedStarter: number } }[]
@@ -231,23 +231,26 @@ test('a running service', async (t) => {
     },
   )
 
-  await t.test('keys are made with their restrictions, listed without their secrets, revoked', async () => {
-    const made = await posthorn.cli<Record<string, unknown>>([
-      ...['key', 'create', '--org', organization.id, '--name', 'narrow', '--scopes', 'mailbox:read'],
-      ...['--ip', '127.0.0.1', '--recipient-domain', 'Example.com', '--expires-in', '90m'],
-    ])
-    assert.match(String(made['secret']), /^ph_[0-9A-Za-z]{49}$/)
-    assert.deepEqual(made['allowedRecipientDomains'], ['example.com'])
-    const { stdout } = await attempt(['key', 'list', '--org', organization.id, '--json'])
-    assert.equal(JSON.parse(stdout).keys[0].id, made['id'])
-    assert.ok(!stdout.includes(String(made['secret'])))
-    const listed = (await attempt(['key', 'list', '--org', organization.id])).stdout
-    assert.match(listed, /mailbox:read +from 127\.0\.0\.1, to example\.com +until/)
-    assert.notEqual((await posthorn.cli(['key', 'revoke', String(made['id'])]))['revokedAt'], null)
-  })
+  await t.test(
+    'keys are made with their restrictions, listed without their secrets, and revoked',
+    async () => {
+      const made = await posthorn.cli<Record<string, unknown>>([
+        ...['key', 'create', '--org', organization.id, '--name', 'narrow', '--scopes', 'mailbox:read'],
+        ...['--ip', '127.0.0.1', '--recipient-domain', 'Example.com', '--expires-in', '90m'],
+      ])
+      assert.match(String(made['secret']), /^ph_[0-9A-Za-z]{49}$/)
+      assert.deepEqual(made['allowedRecipientDomains'], ['example.com'])
+      const { stdout } = await attempt(['key', 'list', '--org', organization.id, '--json'])
+      assert.equal(JSON.parse(stdout).keys[0].id, made['id'])
+      assert.ok(!stdout.includes(String(made['secret'])))
+      const listed = (await attempt(['key', 'list', '--org', organization.id])).stdout
+      assert.match(listed, /mailbox:read +from 127\.0\.0\.1, to example\.com +until/)
+      assert.notEqual((await posthorn.cli(['key', 'revoke', String(made['id'])]))['revokedAt'], null)
+    },
+  )
 
   await t.test(
-    'a key is revoked by its name; of two with one name the second is made with a warning',
+    'a key is revoked by its name, and a second key of the same name is made with a warning',
     async () => {
       const named = ['--org', organization.id, '--name', 'booking']
       const create = () => attempt(['key', 'create', ...named, '--scopes', '*', '--json'])
@@ -266,7 +269,7 @@ test('a running service', async (t) => {
     },
   )
 
-  await t.test('queues: nothing waits, and what is not there is said in one line', async () => {
+  await t.test('an empty queue list is shown, and a missing queue is reported in one line', async () => {
     assert.deepEqual(await posthorn.cli(['queue', 'list']), { queues: [] })
     for (const verb of ['show', 'resume', 'flush', 'cancel']) {
       const { status, stdout, stderr } = await attempt(['queue', verb, 'example.com'])
@@ -282,7 +285,7 @@ test('a running service', async (t) => {
       assert.equal((await attempt(['queue', 'cancel', ...words])).status, 2, words.join(' '))
   })
 
-  await t.test('what is not there is 1, in one line', async () => {
+  await t.test('a missing object exits with 1, in one line', async () => {
     for (const words of [
       ['org', 'show', nowhere],
       ['org', 'approve', nowhere],
@@ -299,12 +302,12 @@ test('a running service', async (t) => {
     }
   })
 
-  await t.test('migrate says which migrations there are', async () => {
+  await t.test('migrate lists the migrations', async () => {
     const { migrations } = await posthorn.cli<{ migrations: string[] }>(['migrate'])
     assert.equal(migrations[0], '0001_tables.sql')
   })
 
-  await t.test('doctor is content beside the service and knows the records to publish', async () => {
+  await t.test('the doctor passes with the service, and knows the records to publish', async () => {
     const { status, checks, managedDomain } = await posthorn.cli<{
       status: string
       checks: { name: string; status: string; mend: string | null }[]
@@ -324,32 +327,42 @@ test('a running service', async (t) => {
     assert.match(managedDomain.dkim[0]!.value, /^v=DKIM1;.*p=[A-Za-z0-9+/]{300,}/)
   })
 
-  await t.test('doctor knows our listeners, another program there, and a wrong setting', async () => {
-    const { port: smtpPort, host } = posthorn.smtp
-    const another = createServer((_request, response) => response.end('another')).listen(0, '127.0.0.1')
-    await once(another, 'listening')
-    t.after(() => another.close())
-    const env = {
-      ...posthorn.env,
-      POSTHORN_HTTP: posthorn.http.replace('http://', ''),
-      POSTHORN_OPERATOR: `127.0.0.1:${(another.address() as AddressInfo).port}`,
-      POSTHORN_SMTP: `${host}:${smtpPort}`,
-    }
-    const { status, stdout } = await run(ownProgram, ['doctor', '--json'], env, tmpdir())
-    assert.equal(status, 1)
-    const found = new Map<string, string>(
-      JSON.parse(stdout).checks.map((check: { name: string; status: string }) => [check.name, check.status]),
-    )
-    assert.deepEqual(
-      ['HTTP port', 'operator port', 'SMTP port'].map((name) => found.get(name)),
-      ['ok', 'failed', 'ok'],
-    )
-    const wrong = await runCommand(['doctor', '--json'], { ...posthorn.env, POSTHORN_MX_PORT: 'x' }, tmpdir())
-    assert.equal(wrong.status, 1)
-    assert.equal(JSON.parse(wrong.stdout).checks[0].name, 'settings')
-  })
+  await t.test(
+    'the doctor recognizes our listeners, another program there, and a wrong setting',
+    async () => {
+      const { port: smtpPort, host } = posthorn.smtp
+      const another = createServer((_request, response) => response.end('another')).listen(0, '127.0.0.1')
+      await once(another, 'listening')
+      t.after(() => another.close())
+      const env = {
+        ...posthorn.env,
+        POSTHORN_HTTP: posthorn.http.replace('http://', ''),
+        POSTHORN_OPERATOR: `127.0.0.1:${(another.address() as AddressInfo).port}`,
+        POSTHORN_SMTP: `${host}:${smtpPort}`,
+      }
+      const { status, stdout } = await run(ownProgram, ['doctor', '--json'], env, tmpdir())
+      assert.equal(status, 1)
+      const found = new Map<string, string>(
+        JSON.parse(stdout).checks.map((check: { name: string; status: string }) => [
+          check.name,
+          check.status,
+        ]),
+      )
+      assert.deepEqual(
+        ['HTTP port', 'operator port', 'SMTP port'].map((name) => found.get(name)),
+        ['ok', 'failed', 'ok'],
+      )
+      const wrong = await runCommand(
+        ['doctor', '--json'],
+        { ...posthorn.env, POSTHORN_MX_PORT: 'x' },
+        tmpdir(),
+      )
+      assert.equal(wrong.status, 1)
+      assert.equal(JSON.parse(wrong.stdout).checks[0].name, 'settings')
+    },
+  )
 
-  await t.test('a second serve on the folder says so and ends with 1', async () => {
+  await t.test('a second serve on the folder reports it and exits with 1', async () => {
     // If it is not refused, it runs until a signal, so it has a process of its own.
     const { status, stdout, stderr } = await run(ownProgram, ['serve', '--json'], posthorn.env, tmpdir())
     assert.equal(status, 1)
@@ -357,7 +370,7 @@ test('a running service', async (t) => {
     assert.match(stderr, /another posthorn serves/)
   })
 
-  await t.test('the demo uses the service that runs, and its inboxes again', async () => {
+  await t.test('the demo uses the running service, and its inboxes again', async () => {
     const env = { ...posthorn.env, POSTHORN_HTTP: posthorn.http.replace('http://', '') }
     const inboxes: unknown[] = []
     for (const _tour of ['first', 'second']) {

@@ -43,7 +43,7 @@ test('the demo runs to its end on a fresh folder and shows the story', async (t)
   assert.ok(new Set(stdout.match(/inb_[a-f0-9]{24}/g)).size >= 2, stdout)
 })
 
-test('with a clamd the demo gives the attachment out', { skip: clamdMissing }, async (t) => {
+test('with clamd the demo returns the attachment', { skip: clamdMissing }, async (t) => {
   const { folder, env } = fresh(t)
   const clamd = makeClamd(t)
   await clamd.start()
@@ -57,7 +57,7 @@ test('with a clamd the demo gives the attachment out', { skip: clamdMissing }, a
   assert.match(stdout, /→ 200 .*\n +content +Soup\. Fish\. Cake\.\n/)
 })
 
-test('a demo with --json is one document, shows no secret, and leaves a running service as it was but for mail', async (t) => {
+test('a demo with --json prints one document without secrets, and changes only the service’s mail', async (t) => {
   const posthorn = await startPosthorn(t)
   const env = { ...posthorn.env, POSTHORN_HTTP: posthorn.http.replace('http://', '') }
   const { status, stdout, stderr } = await run(ownProgram, ['demo', '--json'], env, tmpdir())
@@ -70,7 +70,7 @@ test('a demo with --json is one document, shows no secret, and leaves a running 
   assert.deepEqual((await api.want<{ suppressions: unknown[] }>('/v1/suppressions')).suppressions, [])
 })
 
-test('a service that refuses a step is told of in a line, with the way on', async (t) => {
+test('a refused step is reported in one line, with the next step', async (t) => {
   const posthorn = await startPosthorn(t, { env: { POSTHORN_DEFAULT_LIMITS: '{"webhookEndpoints":0}' } })
   const env = { ...posthorn.env, POSTHORN_HTTP: posthorn.http.replace('http://', '') }
   const { status, stdout, stderr } = await run(ownProgram, ['demo', '--json'], env, tmpdir())

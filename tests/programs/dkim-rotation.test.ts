@@ -66,7 +66,7 @@ function textIn(zoneLine: string): string {
 
 const rotate = (posthorn: Posthorn) => posthorn.cli<Rotation>(['dkim', 'rotate'])
 
-test('in production new keys wait, printed again as they are, until DNS shows them; then they sign in place of the former', async (t) => {
+test('in production new keys wait until DNS shows them, are printed again meanwhile, and then replace the former', async (t) => {
   const stage = await setStage(t, { POSTHORN_MAIL_HOST: 'mx.example' })
   const { posthorn, dns } = stage
   assert.deepEqual(await selectorsOf(stage), ['ph1'])
@@ -122,7 +122,7 @@ test('in production new keys wait, printed again as they are, until DNS shows th
   assert.ok(days > 6.9 && days < 7.1, `${days} days`)
 })
 
-test('in development new keys sign at once, and the former is retired', async (t) => {
+test('in development new keys sign at once, and the former key is retired', async (t) => {
   const stage = await setStage(t, {})
   const { posthorn } = stage
   assert.deepEqual(await selectorsOf(stage), ['ph1'])

@@ -42,7 +42,7 @@ async function intrude(host: string, account: string): Promise<string> {
   return (await run(process.execPath, words)).stdout.trim()
 }
 
-test('hostile 15: root’s PostgreSQL runs under an account of its own, and lets no other one in', {
+test('hostile 15: root’s PostgreSQL runs under its own account, and refuses all others', {
   skip,
 }, async (t) => {
   const directory = join(await emptyFolder(t), 'postgres')
@@ -92,7 +92,9 @@ done
 "$2" --input-type=module -e "$3" "$4"
 grep -c ^posthorn: /etc/passwd`
 
-test('as root, the account is made once by starts at once, or one line says how', { skip }, async (t) => {
+test('as root, concurrent starts make the account once, or one line says how to make it', {
+  skip,
+}, async (t) => {
   const [folder, etc] = [await emptyFolder(t), await emptyFolder(t)]
   const words = ['--mount', 'sh', '-c', withoutAccount, 'sh', etc, process.execPath, chooser, folder]
   const { stdout } = await run('unshare', words).catch((error) => {

@@ -88,7 +88,7 @@ async function otherUser(t: TestContext, directory: string, early = 'no'): Promi
   return child
 }
 
-test('embedded: a first start makes a durable UTF-8 database; the last release stops it', async (t) => {
+test('embedded: a first start makes a durable UTF-8 database, and the last release stops it', async (t) => {
   const directory = await emptyFolder(t)
   const said: string[] = []
   const server = await use(directory, (line) => said.push(line))
@@ -113,7 +113,7 @@ test('embedded: a first start makes a durable UTF-8 database; the last release s
   assert.equal(await pidOf(directory), null)
 })
 
-test('embedded: it never listens on TCP, and its socket is its owner’s alone', async (t) => {
+test('embedded: it never listens on TCP, and only its owner can use its socket', async (t) => {
   const directory = await emptyFolder(t)
   const server = await use(directory)
   assert.deepEqual(await ask(server, "select setting from pg_settings where name = 'listen_addresses'"), [
@@ -137,7 +137,7 @@ async function listeningInodes(pid: number | null): Promise<string[]> {
   return targets.filter((target) => listening.has(target))
 }
 
-test('embedded: adopted after kill -9 of the service, with what it had committed', async (t) => {
+test('embedded: a service after kill -9 adopts it, with all committed data', async (t) => {
   const directory = await emptyFolder(t)
   const other = await otherUser(t, directory)
   const first = await use(directory)
@@ -164,7 +164,7 @@ test('embedded: Ctrl-C reaches the service and not PostgreSQL', async (t) => {
   await server.release()
 })
 
-test('embedded: kill -9 of the postmaster under a busy backend: its user starts it again', async (t) => {
+test('embedded: its user restarts a postmaster killed under a busy backend', async (t) => {
   const directory = await emptyFolder(t)
   const server = await use(directory)
   await ask(server, 'create table kept (n int); insert into kept values (7)')
@@ -183,7 +183,7 @@ test('embedded: kill -9 of the postmaster under a busy backend: its user starts 
   await busy
 })
 
-test('embedded: kill -9 of the postmaster while nobody looks: the next start recovers', async (t) => {
+test('embedded: the next start recovers a postmaster killed without users', async (t) => {
   const directory = await emptyFolder(t)
   const other = await otherUser(t, directory)
   other.kill('SIGKILL')
@@ -193,7 +193,7 @@ test('embedded: kill -9 of the postmaster while nobody looks: the next start rec
   await server.release()
 })
 
-test('embedded: two users: the first to leave stops nothing, the last one stops it', async (t) => {
+test('embedded: with two users only the last one stops it', async (t) => {
   const directory = await emptyFolder(t)
   const other = await otherUser(t, directory)
   const pid = await pidOf(directory)
@@ -205,7 +205,7 @@ test('embedded: two users: the first to leave stops nothing, the last one stops 
   assert.equal(await pidOf(directory), null)
 })
 
-test('embedded: starts at once on an empty folder end in one server, and leaving at once stops it', async (t) => {
+test('embedded: concurrent starts on an empty folder end in one server, and leaving at once stops it', async (t) => {
   const directory = await emptyFolder(t)
   const others = [await otherUser(t, directory, 'early'), await otherUser(t, directory, 'early')]
   const servers = await Promise.all([use(directory), use(directory)])
@@ -228,7 +228,7 @@ test('embedded: starts at once on an empty folder end in one server, and leaving
   ])
 })
 
-test('embedded: users that come while the last one leaves are served', async (t) => {
+test('embedded: users that arrive while the last one leaves are served', async (t) => {
   const directory = await emptyFolder(t)
   let server = await use(directory)
   for (let round = 0; round < 5; round++) {
@@ -240,7 +240,7 @@ test('embedded: users that come while the last one leaves are served', async (t)
   assert.equal(await pidOf(directory), null)
 })
 
-test('embedded: a killed initdb leaves nothing that the next start minds', async (t) => {
+test('embedded: a killed initdb leaves nothing that disturbs the next start', async (t) => {
   const directory = await emptyFolder(t)
   const other = await otherUser(t, directory, 'early')
   const drafts = () =>
@@ -277,7 +277,7 @@ test('embedded: a data folder of 300 characters works', async (t) => {
   assert.equal(await stat(server.connection.host).catch(() => null), null)
 })
 
-test('embedded: a lock file that names a living stranger is stale', async (t) => {
+test('embedded: a lock file that names another living process is stale', async (t) => {
   const directory = await emptyFolder(t)
   await (await use(directory)).release()
   const lock = `${process.pid}\n/elsewhere\n1700000000\n5432\n`
@@ -298,7 +298,7 @@ test('embedded: an empty lock file, left by a crash, is stale', async (t) => {
   assert.deepEqual(await ask(server, 'select 1 as one'), [{ one: 1 }])
 })
 
-test('embedded: what keeps PostgreSQL from starting is said in its own words, at once', async (t) => {
+test('embedded: PostgreSQL’s own words say at once why it cannot start', async (t) => {
   const directory = await emptyFolder(t)
   await (await use(directory)).release()
   await writeFile(join(directory, 'cluster/postgresql.conf'), 'work_mem = enormous\n')

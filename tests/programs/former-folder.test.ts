@@ -8,7 +8,7 @@ import { send, untilStates } from '../support/node.ts'
 import { createCaller, startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-test('a data folder of the program before the newest migration starts, and goes on', async (t) => {
+test('a data folder from before the newest migration starts, and works', async (t) => {
   const former = await extractFormerProgram(t)
   if (!former) return t.skip('this copy of the project has no history to take the former program from')
   t.diagnostic(`former program: ${former.commit}`)

@@ -72,13 +72,13 @@ test('hostile 8: 60 unfinished requests of 15 MiB hold a share of the memory, an
   assert.match(told(), /"error":"rate_limited"/)
 })
 
-test('hostile 8: nothing is read of a body before its key is known', async (t) => {
+test('hostile 8: no body is read before its key is known', async (t) => {
   const { socket, told } = open(t, stage.port, head('/v1/inboxes', 'ph_wrong', 15 * mebibyte))
   await until('the answer', () => told().startsWith('HTTP/1.1 401 '))
   socket.destroy()
 })
 
-test('hostile 8: a body that stalls is given up after ten seconds', async (t) => {
+test('hostile 8: a stalled body is refused after ten seconds', async (t) => {
   const { secret } = await stage.createCaller()
   const { told } = open(t, stage.port, `${head('/v1/inboxes', secret, 100)}{`)
   const startedMs = performance.now()
@@ -99,7 +99,7 @@ test('hostile 8: a body in chunks of one byte is read whole', async (t) => {
   assert.match(told(), /^HTTP\/1\.1 201 .*Grüße/s)
 })
 
-test('check 73: what does not send takes bodies of 64 KiB, and a hundred addresses however they are written', async () => {
+test('check 73: operations other than sends accept bodies of 64 KiB, and a hundred addresses in any spelling', async () => {
   const { secret } = await stage.createCaller()
   const post = (path: string, body: string) => ask(stage, 'POST', path, { secret, headers: json, body })
   const padded = (bytes: number) => `{"email":"a@far.test"${' '.repeat(bytes - 22)}}`
@@ -116,7 +116,7 @@ for (const [name, text, held] of [
   ['made whole', `repeat(U&'\\0001', 1000000)`, 6_000_800],
   ['streamed', `repeat('x', 6000000)`, mebibyte],
 ] as const)
-  test(`hostile 8: large answers that nobody reads count as well: ${name}`, async (t) => {
+  test(`hostile 8: large answers that no client reads count as well: ${name}`, async (t) => {
     const { api, secret } = await stage.createCaller()
     const inbox = await api.createInbox()
     const body = { to: [{ email: 'a@far.test' }], subject: 'S', text: 'T' }
@@ -148,7 +148,7 @@ for (const [name, text, held] of [
     assert.ok(again)
   })
 
-test('a budget: a quarter for one, and room for whoever comes next', () => {
+test('a budget gives one asker at most a quarter, and leaves room for newcomers', () => {
   const budget = new ByteBudget(1200)
   assert.equal(budget.take('a', 300), null)
   assert.equal(budget.take('a', 1), 'share')
@@ -160,7 +160,7 @@ test('a budget: a quarter for one, and room for whoever comes next', () => {
   assert.equal(budget.take('a', 100), null)
 })
 
-test('hostile 8: one address holds 2,000 connections, and a proxy that is trusted as many as there are', async (t) => {
+test('hostile 8: one address holds 2,000 connections, and a trusted proxy any number', async (t) => {
   const proxied = await setStage(t, { trustedProxies: ['127.0.0.2/32'] })
   const dial = (localAddress: string) => {
     const socket = connect({ port: proxied.port, host: '127.0.0.1', localAddress })

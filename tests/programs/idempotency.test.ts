@@ -50,7 +50,7 @@ function send(
 const ids = ({ body: { message, submission } }: Answer<Acceptance>): string =>
   `${message.id} ${submission.id}`
 
-test('check 72: idempotency keys', async (t) => {
+test('check 72: a key makes a request idempotent', async (t) => {
   const stage = await setStage(t)
   const { api, posthorn } = stage
 
@@ -63,7 +63,7 @@ test('check 72: idempotency keys', async (t) => {
     assert.equal(submissions.length, 1)
   })
 
-  await t.test('the order of the members in the body is no difference', async () => {
+  await t.test('the order of the body’s members makes no difference', async () => {
     const { to, subject, text } = body
     const answer = await send(stage, 'parallel-1', { text, subject, to })
     assert.equal(answer.status, 202)
@@ -105,7 +105,7 @@ test('check 72: idempotency keys', async (t) => {
     assert.equal(ids(again), ids(first))
   })
 
-  await t.test('after its message was deleted a key is 410 for ever, whatever the body', async () => {
+  await t.test('after its message was deleted a key is 410 forever, whatever the body', async () => {
     const { body: accepted } = await send(stage, 'deleted-1')
     await until('the delivery to be over', async () => {
       const { status } = await api.want<Submission>(`/v1/submissions/${accepted.submission.id}`)
@@ -165,7 +165,7 @@ for (const count of [1, 2])
         JSON.stringify({ messagesPerDay }),
       ])
     for (const operation of operations) {
-      await t.test(`${operation}: one body`, async () => {
+      await t.test(`${operation}: equal bodies are one submission`, async () => {
         const before = await counts()
         const answers = await flood(operation, () => ({ key: 'the-same-key' }))
         assert.deepEqual(countStatuses(answers), { 202: 100 })
@@ -174,7 +174,7 @@ for (const count of [1, 2])
         const { submissions, used } = await counts()
         assert.deepEqual([submissions - before.submissions, used - before.used], [1, 1])
       })
-      await t.test(`${operation}: two bodies`, async () => {
+      await t.test(`${operation}: a second body is refused`, async () => {
         const before = await counts()
         const change = (index: number) => ({ text: index % 4 < 2 ? 'One.' : 'Other.' })
         const answers = await flood(operation, (index) => ({ key: 'two-bodies', change: change(index) }))
@@ -186,7 +186,7 @@ for (const count of [1, 2])
         }
         assert.equal((await counts()).submissions - before.submissions, 1)
       })
-      await t.test(`${operation}: what is refused does not use up its key`, async () => {
+      await t.test(`${operation}: a refused request does not use up its key`, async () => {
         const key = 'refused-first'
         const refused: [change: object, error: string][] = [
           [{ text: undefined }, 'invalid_request'],
@@ -229,7 +229,7 @@ for (const count of [1, 2])
     })
   })
 
-test('check 72: the first request with a key that still runs after 5 s is 409 to the next, and counts', async (t) => {
+test('check 72: a request during a slow first one with its key is 409 after 5 s, and the first one counts', async (t) => {
   const deployment = await deploy(t, { nodes: 1 })
   const sender = await makeSender(deployment)
   const holder = new pg.Client(deployment.place.connection)
@@ -255,7 +255,7 @@ test('check 72: the first request with a key that still runs after 5 s is 409 to
   assert.deepEqual(thirds.map(idsOf), accepted.map(idsOf))
 })
 
-test('check 72: a deleted result is 410 for ever, whatever is asked', async (t) => {
+test('check 72: a deleted result is 410 forever, whatever is requested', async (t) => {
   const deployment = await deploy(t, { nodes: 1, roles: ['api', 'jobs'] })
   const sender = await makeSender(deployment)
   const { db, clock } = deployment.nodes[0]!.foundation
@@ -303,7 +303,7 @@ test('check 72: a deleted result is 410 for ever, whatever is asked', async (t) 
   await assertGone('after 31 days')
 })
 
-test('check 72, 85a: killed between the commit and the answer, a send is there once and its key replays', async (t) => {
+test('check 72, 85a: a send killed between commit and answer exists once, and its key replays it', async (t) => {
   const place = await makePlace(t)
   const door = new Door(place)
   await door.open()

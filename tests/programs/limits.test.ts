@@ -56,36 +56,39 @@ test('check 50, check 75: limits are exact under 50 parallel requests', async (t
       await replaysStand(t, api, inbox, answers, recipients)
     })
 
-  await t.test('a recipient more than the rest of the day fits not, a smaller message does', async () => {
-    const { api } = await createCaller(posthorn, { recipientsPerDay: 5 })
-    const inbox = await api.createInbox()
-    assert.equal((await send(api, inbox, 1, 4)).status, 202)
-    assert.equal((await send(api, inbox, 2, 2)).status, 429)
-    assert.equal((await send(api, inbox, 3, 1)).status, 202)
-  })
-
-  await t.test('recipients a message: 413 too_many_recipients, and it counts for nothing', async () => {
-    const { api } = await createCaller(posthorn, { recipientsPerMessage: 3, messagesPerDay: 1 })
-    const inbox = await api.createInbox()
-    const over = await send(api, inbox, 1, 4)
-    assert.deepEqual([over.status, over.body.error], [413, 'too_many_recipients'])
-    assert.equal((await send(api, inbox, 2, 3)).status, 202)
-  })
-
   await t.test(
-    'managed starters: exactly as many inboxes as allowed, and deleting gives none back',
+    'a message with one recipient too many for the day is refused, and a smaller one accepted',
     async () => {
-      const { api } = await createCaller(posthorn, { managedStarter: 3 })
-      const create = () => api.call<Inbox & Refusal>('/v1/inboxes', { method: 'POST', body: {} })
-      const answers = await Promise.all(Array.from({ length: parallel }, create))
-      assertOutcome(answers, 3, 'managed_allowance_exhausted')
-      const made = answers.find(({ status }) => status === 201)!
-      await api.want(`/v1/inboxes/${made.body.id}`, { method: 'DELETE', status: 204 })
-      assert.equal((await create()).status, 403)
-      const { managedStarter } = await api.want<{ managedStarter: object }>('/v1/me')
-      assert.deepEqual(managedStarter, { limit: 3, used: 3, remaining: 0 })
+      const { api } = await createCaller(posthorn, { recipientsPerDay: 5 })
+      const inbox = await api.createInbox()
+      assert.equal((await send(api, inbox, 1, 4)).status, 202)
+      assert.equal((await send(api, inbox, 2, 2)).status, 429)
+      assert.equal((await send(api, inbox, 3, 1)).status, 202)
     },
   )
+
+  await t.test(
+    'a message with too many recipients is 413 too_many_recipients, and counts for nothing',
+    async () => {
+      const { api } = await createCaller(posthorn, { recipientsPerMessage: 3, messagesPerDay: 1 })
+      const inbox = await api.createInbox()
+      const over = await send(api, inbox, 1, 4)
+      assert.deepEqual([over.status, over.body.error], [413, 'too_many_recipients'])
+      assert.equal((await send(api, inbox, 2, 3)).status, 202)
+    },
+  )
+
+  await t.test('exactly the allowed managed starters are made, and deleting returns none', async () => {
+    const { api } = await createCaller(posthorn, { managedStarter: 3 })
+    const create = () => api.call<Inbox & Refusal>('/v1/inboxes', { method: 'POST', body: {} })
+    const answers = await Promise.all(Array.from({ length: parallel }, create))
+    assertOutcome(answers, 3, 'managed_allowance_exhausted')
+    const made = answers.find(({ status }) => status === 201)!
+    await api.want(`/v1/inboxes/${made.body.id}`, { method: 'DELETE', status: 204 })
+    assert.equal((await create()).status, 403)
+    const { managedStarter } = await api.want<{ managedStarter: object }>('/v1/me')
+    assert.deepEqual(managedStarter, { limit: 3, used: 3, remaining: 0 })
+  })
 })
 
 /** A used-up limit does not affect accepted requests: their keys replay. */
@@ -128,7 +131,7 @@ for (const count of [1, 2])
       }
     }
 
-    await t.test('10 a minute: 10 of 50, and 10 of 50 in the next', async () => {
+    await t.test('10 a minute: 10 of 50 pass, and 10 of 50 in the next minute', async () => {
       const sender = await makeSender(deployment, { limits: { messagesPerMinute: 10 } })
       nextNoon()
       for (let minute = 0; minute < 2; minute++) {
@@ -139,7 +142,7 @@ for (const count of [1, 2])
       }
     })
 
-    await t.test('each operation alone: 10 of 50', async () => {
+    await t.test('10 of 50 pass for each operation alone', async () => {
       const sender = await makeSender(deployment, { limits: { messagesPerMinute: 10 } })
       nextNoon()
       for (const operation of operations) {
@@ -154,7 +157,7 @@ for (const count of [1, 2])
       }
     })
 
-    await t.test('10 a day: 10 of 50, and 10 of 50 on the next', async () => {
+    await t.test('10 a day: 10 of 50 pass, and 10 of 50 on the next day', async () => {
       const sender = await makeSender(deployment, { limits: { messagesPerDay: 10 } })
       for (let days = 0; days < 2; days++) {
         nextNoon()
@@ -164,7 +167,7 @@ for (const count of [1, 2])
       }
     })
 
-    await t.test('recipients a day: what does not fit leaves its room to smaller ones', async () => {
+    await t.test('a message beyond the day’s recipients leaves its room to smaller ones', async () => {
       const limits: CallerOptions['limits'] = { recipientsPerDay: 21 }
       const sender = await makeSender(deployment, { limits })
       nextNoon()
@@ -182,7 +185,7 @@ for (const count of [1, 2])
     })
   })
 
-test('check 75, 95: the allowance of managed starters is exact over two nodes, and for life', async (t) => {
+test('check 75, 95: the allowance of managed starters is exact over two nodes, and lifelong', async (t) => {
   const { nodes } = await deploy(t, { nodes: 2 })
   const caller = await nodes[0]!.createCaller({ limits: { managedStarter: 3 } })
   const apis = nodes.map((node) => node.meet(caller))
@@ -203,7 +206,7 @@ test('check 75, 95: the allowance of managed starters is exact over two nodes, a
   assert.deepEqual(managedStarter, { limit: 3, used: 3, remaining: 0 })
 })
 
-test('check 72, 75: 50 requests for an inbox with one idempotency key take one of the allowance', async (t) => {
+test('check 72, 75: 50 requests for an inbox with one idempotency key use the allowance once', async (t) => {
   const { nodes } = await deploy(t, { nodes: 2 })
   const caller = await nodes[0]!.createCaller({ limits: { managedStarter: 3 } })
   const apis = nodes.map((node) => node.meet(caller))
@@ -217,7 +220,7 @@ test('check 72, 75: 50 requests for an inbox with one idempotency key take one o
   assert.equal(managedStarter.used, 1)
 })
 
-test('check 50, 95: numbers of things an organization has are exact over two nodes', async (t) => {
+test('check 50, 95: an organization’s object limits are exact over two nodes', async (t) => {
   const deployment = await deploy(t, { nodes: 2 })
   const { nodes } = deployment
   const caller = await nodes[0]!.createCaller({

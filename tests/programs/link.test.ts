@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { runCommand } from '../support/command.ts'
 import { startPosthorn } from '../support/service.ts'
 
-test('posthorn operator link finds the listener of the service that runs, and says where none does', async (t) => {
+test('posthorn operator link finds the running service’s listener, and reports a missing one', async (t) => {
   const posthorn = await startPosthorn(t)
   const link = () => runCommand(['operator', 'link'], posthorn.env, tmpdir())
   const { url, expiresAt } = await posthorn.cli<{ url: string; expiresAt: string }>(['operator', 'link'])

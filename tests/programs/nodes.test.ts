@@ -53,7 +53,7 @@ function anotherNode(t: TestContext, place: Place, env: Record<string, string>) 
   return { folder, data: join(folder, 'data'), serve }
 }
 
-test('hostile 13: a node without the secret key, or with another one, stops with one line in every role', async (t) => {
+test('hostile 13: a node without the right secret key stops with one line in every role', async (t) => {
   const place = await makePlace(t)
   await startNode(place)
   const { folder, data, serve } = anotherNode(t, place, {})
@@ -79,7 +79,7 @@ test('hostile 13: a node without the secret key, or with another one, stops with
   assert.ok(![...checks.map(JSON.stringify), doctor.stderr].join('').includes(other))
 })
 
-test('a database without a check value takes the key that opens what is sealed, and no other', async (t) => {
+test('a database without a check value accepts only the key that opens its sealed data', async (t) => {
   const place = await makePlace(t)
   const node = await startNode(place)
   await until('a signing key', async () => {
@@ -97,7 +97,7 @@ test('a database without a check value takes the key that opens what is sealed, 
   assertOneLine(await serve(wrong, ['migrate']), /is not the secret key of this database/)
 })
 
-test('hostile 13: a node with blobs of its own stops with one line, and the doctor says the same', async (t) => {
+test('hostile 13: a node with its own blobs stops with one line, and the doctor reports the same', async (t) => {
   const place = await makePlace(t)
   const first = await startNode(place)
   const { folder, serve } = anotherNode(t, place, {
@@ -125,7 +125,7 @@ test('hostile 13: a node with blobs of its own stops with one line, and the doct
   await moved.stop()
 })
 
-test('hostile 13: a node whose blobs are a copy of those of a living node stops with one line', async (t) => {
+test('hostile 13: a node whose blobs copy a living node’s stops with one line', async (t) => {
   const place = await makePlace(t)
   const first = await startNode(place)
   const { dataDir, blobFolder } = first.foundation.settings
@@ -147,7 +147,7 @@ test('hostile 13: a node whose blobs are a copy of those of a living node stops 
   await second.stop()
 })
 
-test('nodes with other settings: the later one warns, and the doctor names node, setting and values', async (t) => {
+test('of two nodes with different settings the later one warns, and the doctor names node, setting and values', async (t) => {
   const place = await makePlace(t)
   const first = await startNode(place)
   const { settings, db } = first.foundation
@@ -180,7 +180,7 @@ test('nodes with other settings: the later one warns, and the doctor names node,
   assert.match(found.detail, /^no living node has the role delivery, webhooks, jobs$/)
 })
 
-test('hostile 13: of two nodes that start together none takes mail before both are known to share their blobs', async (t) => {
+test('hostile 13: two starting nodes accept no mail before both are known to share their blobs', async (t) => {
   const place = await makePlace(t)
   const other = new pg.Client(place.connection)
   await other.connect()
@@ -208,7 +208,7 @@ test('hostile 13: of two nodes that start together none takes mail before both a
   await refused
 })
 
-test('a node that has to join anew is found where it takes mail', async (t) => {
+test('a node that had to join anew is found at its SMTP address', async (t) => {
   const place = await makePlace(t)
   const node = await startNode(place, { roles: ['mx'] })
   const { db } = node.foundation
@@ -224,7 +224,7 @@ test('a node that has to join anew is found where it takes mail', async (t) => {
   await node.stop()
 })
 
-test('a copy of a data folder is told what makes it a folder of its own', async (t) => {
+test('the owner of a copied data folder is shown how to make it a new one', async (t) => {
   const place = await makePlace(t)
   const first = await startNode(place)
   const { data, serve } = anotherNode(t, place, {
@@ -245,7 +245,7 @@ globalThis.Date = class extends Real {
   static now() { return Real.now() + 3600000 }
 }`
 
-test('hostile 13: nodes whose machines’ clocks are an hour apart are one deployment with one time', async (t) => {
+test('hostile 13: nodes whose clocks differ by an hour are one deployment with one time', async (t) => {
   const place = await makePlace(t)
   const preload = join(place.folder, 'hour-late.mjs')
   writeFileSync(preload, hourLate)
@@ -287,7 +287,7 @@ test('hostile 13: nodes whose machines’ clocks are an hour apart are one deplo
   assert.equal((await new Api(() => late.http, secret).call('/v1/me')).status, 200)
 })
 
-test('mail for our own domains leaves within seconds of a node that takes it', async (t) => {
+test('waiting mail for our own domains leaves within seconds of a receiving node’s start', async (t) => {
   const place = await makePlace(t)
   const first = await startNode(place, { roles: ['api', 'delivery', 'jobs'] })
   const { api } = await first.createCaller()
@@ -301,7 +301,7 @@ test('mail for our own domains leaves within seconds of a node that takes it', a
   await untilStates(api, submission.id, 'delivered')
 })
 
-test('a node that hangs holds up no mail between inboxes of another node', async (t) => {
+test('a node that hangs delays no mail between another node’s inboxes', async (t) => {
   const place = await makePlace(t)
   const healthy = await startNode(place)
   // A process of its own, so that SIGSTOP does not stop this test.

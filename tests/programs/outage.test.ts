@@ -29,7 +29,7 @@ async function terminateAll({ connection }: Place): Promise<number> {
   return rowCount ?? 0
 }
 
-test('check 87: a connection that ends in an idle transaction is a fault of that transaction, and of nothing else', async (t) => {
+test('check 87: a connection lost in an idle transaction fails only that transaction', async (t) => {
   const place = await makePlace(t)
   const db = new Db({ connection: place.connection })
   place.after(() => db.close())
@@ -42,7 +42,7 @@ test('check 87: a connection that ends in an idle transaction is a fault of that
   assert.deepEqual(await db.query('select 3 as three'), [{ three: 3 }])
 })
 
-test('check 87: a node whose connections are ended one and all goes on', async (t) => {
+test('check 87: a node goes on after all its connections are ended', async (t) => {
   const place = await makePlace(t)
   const sink = await startSink(t)
   const env = { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: sink.url }
@@ -66,7 +66,7 @@ async function readyz({ app }: TestNode): Promise<{ code: number; status: string
   return { code: response.status, ...((await response.json()) as { status: string; reason?: string }) }
 }
 
-test('/readyz is 503 while the database takes no writes, and 200 again when it does', async (t) => {
+test('/readyz is 503 while the database accepts no writes, and 200 again afterwards', async (t) => {
   const place = await makePlace(t)
   const node = await startNode(place, { roles: ['jobs'] })
   const setReadOnly = async (value: 'on' | 'off') => {
@@ -90,7 +90,7 @@ test('/readyz is 503 while the database takes no writes, and 200 again when it d
 })
 
 // A server of its own: synchronous commit is a setting of all its databases.
-test('/readyz is 503 while commits wait for a standby that is away, however often it is asked', async (t) => {
+test('/readyz is 503 while commits wait for an absent standby, however often it is requested', async (t) => {
   const server = await ExternalServer.make(t)
   const env = { POSTHORN_DATABASE_URL: await server.start() }
   const node = await startNode(await makePlace(t), { roles: ['jobs'], env })
@@ -119,7 +119,7 @@ test('/readyz is 503 while commits wait for a standby that is away, however ofte
   await until('the node to be ready', async () => (await readyz(node)).code === 200)
 })
 
-test('check 87: while the database is out of reach there is 503 and 451, and afterwards everything goes on', async (t) => {
+test('check 87: while the database is unreachable there is 503 and 451, and afterwards everything goes on', async (t) => {
   const place = await makePlace(t)
   const sink = await startSink(t)
   const door = new Door(place)
@@ -237,7 +237,7 @@ for (const [table, question] of [
   ['dkim_key', 'from dkim_key where domain_id = any'],
   ['send_content', 'left join send_content'],
 ] as const)
-  test(`check 87: what could not be read of ${table} costs a message no attempt`, async (t) => {
+  test(`check 87: an unreadable ${table} costs a message no attempt`, async (t) => {
     const place = await makePlace(t)
     const sink = await startSink(t)
     const dns = await DnsServer.start()
@@ -325,7 +325,7 @@ async function holdLargeMail(t: TestContext) {
   return { node, api, submission, typesOf, blobs: join(place.folder, 'blobs') }
 }
 
-test('hostile 5: without the disk of its attachment a message waits by the schedule, is told, and goes out in the end', async (t) => {
+test('hostile 5: a message whose attachment’s disk is missing waits by the schedule, shows why, and finally leaves', async (t) => {
   const { node, api, submission, typesOf, blobs } = await holdLargeMail(t)
   renameSync(blobs, `${blobs}.away`)
   await pauseQueue(node.foundation, '@relay', 'running')
@@ -341,7 +341,7 @@ test('hostile 5: without the disk of its attachment a message waits by the sched
   assert.deepEqual(await typesOf(), ['accepted', 'queued', ...deferred, 'attempted', 'delivered'])
 })
 
-test('hostile 5: faults of ours that pass do not count as those that last, of which a message bears five', async (t) => {
+test('hostile 5: temporary faults of ours do not count towards the five lasting ones', async (t) => {
   const { node, api, submission, typesOf, blobs } = await holdLargeMail(t)
   const { db, clock } = node.foundation
   renameSync(blobs, `${blobs}.away`)
@@ -427,7 +427,7 @@ async function assertWhole({ api, inbox }: { api: Api; inbox: Inbox }, name: str
   )
 }
 
-test('check 87: while the database is silent every request is 503 in bounded time, and afterwards all goes on', async (t) => {
+test('check 87: while the database is silent every request is 503 in bounded time, and later all goes on', async (t) => {
   const place = await makePlace(t)
   const door = new Door(place)
   await door.open()
@@ -464,7 +464,7 @@ test('check 87: while the database is silent every request is 503 in bounded tim
   assert.deepEqual(waits, [])
 })
 
-test('check 87: while every connection waits for a lock there is 503 in bounded time, then all goes on', async (t) => {
+test('check 87: while every connection waits for a lock there is 503 in bounded time, and later all goes on', async (t) => {
   const place = await makePlace(t)
   const node = await startNode(place, { roles: ['api'] })
   const { api } = await node.createCaller()
@@ -482,7 +482,7 @@ test('check 87: while every connection waits for a lock there is 503 in bounded 
   await assertWhole(stage, 'locked-too')
 })
 
-test('check 87: while PostgreSQL is stopped or killed every request is 503, and nobody starts the service anew', async (t) => {
+test('check 87: while PostgreSQL is stopped or killed every request is 503, and the service recovers without a restart', async (t) => {
   if (process.platform !== 'linux' || process.env['POSTHORN_TEST_DATABASE_URL'])
     return t.skip('only an embedded PostgreSQL on Linux is stopped')
   const posthorn = await startPosthorn(t)

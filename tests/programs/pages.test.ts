@@ -103,7 +103,7 @@ class Shell {
 before(() => assert.ok(!process.env['CI'] || !curlMissing, `in CI nothing is skipped: ${curlMissing}`))
 
 for (const page of ['README.md', 'docs/api.md'])
-  test(`the commands of ${page} answer what it shows`, { skip: curlMissing ?? false }, async (t) => {
+  test(`the commands of ${page} return the answers it shows`, { skip: curlMissing ?? false }, async (t) => {
     const dns = await DnsServer.start()
     t.after(() => dns.close())
     const posthorn = await startPosthorn(t, { env: { POSTHORN_DNS: dns.address } })

@@ -33,7 +33,7 @@ async function receivedToken(
   return { link, token: link.split('#')[1]! }
 }
 
-test('from sign-up to the first call with a key, by mail that this service delivers itself', async (t) => {
+test('a person gets from sign-up to a first call with a key by mail that this service delivers', async (t) => {
   const posthorn = await startPosthorn(t, {
     env: {
       POSTHORN_MAIL_HOST: '',
@@ -124,7 +124,7 @@ test('two nodes that write their first letter together make one organization and
   assert.deepEqual(inboxes, [{ local_part: 'accounts' }])
 })
 
-test('an address that a customer had opened before is not written from', async (t) => {
+test('letters do not use an address that a customer had opened before', async (t) => {
   const node = await startNode(await makePlace(t))
   const { db } = node.foundation
   const { api } = await node.createCaller()
@@ -139,7 +139,7 @@ test('an address that a customer had opened before is not written from', async (
   assert.deepEqual(senders, [{ email: 'posthorn-accounts@inbox.test' }])
 })
 
-test('with an organization go its members, invitations and audit log, and its people stay', async (t) => {
+test('an organization is deleted with its members, invitations and audit log, and its people stay', async (t) => {
   const node = await startNode(await makePlace(t))
   const { db } = node.foundation
   const { host, port } = node.app.listening.http!

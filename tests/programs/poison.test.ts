@@ -17,7 +17,7 @@ const blobsIn = (folder: string) =>
     .filter((name) => name.includes('/'))
     .map((name) => join(folder, name))
 
-test('check 97: a mail that ends the process each time is shown as text after five, its neighbours as they are', async (t) => {
+test('check 97: a mail that kills the process is shown as text after five times, and its neighbours unchanged', async (t) => {
   const place = await makePlace(t)
   const node = await startNode(place, { roles: ['api', 'mx'] })
   const { api } = await node.createCaller()

@@ -123,7 +123,7 @@ async function digestsOf(env: Record<string, string>): Promise<Record<string, st
   }
 }
 
-test('hostile 31: a backup and what is restored from it', async (t) => {
+test('hostile 31: a backup restores a complete service', async (t) => {
   const stage = await setBackupStage(t)
   const { posthorn, secret, folder, sink, receiver } = stage
   const { mails, waiting } = await fill(stage)
@@ -134,7 +134,7 @@ test('hostile 31: a backup and what is restored from it', async (t) => {
   assert.deepEqual([answer.blobs.count, answer.key], [2, 'sealed'])
 
   await t.test(
-    'every table has its rows and every secret opens, in an external database and again in our own',
+    'every table has its rows and every secret opens, in an external and in our own database',
     async (t) => {
       const external = await emptyPlace(t, posthorn, 'external')
       assert.equal((await command(['restore', folder], external)).status, 0)
@@ -153,7 +153,7 @@ test('hostile 31: a backup and what is restored from it', async (t) => {
     },
   )
 
-  await t.test('a flipped byte in any file is found, and nothing of such a backup is restored', async (t) => {
+  await t.test('a flipped byte in any file is found, and nothing of that backup is restored', async (t) => {
     const options = { passphrase: null, progress: () => {} }
     const files = (readdirSync(folder, { recursive: true, withFileTypes: true }) as Dirent[])
       .filter((entry) => entry.isFile())
@@ -180,7 +180,7 @@ test('hostile 31: a backup and what is restored from it', async (t) => {
     }
   })
 
-  await t.test('without the right passphrase nothing is touched', async (t) => {
+  await t.test('without the right passphrase nothing is changed', async (t) => {
     const { POSTHORN_BACKUP_PASSPHRASE: _, ...env } = await emptyPlace(t, posthorn, 'external')
     const wrong = { ...env, POSTHORN_BACKUP_PASSPHRASE: 'another horse entirely' }
     for (const [place, words] of [
@@ -202,7 +202,7 @@ test('hostile 31: a backup and what is restored from it', async (t) => {
     assert.match(opened.stdout, /The passphrase opens its key\.\n$/)
   })
 
-  await t.test('a restore that is killed starts no service, and goes on when it is run again', async (t) => {
+  await t.test('a killed restore starts no service, and continues when it is run again', async (t) => {
     const env = await emptyPlace(t, posthorn)
     const isHalfWay = () => countFiles(join(env['POSTHORN_DATA_DIR']!, 'blobs')) > 0
     assert.ok(await killWhen(['restore', folder], env, isHalfWay))
@@ -212,7 +212,7 @@ test('hostile 31: a backup and what is restored from it', async (t) => {
     assert.deepEqual(await digestsOf(env), original)
   })
 
-  await t.test('a backup of an older schema is brought up to date', async (t) => {
+  await t.test('a backup of an older schema is migrated', async (t) => {
     const older = join(temporaryFolder(t), 'older')
     const { migrations } = manifestOf(folder)
     const db = new Db({ connection: await emptyDatabase(t) })
@@ -251,7 +251,7 @@ test('hostile 31: a backup and what is restored from it', async (t) => {
     assert.match(stderr, /^posthorn: its schema is not known here [^\n]+\n$/)
   })
 
-  await t.test('without the key in it, a backup is restored where that is there already', async (t) => {
+  await t.test('a backup without the key is restored if the key is there already', async (t) => {
     const keyless = join(temporaryFolder(t), 'keyless')
     assert.equal((await posthorn.cli<BackupAnswer>(['backup', keyless, '--without-key'])).key, 'left out')
     assert.ok(!existsSync(join(keyless, 'key.sealed')))
@@ -267,7 +267,7 @@ test('hostile 31: a backup and what is restored from it', async (t) => {
     assert.deepEqual(await digestsOf(env), original)
   })
 
-  await t.test('nothing leaves the copy until it is released, and then what waited goes out', async (t) => {
+  await t.test('the copy sends nothing until it is released, and then the waiting mail leaves', async (t) => {
     const env = await emptyPlace(t, posthorn, 'external')
     const restored = await command(['restore', folder], env)
     assert.equal(restored.status, 0)

@@ -91,7 +91,7 @@ async function prove(api: Api, calls: () => number): Promise<void> {
   await until('its webhook', () => calls() > before)
 }
 
-test('broken off after any of its steps, a rotation goes on, and nothing is lost on the way', async (t) => {
+test('a rotation interrupted after any step continues, and loses nothing', async (t) => {
   const { place, env, node, api, receiver, file } = await setStage(t)
   const token = { submissionId: '01890000-0000-7000-8000-000000000001' as never, position: 3 }
   const clock = new Clock()
@@ -179,7 +179,7 @@ function settingsOf(place: Place, file: string): Record<string, string> {
   } as Record<string, string>
 }
 
-test('while a node runs nothing changes, and a node that read the key before a change does not start after it', async (t) => {
+test('a running node prevents a rotation, and a node with the former key does not start after it', async (t) => {
   const { place, env, node, caller, secret, receiver, file } = await setStage(t)
   const key = (await readKeyFile(file))!
   mkdirSync(join(place.folder, 'commands'))
@@ -207,7 +207,7 @@ test('while a node runs nothing changes, and a node that read the key before a c
   await prove(api, () => receiver.callsOf('/anew').length)
 })
 
-test('a key file that cannot be written gets its lines from the operator, and the command says which and when it is over', async (t) => {
+test('the operator gets the lines for a read-only key file, and the command says which and when', async (t) => {
   const place = await makePlace(t)
   // The file name is so long that a draft with a longer name cannot be created.
   const file = join(place.folder, 'k'.repeat(240))
@@ -258,7 +258,7 @@ async function sendOne(api: Api, inboxId: string): Promise<void> {
   await api.want(`/v1/inboxes/${inboxId}/messages`, call)
 }
 
-test('kill -9 of the command at any step: the service starts, and the command goes on', async (t) => {
+test('after kill -9 of the command at any step the service starts, and the command continues', async (t) => {
   const receiver = await startReceiver(t)
   const posthorn = await startPosthorn(t, {})
   const { api } = await createCaller(posthorn)
@@ -294,7 +294,7 @@ interface Replaced {
   keys: { selector: string; state: string }[]
 }
 
-test('without its secret key, and without a copy, a service comes back: it sends, and webhooks fail visibly until rotated', async (t) => {
+test('a service that lost its secret key sends again, and its webhooks fail visibly until rotated', async (t) => {
   const [sink, receiver] = [await startSink(t), await startReceiver(t)]
   const posthorn = await startPosthorn(t, {
     env: {

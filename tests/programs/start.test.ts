@@ -22,27 +22,30 @@ function emptyFolder(t: TestContext): string {
   return folder
 }
 
-test('hostile 9: an external server that may lose commits is refused; sessions are durable whatever it says', async (t) => {
+test('hostile 9: an external server that may lose commits is refused, and sessions always commit durably', async (t) => {
   const server = await ExternalServer.make(t)
   const folder = emptyFolder(t)
   const settings = { ...inherited(), POSTHORN_DATA_DIR: join(folder, 'data') }
 
-  await t.test('fsync or full_page_writes off: one line, and the doctor fails', async () => {
-    const lies = [['fsync=off'], ['full_page_writes=off'], ['fsync=off', 'full_page_writes=off']]
-    for (const off of lies) {
-      const env = { ...settings, POSTHORN_DATABASE_URL: await server.start(...off) }
-      const { status, stdout, stderr } = await run(ownProgram, ['serve', '--json'], env, folder)
-      assert.deepEqual([status, stdout], [1, ''])
-      assert.match(stderr, /^posthorn: [^\n]*\n$/)
-      assert.ok(stderr.includes(`runs with ${off.toSorted().join(' and ')},`), stderr)
-      assert.ok(!stderr.includes('secret'), stderr)
-      const doctor = await runCommand(['doctor', '--json'], env, folder)
-      const checks: { name: string; status: string; detail: string }[] = JSON.parse(doctor.stdout).checks
-      const check = checks.find(({ name }) => name === 'database')!
-      assert.deepEqual([doctor.status, check.status, check.detail.includes(off[0]!)], [1, 'failed', true])
-    }
-    assert.deepEqual(await server.ask(`select from pg_tables where schemaname = 'public'`), [])
-  })
+  await t.test(
+    'fsync or full_page_writes off stops the start with one line, and fails the doctor',
+    async () => {
+      const lies = [['fsync=off'], ['full_page_writes=off'], ['fsync=off', 'full_page_writes=off']]
+      for (const off of lies) {
+        const env = { ...settings, POSTHORN_DATABASE_URL: await server.start(...off) }
+        const { status, stdout, stderr } = await run(ownProgram, ['serve', '--json'], env, folder)
+        assert.deepEqual([status, stdout], [1, ''])
+        assert.match(stderr, /^posthorn: [^\n]*\n$/)
+        assert.ok(stderr.includes(`runs with ${off.toSorted().join(' and ')},`), stderr)
+        assert.ok(!stderr.includes('secret'), stderr)
+        const doctor = await runCommand(['doctor', '--json'], env, folder)
+        const checks: { name: string; status: string; detail: string }[] = JSON.parse(doctor.stdout).checks
+        const check = checks.find(({ name }) => name === 'database')!
+        assert.deepEqual([doctor.status, check.status, check.detail.includes(off[0]!)], [1, 'failed', true])
+      }
+      assert.deepEqual(await server.ask(`select from pg_tables where schemaname = 'public'`), [])
+    },
+  )
 
   const connection = { connectionString: await server.start('synchronous_commit=off') }
   const sessionsSay = async () => {
@@ -59,7 +62,7 @@ test('hostile 9: an external server that may lose commits is refused; sessions a
   }
 
   await t.test(
-    'synchronous_commit off in the server, the role, the database: on in every session',
+    'synchronous_commit off in the server, the role or the database is on in every session',
     async () => {
       assert.deepEqual(await server.ask('show synchronous_commit'), [{ synchronous_commit: 'off' }])
       assert.deepEqual(await sessionsSay(), ['on', 'on', 'on'])
@@ -72,14 +75,14 @@ test('hostile 9: an external server that may lose commits is refused; sessions a
     },
   )
 
-  await t.test('what asks for more than that stays', async () => {
+  await t.test('a stricter synchronous_commit stays', async () => {
     for (const value of ['remote_write', 'remote_apply']) {
       await server.ask(`alter role posthorn in database postgres set synchronous_commit = ${value}`)
       assert.deepEqual(await sessionsSay(), [value, value, value])
     }
   })
 
-  await t.test('over TCP a session, and its locks, end within 15 s of its machine', async () => {
+  await t.test('over TCP a session and its locks end within 15 s of its machine', async () => {
     const db = new Db({ connection: { connectionString: await server.startOnTcp() } })
     const names = ['idle', 'interval', 'count'].map((name) => `tcp_keepalives_${name}`)
     const [row] = await db.query<{ set: string[] }>(
@@ -90,7 +93,7 @@ test('hostile 9: an external server that may lose commits is refused; sessions a
     assert.deepEqual(row!.set, ['5', '3', '3', '14000'])
   })
 
-  await t.test('a standby: one line, and the doctor says the same', async () => {
+  await t.test('a standby stops the start with one line, and the doctor reports the same', async () => {
     const env = { ...settings, POSTHORN_DATABASE_URL: await server.startAsStandby() }
     const words = 'the PostgreSQL of POSTHORN_DATABASE_URL is a standby (read-only)'
     const { status, stderr } = await run(ownProgram, ['serve'], env, folder)
@@ -103,7 +106,7 @@ test('hostile 9: an external server that may lose commits is refused; sessions a
   })
 })
 
-test('every session of a running node commits durably, though its database says otherwise', async (t) => {
+test('every session of a running node commits durably, whatever its database is set to', async (t) => {
   const place = await makePlace(t)
   const client = new pg.Client(place.connection)
   await client.connect()
@@ -129,7 +132,7 @@ const commands = [
   ['queue', 'list'],
 ]
 
-test('in the wrong folder no command but serve, migrate and demo makes anything', async (t) => {
+test('in the wrong folder only serve, migrate and demo make files', async (t) => {
   const folder = emptyFolder(t)
   for (const words of commands) {
     const { status, stdout, stderr } = await runCommand(words, inherited(), folder)
@@ -148,7 +151,7 @@ test('in the wrong folder no command but serve, migrate and demo makes anything'
   assert.equal((await runCommand(['org', 'list'], inherited(), folder)).status, 0)
 })
 
-test('an external database without tables is not taken for ours by a command', async (t) => {
+test('no command takes an external database without tables for ours', async (t) => {
   const place = await makePlace(t)
   const folder = emptyFolder(t)
   const client = new pg.Client(place.connection)
@@ -236,7 +239,7 @@ async function keylessProgram(t: TestContext) {
   }
 }
 
-test('the secret key is on the disk, and then its name, before anything is sealed with it', async (t) => {
+test('the secret key is on the disk, and then its name, before any data is sealed with it', async (t) => {
   const { watched, plain, readSteps, readKey } = await keylessProgram(t)
   const made = await watched({})
   assert.equal(made.status, 0, made.stderr)
@@ -246,7 +249,7 @@ test('the secret key is on the disk, and then its name, before anything is seale
 })
 
 for (const [done, step] of steps.entries())
-  test(`a first start that is killed before «${step}» is followed by one that goes well`, async (t) => {
+  test(`a first start after one killed before «${step}» succeeds`, async (t) => {
     const { watched, plain, readKey } = await keylessProgram(t)
     assert.equal((await watched({ LAST: String(done) })).status, null)
     const second = await plain()
@@ -254,7 +257,7 @@ for (const [done, step] of steps.entries())
     assert.match(readKey(), /^[0-9a-f]{64}$/)
   })
 
-test('the secret key that another process makes at the same moment is not overwritten, and is the key of both', async (t) => {
+test('two processes that make the secret key at the same moment share one key', async (t) => {
   const { watched, plain, readKey } = await keylessProgram(t)
   const other = 'ab'.repeat(32)
   const made = await watched({ OTHER: other })
@@ -263,7 +266,7 @@ test('the secret key that another process makes at the same moment is not overwr
   assert.equal((await plain()).status, 0)
 })
 
-test('hostile 32: the start and the doctor print what a dangerous setting exposes, and what to do', async (t) => {
+test('hostile 32: the start and the doctor say what a dangerous setting exposes, and what to do', async (t) => {
   const posthorn = await startPosthorn(t, {
     env: { POSTHORN_MAIL_HOST: 'mx.example', POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true' },
   })
@@ -321,7 +324,7 @@ const mistyped: [string, string][] = [
 ]
 
 for (const [index, [name, value]] of mistyped.entries())
-  test(`hostile 16: a secret in ${name} is not told when the start fails (${index})`, async (t) => {
+  test(`hostile 16: a failing start does not print a secret in ${name} (${index})`, async (t) => {
     const folder = emptyFolder(t)
     const env = { ...inherited(), [name]: value }
     // A process of its own, so that all output to its streams is captured.
@@ -336,7 +339,7 @@ for (const [index, [name, value]] of mistyped.entries())
 const listener = { host: '127.0.0.1', port: 8025 }
 const listening: Listening = { http: listener, https: null, operator: listener, smtp: null }
 
-test('the last words of a start are the next step, and none leads to pages that are not built', () => {
+test('a start ends with the next step, and never links to pages that are not built', () => {
   const read = (env: Record<string, string>) => readSettings({ ...env, POSTHORN_DATA_DIR: '/nowhere' })
   const development = { secret: 'ph_x', signInToken: 'token' }
   const said = (env: Record<string, string>, pages: Pages) =>

@@ -27,7 +27,7 @@ async function takesConnections(port: number): Promise<boolean> {
   return isOpen
 }
 
-test('/readyz is 503 until the API and SMTP take connections', async (t) => {
+test('/readyz is 503 until the API and SMTP accept connections', async (t) => {
   // A node of its own, because the test watches its start.
   const [http, smtp, operator] = [await freePort(), await freePort(), await freePort()]
   const ports = { POSTHORN_HTTP: http, POSTHORN_SMTP: smtp, POSTHORN_OPERATOR: operator }
@@ -60,7 +60,7 @@ const ways = {
 }
 
 for (const [scheme, open] of Object.entries(ways))
-  test(`a request under way at a stop is answered, and its connection, kept for more, holds nothing up: ${scheme}`, async (t) => {
+  test(`a stop answers a request under way, and does not wait for its kept connection: ${scheme}`, async (t) => {
     // A node of its own, because it is stopped.
     const node = await startNode(await makePlace(t), { env: withHttps, roles: ['api'] })
     const { secret } = await node.createCaller()
@@ -84,7 +84,7 @@ for (const [scheme, open] of Object.entries(ways))
     assert.match(answer, /\r\nHTTP\/1\.1 201 /)
   })
 
-test('connections on which nothing has been asked do not hold up a stop', async (t) => {
+test('connections without a request do not delay a stop', async (t) => {
   // A node of its own, because it is stopped.
   const node = await startNode(await makePlace(t), { env: withHttps, roles: ['api'] })
   const { http, https } = node.app.listening
@@ -99,7 +99,7 @@ test('connections on which nothing has been asked do not hold up a stop', async 
   await stopped
 })
 
-test('a load balancer has the drain delay to see that a node stops, before its listeners close', async (t) => {
+test('a load balancer has the drain delay to see the stop before the listeners close', async (t) => {
   // A node of its own, because it is stopped.
   const env = { POSTHORN_DRAIN_DELAY: '3s' }
   const node = await startNode(await makePlace(t), { env, roles: ['api', 'mx'] })
@@ -112,13 +112,13 @@ test('a load balancer has the drain delay to see that a node stops, before its l
   assert.deepEqual(await taken(), [false, false])
 })
 
-test('a signal that comes twice at once, as from a terminal and from npm, stops the service in order', async (t) => {
+test('a signal that arrives twice at once, as from terminal and npm, stops the service in order', async (t) => {
   const posthorn = await startPosthorn(t, { roles: 'api' })
   process.kill(posthorn.pid, 'SIGINT')
   assert.equal(await posthorn.stop(), 0)
 })
 
-test('a signal during the start ends the service in order, and its PostgreSQL with it', async (t) => {
+test('a signal during the start ends the service in order, and its PostgreSQL too', async (t) => {
   // A service of its own, because its start is interrupted.
   const posthorn = await startPosthorn(t)
   await posthorn.stop()

@@ -27,7 +27,7 @@ const options = {
   skipLibCheck: true,
 }
 
-test('a stranger’s client out of the document compiles, and runs the tour and a story', async (t) => {
+test('a stranger’s client generated from the document compiles, and runs the tour and a story', async (t) => {
   const place = await makePlace(t)
   const dns = await DnsServer.start({
     'far.test': { MX: [[10, 'mx.far.test']] },

@@ -141,7 +141,7 @@ async function assertRefused({ program }: FormerProgram, { env, folder }: Postho
   assert.match(stderr, /^posthorn: the database has migration \S+, which this program does not know: run the/)
 }
 
-test('nodes are updated one by one: an old one works on over the schema of the new one', async (t) => {
+test('nodes are updated one by one, since an old node works with the new one’s schema', async (t) => {
   const former = await extractFormerProgram(t)
   if (!former) return t.skip('this copy of the project has no history to take the former program from')
   t.diagnostic(`former program: ${former.commit}`)

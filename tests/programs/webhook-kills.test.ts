@@ -26,7 +26,7 @@ const announce = ({ api, hook }: Stage) =>
   api.want(`/v1/webhooks/${hook.id}/test`, { method: 'POST', status: 202 })
 const idsOf = ({ calls }: WebhookReceiver) => calls.map(({ headers }) => headers['webhook-id']!)
 
-test('check 84: what was committed before a kill -9 is told after it', async (t) => {
+test('check 84: events committed before a kill -9 are sent after it', async (t) => {
   const stage = await setStage(t)
   const { posthorn, receiver, hook } = stage
   for (let n = 0; n < 20; n++) await announce(stage)
@@ -36,7 +36,7 @@ test('check 84: what was committed before a kill -9 is told after it', async (t)
   for (const call of receiver.calls) verifyCall(hook.secret, call)
 })
 
-test('check 84: a call that a kill -9 interrupted comes again with the same id', async (t) => {
+test('check 84: a call interrupted by a kill -9 comes again with the same id', async (t) => {
   const stage = await setStage(t)
   const { posthorn, receiver } = stage
   let answers = 0

@@ -379,7 +379,7 @@ const formAlone = [
   ...['POSTHORN_LOG_FORMAT', 'POSTHORN_DRAIN_DELAY', 'POSTHORN_OPERATOR_MAIL'],
 ]
 
-test('every setting that names something of this machine is tried here', () => {
+test('this file tries every setting that names something on this machine', () => {
   const tried = cases.map(({ setting }) => setting).filter((name) => name.startsWith('POSTHORN_'))
   assert.deepEqual([...new Set([...tried, ...formAlone])].toSorted(), listSettings().toSorted())
 })
@@ -428,7 +428,7 @@ function makeGround({ as, prepare }: Case): { folder: string; env: Record<string
   return { folder, env }
 }
 
-describe('F10, F2, F13: what is wrong is told in one line', { concurrency: 2 }, () => {
+describe('F10, F2, F13: a wrong setting is reported in one line', { concurrency: 2 }, () => {
   for (const one of cases)
     test(`${one.setting} ${one.what}`, async (t) => {
       const { folder, env } = makeGround(one)
