@@ -17,7 +17,7 @@ assert.ok(existsSync(path) || !process.env['CI'], `${path} is absent`)
 const all = existsSync(path) ? readIsEmailCases(readFileSync(path, 'utf8')) : []
 const skip = all.length === 0 ? 'the is_email suite is absent (POSTHORN_TESTDATA)' : false
 
-test('check 41: the is_email suite', { skip }, (t) => {
+test('check 41: addresses are judged as the is_email suite demands', { skip }, (t) => {
   const wrong: string[] = []
   for (const { id, address, isMailed, diagnosis } of all) {
     if ((parseEmail(address) !== null) !== isMailed)

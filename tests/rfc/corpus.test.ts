@@ -17,13 +17,13 @@ interface Kept {
   message: Message
 }
 
-test('check 58: the published mails through the MX', { skip }, async (t) => {
+test('check 58: the MX accepts the published mails', { skip }, async (t) => {
   const posthorn = await startPosthorn(t)
   const { api } = await createCaller(posthorn)
   const kept: Kept[] = []
 
   await t.test(
-    'with CRLF: at least 130 of 143 get 250, the rest a deliberate 5xx, none takes 2 s',
+    'with CRLF at least 130 of 143 get 250, the rest a deliberate 5xx, each within 2 s',
     async (t) => {
       const outcomes = await sendAll(posthorn, api, (mail) => mail.crlf)
       for (const { mail, sent } of outcomes) {
@@ -45,14 +45,14 @@ test('check 58: the published mails through the MX', { skip }, async (t) => {
     },
   )
 
-  await t.test('as they lie, with bare LF, they get 550 5.6.0', async () => {
+  await t.test('unchanged, with bare LF, they get 550 5.6.0', async () => {
     for (const { mail, sent } of await sendAll(posthorn, api, (mail) => mail.bytes)) {
       if (hasForbidden(mail.bytes)) assert.match(sent.reply, /^550[ -]5\.6\.0/, mail.name)
       else assert.equal(sent.outcome, 'accepted', `${mail.name}: ${sent.reply}`)
     }
   })
 
-  await t.test('source gives the same bytes after the trace fields', async () => {
+  await t.test('the source has the same bytes after the trace fields', async () => {
     for (const { mail, message } of kept) {
       const source = await api.bytes(`/v1/messages/${message.id}/source`)
       const sent = withLastLineEnd(mail.crlf)

@@ -94,7 +94,7 @@ for (const judge of judges) {
     }
   })
 
-  test(`check 43: ${judge.name} refuses what was changed or added`, async () => {
+  test(`check 43: ${judge.name} refuses a changed or extended message`, async () => {
     const message = compose({ ...draft, text: 'one two' })
     const signature = (await signDkim(message, keys.slice(0, 1), at)).toString()
     const forgeries: [string, string][] = [
@@ -118,7 +118,7 @@ for (const judge of judges) {
 
 const vectors = `${process.env.POSTHORN_TESTDATA ?? '../shared/testdata'}/dkim-chasquid/01-rfc8463`
 
-test('check 43: RFC 8463 A: its key signs its message, and its record verifies it', async (context) => {
+test('check 43: the key of RFC 8463 A signs its message, and its record verifies it', async (context) => {
   if (!existsSync(`${vectors}.msg`)) {
     assert.ok(!process.env.CI, `${vectors}.msg is missing`)
     context.skip(`no ${vectors}.msg: set POSTHORN_TESTDATA`)

@@ -41,7 +41,7 @@ const decided: Record<string, { found: string[]; because: string }> = {
   },
 }
 
-test('RFC 6376: the published DKIM cases are verified as they say', { skip }, async (t) => {
+test('RFC 6376: the published DKIM cases get their verdicts', { skip }, async (t) => {
   const wrong: string[] = []
   for (const base of cases) {
     const name = base.slice(suite.length + 1)
@@ -261,7 +261,7 @@ const apart: Record<string, string> = {
     'RFC 6376 8.15: one field added above another that may stand once is seen in its stead, under a good signature',
 }
 
-test('verdicts are those of other verifiers, wherever these agree', async (t) => {
+test('verdicts equal those of other verifiers, wherever these agree', async (t) => {
   // A single verifier would decide alone, even when it is wrong.
   if (judges.length < 4) return t.skip('wants opendkim, dkimpy and Mail::DKIM')
   const rows = [...wellSigned(), ...mangled(), ...withTags()]
@@ -310,7 +310,7 @@ test('verdicts are those of other verifiers, wherever these agree', async (t) =>
   assert.ok(agreed > 150)
 })
 
-test('what is signed here is verified here', async () => {
+test('our own signatures verify here', async () => {
   const lookup = lookupIn(Object.fromEntries(Object.entries(records).map(([name, text]) => [name, [text]])))
   for (const [what, body] of bodies) {
     const mail = Buffer.from(`${head}\r\n${body}`, 'latin1')

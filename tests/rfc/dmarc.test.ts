@@ -19,7 +19,7 @@ const file = join(testdata, 'psl/tests.txt')
 const skip = existsSync(file) ? false : `${file} is absent`
 assert.ok(!skip || !process.env['CI'], `${skip}`)
 
-test('check 55: without records, an organizational domain is what the public suffix list says', {
+test('check 55: without records, the public suffix list determines the organizational domain', {
   skip,
 }, (t) => {
   const lines = readFileSync(file, 'utf8').split('\n')
@@ -79,7 +79,7 @@ const texts = fc
     return ['v=DMARC1', ...written].join('; ')
   })
 
-test('check 55: verdict, policy and alignment are those of mailauth', async (t) => {
+test('check 55: verdict, policy and alignment equal mailauth’s', async (t) => {
   const counts: Record<string, number> = {}
   const published = fc.oneof(
     { weight: 8, arbitrary: texts },

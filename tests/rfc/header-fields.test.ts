@@ -160,7 +160,7 @@ const comparisons: Comparison[] = [
 ]
 
 for (const { file, field, read, wanted, exceptions } of comparisons)
-  test(`check 58: the published fields of ${file}.json, as ${field}`, { skip }, (t) => {
+  test(`check 58: the published fields of ${file}.json read as published, as ${field}`, { skip }, (t) => {
     const excepted = new Map(exceptions.flatMap(([because, cases]) => cases.map((one) => [one, because])))
     const cases: Case[] = JSON.parse(readFileSync(join(suite, `${file}.json`), 'utf8'))
     const differing: string[] = []
@@ -176,7 +176,9 @@ for (const { file, field, read, wanted, exceptions } of comparisons)
     assert.deepEqual(differing, [])
   })
 
-test('check 58: every published file of header fields is compared, or says why not', { skip }, (t) => {
+test('check 58: every published file of header fields is compared, or has a reason why not', {
+  skip,
+}, (t) => {
   const files = ['address', 'content_type', 'date', 'id', 'list', 'received', 'unstructured']
   const compared = comparisons.map(({ file }) => file)
   for (const [file, because] of Object.entries(without)) {

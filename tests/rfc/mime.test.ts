@@ -55,7 +55,7 @@ test('check 58: every published mail is read within 2 s, into well-formed string
 /** Mails that the MX refuses (checks 1 and 22) need no reading. */
 const accepted = mails.filter(({ crlf }) => !/\r(?!\n)|\0/.test(crlf.toString('latin1')))
 
-test('check 58: agrees with the published readings in 95 % of fields', { skip }, (t) => {
+test('check 58: our reading agrees with the published ones in 95 % of fields', { skip }, (t) => {
   let fields = 0
   const differing: string[] = []
   for (const published of accepted) {

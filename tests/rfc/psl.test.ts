@@ -21,14 +21,14 @@ function lines(file: string): string[] {
 
 const isTaken = (name: string) => normalizeDomain(name).status === 'ok'
 
-test('check 56: the tests of the public suffix list', { skip }, (t) => {
+test('check 56: domains are judged as the public suffix list’s tests demand', { skip }, (t) => {
   const cases = lines('tests.txt').map((line) => line.split(/\s+/) as [name: string, registrable: string])
   const wrong = cases.filter(([name, registrable]) => isTaken(name) !== (registrable !== 'null'))
   t.diagnostic(`psl/tests.txt: ${cases.length - wrong.length} of ${cases.length} as published`)
   assert.deepEqual(wrong, [])
 })
 
-test('check 56: every rule of the public suffix list', { skip }, (t) => {
+test('check 56: domains obey every rule of the public suffix list', { skip }, (t) => {
   const rules = lines('public_suffix_list.dat').map((line) => line.split(/\s/)[0]!)
   const [exceptions, suffixes] = [
     rules.filter((rule) => rule.startsWith('!')),

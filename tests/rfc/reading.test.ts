@@ -28,7 +28,7 @@ interface Difference {
 /** Fields with one value per part. They are compared only if the readers found the same number of parts. */
 const ofAttachments = new Set<Field>(['filename', 'type', 'size', 'sha256', 'disposition', 'contentId'])
 
-test('check 61: what our reader makes of mail is what others do, or docs/reading.md says why not', {
+test('check 61: our reader agrees with others, or docs/reading.md explains the difference', {
   skip,
 }, async (t) => {
   const readers = openReaders()

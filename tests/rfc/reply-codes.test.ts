@@ -117,7 +117,7 @@ function quotedReplies(mail: string): (Omit<Case, 'name' | 'reason'> | null)[] {
   })
 }
 
-test('reply codes: Sisimai’s bounces', (context) => {
+test('reply codes: we classify nine of ten bounces of Sisimai as it does', (context) => {
   const folder = suite('bounce-sisimai', (reason) => context.skip(reason))
   if (!folder) return
   const ledger = measure(sisimaiCases(folder), sisimaiReasons)
@@ -179,7 +179,7 @@ function exampleOf(pattern: string): string {
   return worded.replace(/^(\d)(\d\d) [45]\./, '$1$2 $1.')
 }
 
-test('reply codes: KumoMTA’s rules', (context) => {
+test('reply codes: we agree with four of five rules of KumoMTA', (context) => {
   const folder = suite('bounce-rules-kumomta', (reason) => context.skip(reason))
   if (!folder) return
   for (const file of ['iana.toml', 'bounces.toml']) {
@@ -190,7 +190,7 @@ test('reply codes: KumoMTA’s rules', (context) => {
   }
 })
 
-test('check 47: nothing of 5.2, 5.4 and 5.7 and no 4xx suppresses, whatever its words', (context) => {
+test('check 47: no 5.2, 5.4, 5.7 and no 4xx suppresses, whatever its words', (context) => {
   const folder = suite('bounce-sisimai', (reason) => context.skip(reason))
   if (!folder) return
   const suppressed = sisimaiCases(folder).filter((one) => classify(one, 'rcpt').suppresses)

@@ -22,7 +22,7 @@ function suite(name: string, skip: (reason: string) => void): string | null {
   return null
 }
 
-test('RFC 3464: what each report of the suite says of each recipient', (t) => {
+test('RFC 3464: each report of the suite yields its recipients’ results', (t) => {
   const folder = suite('dsn-arf/rfc3464', (reason) => t.skip(reason))
   if (!folder) return
   const wanted: Record<string, [address: string, action: string, enhanced: string, code: number | null][]> = {
@@ -52,7 +52,7 @@ test('RFC 3464: what each report of the suite says of each recipient', (t) => {
   }
 })
 
-test('RFC 5965: agrees with another reader about every feedback report', (t) => {
+test('RFC 5965: we agree with another reader about every feedback report', (t) => {
   const folder = suite('dsn-arf/arf', (reason) => t.skip(reason))
   if (!folder) return
   const mails = readdirSync(folder).filter((name) => name.endsWith('.eml'))
@@ -131,7 +131,7 @@ function saidIn(raw: Buffer): string {
   return [text.split(/^(?:return-path|received):/im)[0], ...(ofStatus ?? [])].join('\n')
 }
 
-test('check 47: Sisimai’s bounces are hard or soft as it says, or as our rules do; no rule is broken', (t) => {
+test('check 47: Sisimai’s bounces are hard or soft as published, or by our rules', (t) => {
   const folder = suite('bounce-sisimai', (reason) => t.skip(reason))
   if (!folder) return
   const expected: Record<string, Expectation[]> = JSON.parse(
@@ -170,7 +170,7 @@ test('check 47: Sisimai’s bounces are hard or soft as it says, or as our rules
   assert.ok((count - misread) / count >= 0.97)
 })
 
-test('RFC 5965: what its types are taken for', () => {
+test('RFC 5965: each feedback type leads to its suppression, or to none', () => {
   assert.equal(meaningOfFeedback('abuse')?.suppresses, 'complaint')
   assert.equal(meaningOfFeedback('not-spam')?.suppresses, null)
   assert.equal(meaningOfFeedback('opt-out')?.suppresses, 'unsubscribe')

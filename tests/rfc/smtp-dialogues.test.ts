@@ -32,7 +32,7 @@ const departures: Record<string, { want: string; ours: string; why: string }> = 
   },
 }
 
-test("chasquid's dialogues and corpus are there", {
+test("chasquid's dialogues and corpus exist", {
   skip: absent && !process.env['CI'] ? absent : false,
 }, () => {
   assert.ok(
@@ -42,7 +42,7 @@ test("chasquid's dialogues and corpus are there", {
 })
 
 for (const name of dialogueNames) {
-  test(`chasquid's dialogue ${name}`, { skip: notApplicable[name] ?? false }, async (t) => {
+  test(`the server speaks chasquid's dialogue ${name}`, { skip: notApplicable[name] ?? false }, async (t) => {
     const mx = await startMx(t, { maxSizeBytes: 1 << 20, secureContext: () => null })
     mx.recorder.recipient = () => null
     const { sameCode, sameClass } = await speak(t, mx.port, name)
@@ -78,7 +78,7 @@ async function speak(t: TestContext, port: number, name: string) {
 }
 
 for (const name of fuzzInputNames) {
-  test(`chasquid's fuzz input ${name.slice(0, 12)}, as it lies and with CRLF`, async (t) => {
+  test(`the server survives chasquid's fuzz input ${name.slice(0, 12)}, unchanged and with CRLF`, async (t) => {
     const mx = await startMx(t)
     mx.recorder.recipient = () => null
     const input = readFuzzInput(name)

@@ -75,7 +75,7 @@ async function findDifference(one: Case, zone: Zone): Promise<string | null> {
   return isAsWanted ? null : `explained as ${explanation}, not ${one.explanation}`
 }
 
-test('check 53: the published suite of RFC 7208', { skip }, async (t) => {
+test('check 53: SPF passes the published suite of RFC 7208', { skip }, async (t) => {
   let asWanted = 0
   let explained = 0
   const open: string[] = []

@@ -67,7 +67,7 @@ const absent = (text: string | null) => (text === null ? 'the suite is absent (P
 
 const isEmail = read('address-isemail/tests.xml')
 
-test('check 79: the is_email suite', { skip: absent(isEmail) }, async (t) => {
+test('check 79: validation judges the is_email suite as published', { skip: absent(isEmail) }, async (t) => {
   const cases = readIsEmailCases(isEmail!)
   const results = await judgeAll(cases.map(({ address }) => address))
   const wrong: string[] = []
@@ -84,7 +84,9 @@ test('check 79: the is_email suite', { skip: absent(isEmail) }, async (t) => {
 
 const blocklist = read('disposable-domains/disposable_email_blocklist.conf')
 
-test('check 79: the list of disposable domains', { skip: absent(blocklist) }, async (t) => {
+test('check 79: validation knows the published disposable domains', {
+  skip: absent(blocklist),
+}, async (t) => {
   const domains = blocklist!.trim().split('\n')
   const lists = await loadAddressLists(listChanges)
   const missed = domains.filter((domain) => !lists.isDisposable(domain))
@@ -105,7 +107,7 @@ test('check 79: the list of disposable domains', { skip: absent(blocklist) }, as
 
 const naughty = read('naughty-strings/blns.json')
 
-test('check 79: naughty strings, alone, as a local part and as a domain', {
+test('check 79: of naughty strings validation accepts no plain one, and in an address only valid mailboxes', {
   skip: absent(naughty),
 }, async (t) => {
   const strings: string[] = JSON.parse(naughty!)
@@ -156,7 +158,7 @@ const idn: [email: string, normalized: string | null][] = [
   [`${'ü'.repeat(33)}@x.example`, null],
 ]
 
-test('check 79: internationalized addresses', async (t) => {
+test('check 79: internationalized addresses are normalized and judged', async (t) => {
   const results = await judgeAll(idn.map(([email]) => email))
   assert.deepEqual(
     results.map(({ email, normalized }) => [email, normalized]),
