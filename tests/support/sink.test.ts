@@ -30,7 +30,7 @@ for (const text of [
     assert.equal(sink.copies[0]!.recipient, 'b@sink.test')
   })
 
-test('the sink refuses, cuts and holds as it is told', async (t) => {
+test('the sink refuses, cuts and holds mail by its rule', async (t) => {
   const sink = await startSink(t)
   sink.rule = ({ stage }) => (stage === 'rcpt' ? '550 5.1.1 nobody here' : null)
   assert.deepEqual(pick(await sendMail(sink, mail('x\r\n'))), ['refused', 'rcpt', '550 5.1.1 nobody here'])
@@ -44,7 +44,7 @@ test('the sink refuses, cuts and holds as it is told', async (t) => {
   await until('the connections to close', () => sink.open === 0)
 })
 
-test('the sink talks to nodemailer, several messages a connection, each recipient its copy', async (t) => {
+test('the sink accepts several messages a connection from nodemailer, and a copy for each recipient', async (t) => {
   const sink = await startSink(t)
   const transport = createTransport({ host: sink.host, port: sink.port, pool: true, maxConnections: 1 })
   for (const number of [1, 2, 3])
