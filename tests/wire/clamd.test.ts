@@ -49,18 +49,18 @@ for (const [reply, state, detail] of replies)
     assert.match(verdict.detail, detail)
   })
 
-test('check 64: an OK before the end of the stream is none', async (t) => {
+test('check 64: an OK before the end of the stream does not count', async (t) => {
   const early: Script = (socket) => void socket.write('stream: OK\0')
   const { state } = await judge(t, early, {}, 'x'.repeat(4 << 20))
   assert.notEqual(state, 'clean')
 })
 
-test('check 64: who is silent but lives is asked later, who does not live any more is lost', async (t) => {
+test('check 64: a silent but living clamd is asked later, and a dead one is lost', async (t) => {
   assert.equal((await judge(t, silent)).state, 'later')
   assert.equal((await judge(t, silent, { isDead: true })).state, 'lost')
 })
 
-test('check 64: a stream that is reset by who lives is failed, by who does not is nothing', async (t) => {
+test('check 64: a stream reset by a living clamd is failed, and by a dead one is lost', async (t) => {
   assert.equal((await judge(t, reset)).state, 'failed')
   assert.equal((await judge(t, reset, { isDead: true })).state, 'lost')
 })
@@ -72,7 +72,7 @@ test('a stream that is reset once is sent again', async (t) => {
   assert.equal((await judge(t, once)).state, 'clean')
 })
 
-test('nobody there is unreachable, and so is everything after the end', async (t) => {
+test('an absent clamd is unreachable, and so is every scan after the end', async (t) => {
   const clamd = new Clamd({ path: '/nonexistent/clamd' })
   assert.equal((await clamd.scan(() => [Buffer.from('x')])).state, 'unreachable')
   await assert.rejects(clamd.version(), /ENOENT/)
@@ -83,7 +83,7 @@ test('nobody there is unreachable, and so is everything after the end', async (t
   assert.equal((await slow.scan(() => [Buffer.from('x')])).state, 'unreachable')
 })
 
-test('the stream arrives as it is', async (t) => {
+test('the stream arrives unchanged', async (t) => {
   const content = Buffer.alloc(300_000, 'posthorn')
   let seen: Buffer | null = null
   const script: Script = (socket, received) => {
@@ -95,19 +95,19 @@ test('the stream arrives as it is', async (t) => {
   assert.deepEqual(seen, content)
 })
 
-test('check 64: a real clamd', { skip: clamdMissing }, async (t) => {
+test('check 64: a real clamd judges each kind of content', { skip: clamdMissing }, async (t) => {
   const real = makeClamd(t)
   await real.start()
   const clamd = new Clamd({ path: real.path })
   const cases: [what: string, content: Buffer, state: ScanVerdict['state']][] = [
-    ['nothing', Buffer.alloc(0), 'clean'],
+    ['an empty file', Buffer.alloc(0), 'clean'],
     ['text', Buffer.from('hello'), 'clean'],
-    ['what the signature finds', Buffer.from(`a ${virus} b`), 'infected'],
+    ['text with the signature', Buffer.from(`a ${virus} b`), 'infected'],
     ['an encrypted archive', encryptedSample, 'failed'],
     ['archives within each other', nestedSample, 'failed'],
-    ['as much as it takes', Buffer.alloc(1 << 20, 'x'), 'clean'],
-    ['more than it takes', Buffer.alloc((1 << 20) + 1, 'x'), 'failed'],
-    ['far more than it takes', Buffer.alloc(20 << 20, 'x'), 'failed'],
+    ['a file at the limit', Buffer.alloc(1 << 20, 'x'), 'clean'],
+    ['a file over the limit', Buffer.alloc((1 << 20) + 1, 'x'), 'failed'],
+    ['a file far over the limit', Buffer.alloc(20 << 20, 'x'), 'failed'],
   ]
   for (const [what, content, state] of cases)
     await t.test(`${what} is ${state}`, async () => {

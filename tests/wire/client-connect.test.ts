@@ -160,7 +160,7 @@ const failing: Failing[] = [
 ]
 
 for (const { name, script, fault, message = /./, code, options } of failing) {
-  test(`a connection that comes to nothing: ${name}`, async (context) => {
+  test(`a failed connection reports its fault: ${name}`, async (context) => {
     const { opened } = await reach(context, script, options)
     assert.ok('fault' in opened)
     assert.equal(opened.fault.kind, fault, opened.fault.message)
@@ -170,7 +170,7 @@ for (const { name, script, fault, message = /./, code, options } of failing) {
   })
 }
 
-test('nobody listens', async () => {
+test('an address without a listener is a connect fault', async () => {
   const opened = await connect({
     host: 'mx.test',
     address: '127.0.0.1',
@@ -182,7 +182,7 @@ test('nobody listens', async () => {
   assert.equal(opened.fault.kind, 'connect')
 })
 
-test('HELO follows a refused EHLO, and offers nothing', async (context) => {
+test('HELO follows a refused EHLO, and offers no extensions', async (context) => {
   const script = `${greeting}\nS: 502 what\nC: HELO me.test\nS: 250-mx.test\nS: 250 PIPELINING\nC: QUIT\nS: 221 bye`
   const { opened, ended } = await reach(context, script)
   assert.ok('connection' in opened)
@@ -191,7 +191,7 @@ test('HELO follows a refused EHLO, and offers nothing', async (context) => {
   assert.equal(await ended, null)
 })
 
-test('extensions are read in any case, and what is no keyword is left out', async (context) => {
+test('extensions are read in any case, and an invalid keyword is left out', async (context) => {
   const lines = ['pipelining', 'SIZE 1000', 'AUTH=LOGIN', 'AUTH PLAIN', '*** spaces', 'X-Odd_One', '']
   const script = `${greeting}\nS: 250-mx.test\n${lines.map((line) => `S: 250-${line}`).join('\n')}\nS: 250 8BITMIME`
   const { opened } = await reach(context, script)
@@ -199,7 +199,7 @@ test('extensions are read in any case, and what is no keyword is left out', asyn
   assert.deepEqual([...opened.connection.extensions], ['PIPELINING', 'SIZE', 'AUTH', '8BITMIME'])
 })
 
-test('check 4: after STARTTLS the peer is asked again what it offers', async (context) => {
+test('check 4: after STARTTLS the client asks for the peer’s extensions again', async (context) => {
   const script = `${starting}\nS: 220 go\ntls\nC: EHLO me.test\nS: 250-mx.test\nS: 250 PIPELINING\nC: QUIT\nS: 221 bye`
   for (const options of [{ tls: 'opportunistic' }, required] as Partial<ConnectOptions>[]) {
     const { opened, ended } = await reach(context, script, options)
@@ -212,7 +212,7 @@ test('check 4: after STARTTLS the peer is asked again what it offers', async (co
   }
 })
 
-test('opportunistic TLS goes on in plain text where the peer has none to offer', async (context) => {
+test('opportunistic TLS continues in plain text if the peer offers none', async (context) => {
   for (const script of [`${starting}\nS: 454 4.7.0 not now`, `${greeting}\nS: 250 mx.test`]) {
     const { opened } = await reach(context, script, { tls: 'opportunistic' })
     assert.ok('connection' in opened)
@@ -227,7 +227,7 @@ test('implicit TLS comes before the banner', async (context) => {
   assert.equal(opened.connection.remote.tls, 'TLSv1.3')
 })
 
-test('AUTH PLAIN, or else LOGIN, to a loopback address', async (context) => {
+test('the client logs in by AUTH PLAIN, or else LOGIN, at a loopback address', async (context) => {
   const plain = 'S: 250 AUTH LOGIN PLAIN\nC: AUTH PLAIN AGFkYQBzZWNyZXQ=\nS: 235 ok'
   const login =
     'S: 250 AUTH LOGIN\nC: AUTH LOGIN\nS: 334 VXNlcg==\nC: YWRh\nS: 334 UGFzcw==\nC: c2VjcmV0\nS: 235 ok'
@@ -238,7 +238,7 @@ test('AUTH PLAIN, or else LOGIN, to a loopback address', async (context) => {
   }
 })
 
-test('a signal ends the connection at whatever step', async (context) => {
+test('a signal ends the connection at any step', async (context) => {
   const before = new AbortController()
   before.abort()
   const refused = await reach(context, 'silence', { signal: before.signal })

@@ -102,7 +102,7 @@ test('check 42: nodemailer and this client deliver the same bytes', async (conte
   await connection.quit()
 })
 
-test('nodemailer’s server: no STARTTLS, no 8BITMIME, AUTH', async (context) => {
+test('the client delivers to nodemailer’s server without STARTTLS and 8BITMIME, and with AUTH', async (context) => {
   const options = { disabledCommands: ['STARTTLS'], hide8BITMIME: true, allowInsecureAuth: true }
   const { taken, port } = await farSide(context, options)
   const connection = await reach(context, port, { auth: { user: 'ada', password: 'secret' } })
@@ -116,7 +116,7 @@ test('nodemailer’s server: no STARTTLS, no 8BITMIME, AUTH', async (context) =>
   await connection.quit()
 })
 
-test('nodemailer’s server: implicit TLS', async (context) => {
+test('the client delivers to nodemailer’s server with implicit TLS', async (context) => {
   const { taken, port } = await farSide(context, { secure: true })
   const connection = await reach(context, port, { tls: 'implicit', tlsVerify: 'none' })
   assert.equal(connection.remote.tls, 'TLSv1.3')
@@ -129,7 +129,7 @@ function toOne(to: string) {
   return { from: '', to, utf8: false }
 }
 
-test('our own server: TLS, CHUNKING, PIPELINING, each recipient told apart, the same bytes', async (context) => {
+test('the client delivers to our own server with TLS, CHUNKING and PIPELINING, unchanged, with each recipient’s result', async (context) => {
   const { port, recorder } = await startMx(context, { maxSizeBytes: 2_000_000 })
   const connection = await reach(context, port)
   assert.deepEqual([connection.remote.tls, connection.extensions.has('CHUNKING')], ['TLSv1.3', true])
@@ -190,7 +190,7 @@ async function smtpSink(context: TestContext, folder: string, ...options: string
   return port
 }
 
-test('smtp-sink takes messages over one connection, pipelined and in lock-step', async (context) => {
+test('smtp-sink accepts messages over one connection, pipelined and in lock-step', async (context) => {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-sink-'))
   context.after(() => rmSync(folder, { recursive: true, force: true }))
   for (const options of [[], ['-p']]) {
@@ -216,7 +216,7 @@ test('smtp-sink takes messages over one connection, pipelined and in lock-step',
   }
 })
 
-test('smtp-sink refuses and hangs up at every command: each is told apart', async (context) => {
+test('smtp-sink refuses and hangs up at every command, and the client reports each case', async (context) => {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-sink-'))
   context.after(() => rmSync(folder, { recursive: true, force: true }))
   const wanted: [options: string[], outcome: string][] = [

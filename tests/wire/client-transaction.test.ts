@@ -357,7 +357,7 @@ for (const [name, row] of [...Object.entries(transcripts), ...refusals]) {
   })
 }
 
-test('a connection is used again: RSET after a refusal, none after a success, and its 421 blames nobody', async (context) => {
+test('a reused connection sends RSET after a refusal only, and a 421 blames no recipient', async (context) => {
   const refused = [withData(u), 'S: 250 ok | 550 nobody | 554 no valid recipients', 'C: RSET']
   const delivered = [withData(v), 'S: 250 ok', go, dotted, 'S: 250 kept']
   const sent = [withData(w), 'S: 421 4.3.2 enough messages for one connection', 'close']
@@ -418,7 +418,7 @@ test('mayFinish ends a large message before its last bytes', async (context) => 
   }
 })
 
-test('what a message that is given up has on the wire is dropped, not sent on', async (context) => {
+test('an abandoned message’s bytes on the wire are dropped', async (context) => {
   const begun = Promise.withResolvers<void>()
   const ended = Promise.withResolvers<string>()
   const server = createServer((socket) => {
@@ -441,7 +441,7 @@ test('what a message that is given up has on the wire is dropped, not sent on', 
   assert.equal(await ended.promise, 'ECONNRESET')
 })
 
-test('a peer that does not read is a fault in time', async (context) => {
+test('a peer that does not read is reported as a fault in time', async (context) => {
   const { connection } = await open(context, 'CHUNKING', [...accepted, 'deaf', 'silence'])
   const result = await send(connection, [u], {}, Buffer.alloc(64 << 20, 'x'))
   assert.deepEqual(outcomesOf(result), ['untried'])

@@ -121,7 +121,7 @@ const hostile: [what: string, answer: Answer, reason: RegExp][] = [
 ]
 
 for (const [what, answer, reason] of hostile)
-  test(`${what} is no verdict, and soon over`, async (t) => {
+  test(`${what} yields no verdict, and ends soon`, async (t) => {
     const { rspamd, connections } = await fake(t, answer)
     const [verdict, ms] = await timed(rspamd.check(mail('plain'), envelope))
     assert.match(reasonOf(verdict), reason)
@@ -129,7 +129,7 @@ for (const [what, answer, reason] of hostile)
     await until('the connection to be gone', () => connections() === 0)
   })
 
-test('what is asked: the fields, one a recipient, and the bytes as they are', async (t) => {
+test('a check sends the fields, one a recipient, and the unchanged bytes', async (t) => {
   const { rspamd, asked, address } = await fake(t, say(respond(fine)))
   const bytes = Buffer.concat([mail('plain'), randomBytes(300_000)])
   assert.deepEqual(await rspamd.check(bytes, { ...envelope, from: 'ä@far.test' }), {
@@ -167,7 +167,7 @@ test('what is asked: the fields, one a recipient, and the bytes as they are', as
   )
 })
 
-test('a stranger’s words begin no field, the null path is one, and what is not known is left out', async (t) => {
+test('a stranger’s text adds no field, the null path gets a field, and unknown values are left out', async (t) => {
   const server = await fakeRspamd(t, say(respond(fine)))
   const rspamd = client(t, { ...server.address, password: 'pässword' })
   const evil = 'x\r\nSettings: {"groups_disabled":["a"]}\r\n\r\nbody\0'
@@ -191,7 +191,7 @@ test('a stranger’s words begin no field, the null path is one, and what is not
   assert.deepEqual(named('Password'), [Buffer.from('pässword').toString('latin1')])
 })
 
-test('a mail in a blob is streamed, one that cannot be read is not Rspamd’s fault', async (t) => {
+test('a mail in a blob is streamed, and an unreadable one does not count as Rspamd’s fault', async (t) => {
   const { rspamd, asked } = await fake(t, say(respond(fine)), { maxFailures: 1, timeoutMs: 5_000 })
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-rspamd-blob-'))
   t.after(() => rmSync(folder, { recursive: true }))
@@ -210,7 +210,7 @@ test('a mail in a blob is streamed, one that cannot be read is not Rspamd’s fa
   assert.equal((await rspamd.check(blob, envelope)).status, 'judged')
 })
 
-test('a blob that nobody takes counts as any mail does', async (t) => {
+test('a blob that Rspamd does not read counts as a failure, like any mail', async (t) => {
   const { rspamd } = await fake(t, () => {}, { maxFailures: 1 })
   const blob = { open: () => Readable.from(repeat(Buffer.alloc(1 << 20), 50)), sizeBytes: 50 << 20 }
   const [verdict, ms] = await timed(rspamd.check(blob, envelope))
@@ -219,7 +219,7 @@ test('a blob that nobody takes counts as any mail does', async (t) => {
   assert.equal(reasonOf(await rspamd.check(blob, envelope)), 'passed over')
 })
 
-test('whoever runs out of time, or goes, waits no longer, and that opens nothing', async (t) => {
+test('a check that runs out of time or is aborted ends at once, without opening the circuit', async (t) => {
   const { rspamd, connections } = await fake(t, () => {}, { timeoutMs: 20_000, maxFailures: 1 })
   assert.equal(reasonOf(await rspamd.check(mail('x'), envelope, { withinMs: 0 })), 'no time was left')
   const [verdict, ms] = await timed(rspamd.check(mail('x'), envelope, { withinMs: 50 }))
@@ -237,7 +237,7 @@ test('whoever runs out of time, or goes, waits no longer, and that opens nothing
   assert.equal(reasonOf(await rspamd.check(mail('x'), envelope)), 'interrupted')
 })
 
-test('of many mails at once no more are asked about than may be', async (t) => {
+test('at most 32 mails are checked at once, and others are busy', async (t) => {
   const waiting: (() => void)[] = []
   const { rspamd, asked } = await fake(t, (socket) => void waiting.push(() => socket.end(respond(fine))), {
     timeoutMs: 20_000,
@@ -251,7 +251,7 @@ test('of many mails at once no more are asked about than may be', async (t) => {
   assert.equal(asked.length, 32)
 })
 
-test('who is silent is passed over until a probe finds it, and the log says so once', async (t) => {
+test('a silent Rspamd is skipped until a probe finds it, and logged once', async (t) => {
   const lines: { level: number; reason?: string; msg: string }[] = []
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
   const life = { isDead: true }
@@ -281,7 +281,7 @@ test('who is silent is passed over until a probe finds it, and the log says so o
   )
 })
 
-test('who refuses every mail is told of once, and asked on: it delays nobody', async (t) => {
+test('an Rspamd that refuses every mail is logged once, still asked, and delays no mail', async (t) => {
   const lines: string[] = []
   const log = pino({}, { write: (line: string) => void lines.push(line) })
   const { rspamd, asked } = await fake(t, say(respond('{}', '403 Forbidden')), { log })
@@ -289,7 +289,7 @@ test('who refuses every mail is told of once, and asked on: it delays nobody', a
   assert.deepEqual([asked.length, lines.length], [10, 1])
 })
 
-test('nobody there is unavailable at once', async (t) => {
+test('an absent Rspamd is unavailable at once', async (t) => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as { port: number }
@@ -304,7 +304,7 @@ test('nobody there is unavailable at once', async (t) => {
   await assert.rejects(rspamd.version(), /ECONNREFUSED/)
 })
 
-test('a real Rspamd', { skip: rspamdMissing }, async (t) => {
+test('a real Rspamd judges mail', { skip: rspamdMissing }, async (t) => {
   const real = await makeRspamd(t)
   await real.start()
   const rspamd = client(t, real.address)
@@ -315,7 +315,7 @@ test('a real Rspamd', { skip: rspamdMissing }, async (t) => {
     assert.ok(verdict.status === 'judged', JSON.stringify(verdict))
     return verdict
   }
-  await t.test('scores a plain mail, and sees the envelope', async () => {
+  await t.test('it scores a plain mail, and sees the envelope', async () => {
     const { score, requiredScore, action, symbols } = await judge(mail('plain'))
     assert.deepEqual(
       [score.toFixed(1), requiredScore, action, symbols.toSorted()],
@@ -323,7 +323,7 @@ test('a real Rspamd', { skip: rspamdMissing }, async (t) => {
     )
     assert.equal(spamReply({ action }), null)
   })
-  await t.test('refuses GTUBE', async () => {
+  await t.test('it refuses GTUBE', async () => {
     const { action, symbols } = await judge(mail('plain', gtube))
     assert.deepEqual([action, symbols], ['reject', ['GTUBE']])
     assert.equal(spamReply({ action })?.code, 550)
@@ -341,7 +341,7 @@ test('a real Rspamd', { skip: rspamdMissing }, async (t) => {
       assert.equal(spamReply(verdict)?.code, code)
     })
   await t.test(
-    'takes 100 recipients, the null path, nothing, noise, and a large mail in pieces',
+    'it accepts 100 recipients, the null path, nothing, noise, and a large mail in pieces',
     async () => {
       const recipients = Array.from({ length: 100 }, (_, n) => `${'r'.repeat(60)}${n}@${'d'.repeat(60)}.test`)
       const { symbols } = await judge(mail('plain'), { recipients, from: '', helo: '' })
@@ -356,7 +356,7 @@ test('a real Rspamd', { skip: rspamdMissing }, async (t) => {
       assert.ok((await judge(blob)).symbols.includes('SAW_LARGE'))
     },
   )
-  await t.test('cuts off what is larger than its max_message: that opens nothing', async () => {
+  await t.test('it cuts off a mail beyond its max_message, without opening the circuit', async () => {
     const huge = {
       open: () => Readable.from(repeat(Buffer.alloc(1 << 20, 'word '), 51)),
       sizeBytes: 51 << 20,
@@ -371,7 +371,7 @@ function* repeat(piece: Buffer, times: number): Generator<Buffer> {
   for (let n = 0; n < times; n++) yield piece
 }
 
-test('a real Rspamd is killed under load: mail goes on without it, and with it once it is back', {
+test('mail goes on while a real Rspamd is killed under load, and uses it again once it is back', {
   skip: rspamdMissing,
 }, async (t) => {
   const real = await makeRspamd(t)

@@ -21,7 +21,7 @@ async function inMessage(t: TestContext, mx: Mx): Promise<Talk> {
   return talk
 }
 
-test('check 4, check 25: STARTTLS forgets what was said before, and the facts of TLS are recorded', async (t) => {
+test('check 4, check 25: STARTTLS forgets all earlier commands, and the TLS facts are recorded', async (t) => {
   const mx = await startMx(t)
   const talk = await greeted(t, mx)
   assert.match((await talk.ask('EHLO before.test'))!, /STARTTLS$/)
@@ -42,7 +42,7 @@ test('check 4, check 25: STARTTLS forgets what was said before, and the facts of
   await until('the end of the session', () => mx.server.sessions === 0)
 })
 
-test('check 3: a command behind STARTTLS in one segment ends the connection', async (t) => {
+test('check 3: a command after STARTTLS in one segment ends the connection', async (t) => {
   const mx = await startMx(t, { maxSizeBytes: 1 })
   await play(
     t,
@@ -57,7 +57,7 @@ test('check 3: a command behind STARTTLS in one segment ends the connection', as
   )
 })
 
-test('check 3: plaintext sent after STARTTLS in a segment of its own is never obeyed', async (t) => {
+test('check 3: plaintext sent after STARTTLS in its own segment is never obeyed', async (t) => {
   const mx = await startMx(t)
   const talk = await greeted(t, mx)
   await talk.ask('EHLO client.test')
@@ -79,14 +79,14 @@ test('check 25: TLS 1.1 and a broken handshake end only their own session', asyn
   await greeted(t, mx)
 })
 
-test('without a certificate STARTTLS is not offered and is 454', async (t) => {
+test('without a certificate STARTTLS is not offered, and is 454', async (t) => {
   const mx = await startMx(t, { secureContext: () => null })
   const talk = await greeted(t, mx)
   assert.doesNotMatch((await talk.ask('EHLO client.test'))!, /STARTTLS/)
   assert.match((await talk.ask('STARTTLS'))!, /^454 4\.7\.0/)
 })
 
-test('check 5: who speaks before the banner is refused, or at least not obeyed', async (t) => {
+test('check 5: a client that speaks before the banner is refused and never obeyed', async (t) => {
   const mx = await startMx(t)
   const talk = await Talk.connect(t, mx.port)
   talk.write('EHLO early.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<u@our.test>\r\n')
@@ -129,7 +129,7 @@ for (const [name, line, address] of proxied) {
   }
 }
 
-test('check 24: a malformed PROXY line ends the connection, a second one is a bad command', async (t) => {
+test('check 24: a malformed PROXY line ends the connection, and a second one is a bad command', async (t) => {
   const mx = await startMx(t, { isTrusted: () => true })
   await play(t, mx.port, 'C: PROXY TCP4 999.0.2.7 192.0.2.1 1 2\nS: 554 *\nS.')
   await play(t, mx.port, 'C: PROXY UNKNOWN\nS: 220 *\nC: PROXY UNKNOWN\nS: 500 *')
@@ -156,7 +156,7 @@ for (const [name, bytes, address] of binaries) {
   }
 }
 
-test('check 24: the second version of PROXY is refused where it is malformed, and from who is not trusted', async (t) => {
+test('check 24: PROXY version 2 is refused if it is malformed or from an untrusted address', async (t) => {
   for (const [trusted, hex] of [
     [true, '2112000c c0000207 c0000201 1267 0019'],
     [false, '2111000c c0000207 c0000201 1267 0019'],
@@ -170,7 +170,7 @@ test('check 24: the second version of PROXY is refused where it is malformed, an
   }
 })
 
-test('check 15: a command that comes byte by byte is cut at its deadline', async (t) => {
+test('check 15: a command that arrives byte by byte is cut at its deadline', async (t) => {
   const mx = await startMx(t)
   const talk = await greeted(t, mx)
   for (let i = 0; i < 4; i++) {
@@ -181,7 +181,7 @@ test('check 15: a command that comes byte by byte is cut at its deadline', async
   assert.equal(await talk.line(), null)
 })
 
-test('check 15: a message that comes byte by byte is cut at its deadline, a silent one earlier', async (t) => {
+test('check 15: a message that arrives byte by byte is cut at its deadline, and a silent one earlier', async (t) => {
   const mx = await startMx(t)
   const slow = await inMessage(t, mx)
   const silent = await inMessage(t, mx)
@@ -233,7 +233,7 @@ const steps: [string, string[]][] = [
 ]
 for (const [name, commands] of steps) {
   for (const way of ['destroy', 'end'] as const) {
-    test(`check 16: a peer that is gone after ${name} (${way}) leaves nothing behind`, async (t) => {
+    test(`check 16: a peer that leaves after ${name} (${way}) leaves nothing behind`, async (t) => {
       const mx = await startMx(t)
       const talk = await greeted(t, mx)
       for (const command of commands) await talk.ask(command)
@@ -246,7 +246,7 @@ for (const [name, commands] of steps) {
   }
 }
 
-test('check 16: a peer that only stops talking after its message still hears the answer', async (t) => {
+test('check 16: a peer that only stops sending after its message still gets the answer', async (t) => {
   const mx = await startMx(t)
   const talk = await inMessage(t, mx)
   talk.write('x\r\n.\r\n')
@@ -255,7 +255,7 @@ test('check 16: a peer that only stops talking after its message still hears the
   assert.equal(await talk.line(), null)
 })
 
-test('check 18: connections are bounded in all and per address, and slots come back', async (t) => {
+test('check 18: connections are bounded in total and per address, and slots return', async (t) => {
   const mx = await startMx(t, { limits: { maxConnections: 3, maxConnectionsPerAddress: 2 } })
   const first = await greeted(t, mx)
   await greeted(t, mx)
@@ -278,7 +278,7 @@ test('check 18: a peer that stays after its 421 is cut after a moment', async (t
   await until('the end of the session', () => mx.server.sessions === 0)
 })
 
-test('check 18: new connections per minute are bounded, trusted addresses are not', async (t) => {
+test('check 18: new connections per minute are bounded, except for trusted addresses', async (t) => {
   const limits = { connectionsPerMinutePerAddress: 2 }
   const mx = await startMx(t, { limits })
   for (let i = 0; i < 2; i++) await greeted(t, mx)
@@ -289,7 +289,7 @@ test('check 18: new connections per minute are bounded, trusted addresses are no
   for (let i = 0; i < 4; i++) await greeted(t, open)
 })
 
-test('check 91: draining says 421 to the idle at once and lets a message end', async (t) => {
+test('check 91: draining sends 421 to idle peers at once, and lets a message end', async (t) => {
   const mx = await startMx(t)
   const idle = await greeted(t, mx)
   const busy = await inMessage(t, mx)
@@ -305,7 +305,7 @@ test('check 91: draining says 421 to the idle at once and lets a message end', a
   assert.equal(mx.server.sessions, 0)
 })
 
-test('check 91: what is still open after the grace is cut', async (t) => {
+test('check 91: sessions that are open after the grace period are cut', async (t) => {
   const mx = await startMx(t)
   const busy = await inMessage(t, mx)
   await mx.server.close(20)
@@ -313,14 +313,14 @@ test('check 91: what is still open after the grace is cut', async (t) => {
   assert.equal(mx.recorder.aborted, 1)
 })
 
-test('a TLS client on the plain port is turned away', async (t) => {
+test('a TLS client on the plain port is refused', async (t) => {
   const mx = await startMx(t)
   const socket = connectTls({ port: mx.port, host: '127.0.0.1', rejectUnauthorized: false })
   t.after(() => void socket.destroy())
   await new Promise((resolve) => socket.once('error', resolve))
 })
 
-test('check 18: refused peers that stay on are few, and take no room from others', async (t) => {
+test('check 18: refused peers that stay are few, and use no slots of others', async (t) => {
   const mx = await startMx(t, { limits: { maxConnectionsPerAddress: 1 } })
   const first = await greeted(t, mx)
   const talks = await Promise.all(Array.from({ length: 300 }, () => Talk.connect(t, mx.port)))

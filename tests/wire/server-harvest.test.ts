@@ -39,7 +39,7 @@ async function harvest(t: Scope, mx: Mx, address: string, names: string[], lines
   return learned
 }
 
-test('check 26: who asks for a thousand names learns of few of them, and nobody else is hurt', async (t) => {
+test('check 26: a peer that tries a thousand names learns few, and others are unaffected', async (t) => {
   const mx = await startMx(t, proxied)
   const names = Array.from({ length: 1_000 }, (_, i) => `unknown${i}`)
   const startMs = performance.now()
@@ -59,7 +59,7 @@ test('check 26: who asks for a thousand names learns of few of them, and nobody 
   assert.ok(await begin(t, mx, '198.51.100.7'))
 })
 
-test('check 26: the addresses of a network are counted together, and who is ours or trusted is not', async (t) => {
+test('check 26: a network’s addresses count together, except our nodes and trusted peers', async (t) => {
   const isOwn = (name: string) => name === 'own.test'
   const mx = await startMx(t, { ...proxied, isOwn })
   const names = Array.from({ length: 45 }, (_, i) => `unknown${i}`)
@@ -79,7 +79,7 @@ test('check 26: the addresses of a network are counted together, and who is ours
   assert.equal(mx.recorder.got[0]!.envelope.peer.helo, 'mx.test')
 })
 
-test('check 26: who sends mail that is taken may err as often', async (t) => {
+test('check 26: a sender of accepted mail may also make as many errors', async (t) => {
   const mx = await startMx(t, proxied)
   for (let round = 0; round < 80; round++) {
     const talk = (await begin(t, mx, '198.51.100.7'))!

@@ -81,7 +81,7 @@ const kept: [string, Buffer][] = [
 ]
 
 for (const [name, content] of kept) {
-  test(`${name}: kept byte for byte, by DATA and by BDAT in chunks of every size`, async (t) => {
+  test(`${name} is kept byte for byte, by DATA and by BDAT in chunks of every size`, async (t) => {
     const mx = await startMx(t)
     const talk = await recipientAccepted(t, mx)
     await talk.ask('DATA')
@@ -219,7 +219,7 @@ test('check 22: a binary message is kept byte for byte, in chunks of every size'
   }
 })
 
-test('check 20: DATA for a binary message is 503, and BDAT goes on', async (t) => {
+test('check 20: DATA for a binary message is 503, and BDAT continues', async (t) => {
   const mx = await startMx(t, { secureContext: () => null })
   const talk = await Talk.connect(t, mx.port)
   await talk.reply()
@@ -238,7 +238,7 @@ for (const header of [
   'Subject: a\r\n\nx',
   'Subject: a\r',
 ])
-  test(`check 2: the header of a binary message is lines: ${JSON.stringify(header)}`, async (t) => {
+  test(`check 2: a binary message needs lines in its header: ${JSON.stringify(header)}`, async (t) => {
     const mx = await startMx(t)
     const talk = await Talk.connect(t, mx.port)
     await talk.reply()
@@ -255,7 +255,7 @@ for (const header of [
     assert.deepEqual(mx.recorder.got, [])
   })
 
-test('check 1: nothing in a binary message is a command or an end', async (t) => {
+test('check 1: no byte of a binary message counts as a command or an end', async (t) => {
   const mx = await startMx(t)
   const talk = await Talk.connect(t, mx.port)
   await talk.reply()
@@ -277,7 +277,7 @@ test('check 1: nothing in a binary message is a command or an end', async (t) =>
   }
 })
 
-test('check 8: one line of 40 MB is read over in bounded memory', async (t) => {
+test('check 8: one line of 40 MB is discarded in bounded memory', async (t) => {
   const mx = await startMx(t)
   const talk = await recipientAccepted(t, mx)
   await talk.ask('DATA')
@@ -289,7 +289,7 @@ test('check 8: one line of 40 MB is read over in bounded memory', async (t) => {
   assert.ok(process.memoryUsage().rss - beforeBytes < 60 << 20)
 })
 
-test('check 28: 250 is said only once the backend has answered, and its refusals are passed on', async (t) => {
+test('check 28: 250 follows only after the backend’s answer, and its refusals are passed on', async (t) => {
   const mx = await startMx(t)
   const commit = Promise.withResolvers<{ code: number; enhanced: string; text: string }>()
   let ended = false
@@ -360,7 +360,7 @@ test('check 8: a message sent in single bytes reaches the backend in larger piec
   assert.ok(pieces.length <= 3, `${pieces.length} pieces`)
 })
 
-test('a slow backend holds its peer back and gets every byte in order', async (t) => {
+test('a slow backend slows its peer, and gets every byte in order', async (t) => {
   const mx = await startMx(t, { maxSizeBytes: 10 << 20 })
   let writing = false
   const chunks: Buffer[] = []

@@ -42,7 +42,7 @@ async function err(talk: Talk, count: number): Promise<{ tookMs: number[]; last:
   return { tookMs, last }
 }
 
-test('check 18: errors are counted over sessions: answered later and later, then not at all', async (t) => {
+test('check 18: errors over several sessions are answered ever later, and finally refused', async (t) => {
   const mx = await startMx(t, { ...proxied, limits: { maxErrorsPerAddress: 15 } })
   const before = await refusals('errors')
   const first = await err(await begin(t, mx, '198.51.100.7'), 7)
@@ -85,7 +85,7 @@ const misdeeds: [string, (talk: Talk) => Promise<unknown>][] = [
   ],
 ]
 for (const [name, misbehave] of misdeeds)
-  test(`check 18: ${name} is one error of its address`, async (t) => {
+  test(`check 18: ${name} counts as one error of its address`, async (t) => {
     const mx = await startMx(t, { ...proxied, limits: { maxErrorsPerAddress: 3 } })
     for (let i = 0; i < 4; i++) {
       const talk = await connect(t, mx, '198.51.100.7')
@@ -96,7 +96,7 @@ for (const [name, misbehave] of misdeeds)
     assert.match((await refused.ask('MAIL FROM:<a@x.test>'))!, /^421 4\.7\.0/)
   })
 
-test('check 18: errors of trusted peers and of our own nodes count for nothing over sessions', async (t) => {
+test('check 18: errors of trusted peers and our own nodes do not count over sessions', async (t) => {
   const mx = await startMx(t, {
     isTrusted: (peer) => peer === '127.0.0.1' || peer === '198.51.100.9',
     isOwn: (name) => name === 'own.test',
@@ -116,7 +116,7 @@ test('check 18: errors of trusted peers and of our own nodes count for nothing o
   }
 })
 
-test('check 18: messages in a minute are bounded by address', async (t) => {
+test('check 18: messages a minute are bounded by address', async (t) => {
   const mx = await startMx(t, { ...proxied, limits: { messagesPerMinutePerAddress: 5 } })
   const begun = async (talk: Talk) => {
     for (let count = 0; ; count++) {
@@ -133,7 +133,7 @@ test('check 18: messages in a minute are bounded by address', async (t) => {
   assert.equal((await begun(await begin(t, mx, '198.51.100.7'))).count, 5)
 })
 
-test('MAILMAX and RCPTMAX are what is kept to', async (t) => {
+test('the server keeps to its own MAILMAX and RCPTMAX', async (t) => {
   const mx = await startMx(t, { maxRecipients: 100, limits: { maxMessages: 4 } })
   const talk = await Talk.connect(t, mx.port)
   await talk.reply()
@@ -171,7 +171,7 @@ async function recipients(talk: Talk, ...names: string[]): Promise<string[]> {
   return replies
 }
 
-test('a listed peer is refused at RCPT with the list’s name, and postmaster and abuse stay in reach', async (t) => {
+test('a listed peer is refused at RCPT with the list’s name, and can reach postmaster and abuse', async (t) => {
   const listed = { listedBy: ['told.test', 'list.test'], refusedBy: 'list.test' }
   const asked: string[] = []
   const mx = await startMx(t, listing({ '198.51.100.7': listed }, asked))
@@ -198,7 +198,7 @@ test('a listed peer is refused at RCPT with the list’s name, and postmaster an
   assert.deepEqual(asked, ['198.51.100.7'])
 })
 
-test('what lists only tell of stands in the envelope, of each message of the session', async (t) => {
+test('the envelope of each message names the lists that only mark mail', async (t) => {
   const mx = await startMx(t, listing({ '198.51.100.7': { listedBy: ['told.test'], refusedBy: null } }))
   for (const [address, want] of [
     ['198.51.100.7', ['told.test']],
@@ -217,7 +217,7 @@ test('what lists only tell of stands in the envelope, of each message of the ses
   }
 })
 
-test('nobody is asked of peers who are trusted, and nodes of ours are believed whatever lists say', async (t) => {
+test('trusted peers are not looked up in lists, and our own nodes are accepted whatever lists say', async (t) => {
   const listed = { listedBy: ['list.test'], refusedBy: 'list.test' }
   const asked: string[] = []
   const mx = await startMx(t, {
@@ -232,7 +232,7 @@ test('nobody is asked of peers who are trusted, and nodes of ours are believed w
   assert.deepEqual(asked, ['198.51.100.7'])
 })
 
-test('lists are waited for at the first recipient, not before, and one that fails keeps nobody out', async (t) => {
+test('the first recipient waits for the lists, and a failing list refuses no one', async (t) => {
   const answer = Promise.withResolvers<Listing>()
   let asked = 0
   const mx = await startMx(t, {
@@ -260,7 +260,7 @@ test('lists are waited for at the first recipient, not before, and one that fail
   assert.equal(mx.errors.length, 1)
 })
 
-test('check 18: what is refused is counted by reason', async (t) => {
+test('check 18: refusals are counted by reason', async (t) => {
   const reasons = { full: { maxConnections: 0 }, connections: { connectionsPerMinutePerAddress: 0 } }
   for (const [reason, limits] of Object.entries(reasons)) {
     const before = await refusals(reason)

@@ -85,7 +85,7 @@ const scripts: [string, string[]][] = [
 ]
 
 for (const [name, script] of scripts) {
-  test(`agrees with smtp-server: ${name}`, async (t) => {
+  test(`the server agrees with smtp-server: ${name}`, async (t) => {
     const sides = [await ours(t), await peer(t)] as const
     const [left, right] = [await codes(t, sides[0], script), await codes(t, sides[1], script)]
     assert.deepEqual(left, right)
@@ -93,7 +93,7 @@ for (const [name, script] of scripts) {
   })
 }
 
-test('nodemailer delivers the same bytes to both', async (t) => {
+test('nodemailer delivers the same bytes to both servers', async (t) => {
   const sides = [await ours(t), await peer(t)] as const
   for (const { port } of sides) {
     const transport = createTransport({ host: '127.0.0.1', port, tls: { rejectUnauthorized: false } })

@@ -38,7 +38,7 @@ async function listen(t: TestContext, server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-test('check 83: answers of every kind are read within bounds and become values', async (t) => {
+test('check 83: any answer is read within bounds and becomes a result', async (t) => {
   const receiver = await startReceiver(t)
   const post = makePoster(t, { timeoutMs: 500 })
   receiver.answer('/created', (response) => response.writeHead(201).end('ok\0ok'))
@@ -56,7 +56,7 @@ test('check 83: answers of every kind are read within bounds and become values',
   assert.equal((await of('/header')).error, 'the answer has too large a header')
 })
 
-test('check 83: an answer of 10 GB is read no further than its beginning', async (t) => {
+test('check 83: only the beginning of an answer of 10 GB is read', async (t) => {
   const receiver = await startReceiver(t)
   let written = 0
   receiver.answer('/', (response) => {
@@ -90,7 +90,7 @@ function strangeGuard(): AddressGuard {
   })
 }
 
-test('check 80: no literal and no name leads to an address that is not public', async (t) => {
+test('check 80: no literal and no name leads to a private address', async (t) => {
   const receiver = await startReceiver(t)
   const addresses = [
     ...[
@@ -125,7 +125,7 @@ test('check 80: no literal and no name leads to an address that is not public', 
   assert.equal(receiver.connections(), 0)
 })
 
-test('check 81: a name is looked up once for a connection, and what was judged is what is connected to', async (t) => {
+test('check 81: a name is looked up once for a call, which connects to the checked address', async (t) => {
   const receiver = await startReceiver(t)
   let asked = 0
   // The first answer is a public address, the second is loopback. A second lookup would let the call through.
@@ -152,7 +152,7 @@ test('check 81: of two addresses only the public one is tried', async (t) => {
 const cert = readFileSync(new URL('../fixtures/tls-cert.pem', import.meta.url), 'utf8')
 const key = readFileSync(new URL('../fixtures/tls-key.pem', import.meta.url), 'utf8')
 
-test('webhooks: TLS is verified, name and issuer', async (t) => {
+test('webhooks: a call verifies the TLS certificate’s name and issuer', async (t) => {
   const server = createSafeServer({ cert, key }, (request, response) => {
     request.resume()
     response.end('safe')
@@ -171,7 +171,7 @@ test('webhooks: TLS is verified, name and issuer', async (t) => {
   server.closeAllConnections()
 })
 
-test('webhooks: what does not speak HTTP or TLS is an answer too', async (t) => {
+test('webhooks: an answer that is not HTTP or TLS is reported as such', async (t) => {
   const port = await listen(
     t,
     createTcpServer((socket) => socket.on('error', () => {}).end('SSH-2.0-OpenSSH\r\n')),
