@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { FairLimit } from './fair-limit.ts'
 
-test('fair limit: it bounds concurrent work, and a small asker does not wait behind a large one', async () => {
+test('fair limit: it bounds concurrent work, and a small asker does not wait for a large one', async () => {
   const limit = new FairLimit(2)
   const begun: string[] = []
   let open = 0
@@ -26,7 +26,7 @@ test('fair limit: work that fails makes room for the next', async () => {
   assert.equal(await next, 'done')
 })
 
-test('hostile 8: fair limit: newcomers wait behind earlier askers, and an asker’s backlog delays no other', async () => {
+test('hostile 8: fair limit: newcomers wait for earlier askers, and an asker’s backlog delays no other', async () => {
   const limit = new FairLimit(1)
   const begun: string[] = []
   const bring = (asker: string, name: string, also = () => {}): Promise<void> =>

@@ -22,5 +22,5 @@ for (const [given, meant] of [
   test(`a suggestion for ${given || 'an empty name'} is ${meant}`, () =>
     assert.equal(nearest(given, known), meant))
 
-test('of two equally near names the first is suggested', () =>
+test('the first of two equally near names is suggested', () =>
   assert.equal(nearest('abe', ['abc', 'abd']), 'abc'))

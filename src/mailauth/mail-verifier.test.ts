@@ -134,7 +134,7 @@ test(`${tagged.length} signatures get their results and reasons`, async () => {
   }
 })
 
-test('of twelve signatures eight count, and the others cost no question', async () => {
+test('eight of twelve signatures count, and the others cost no question', async () => {
   const plans = Array.from({ length: 12 }, (_, index) => ({ ...plan, selector: `s${index}` }))
   const dkim = await dkimOf(signMail(mail, plans))
   assert.deepEqual(

@@ -68,7 +68,7 @@ for (const [what, answer, findings] of cases)
     assert.deepEqual(readAnswer(answer), findings && { ...plain, ...findings })
   })
 
-test('of many symbols the 200 with the most weight are kept', () => {
+test('the 200 symbols with the most weight are kept', () => {
   const { symbols = [] } = readAnswer(text({ symbols: rules(5000) })) ?? {}
   assert.equal(symbols.length, 200)
   assert.deepEqual(symbols.slice(0, 3), ['R4999', 'R4998', 'R4997'])

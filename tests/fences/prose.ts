@@ -1,7 +1,7 @@
-// The sentences of comments and docs, as the fence over prose counts them.
+// The sentences of comments, docs and test names, as the fence over prose counts them.
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { lineAt, parse, readSources, root } from './source.ts'
+import { isNode, lineAt, parse, readSources, root, walk } from './source.ts'
 
 export interface Sentence {
   /** `src/mail/address.ts:12`, where the comment or the paragraph begins. */
@@ -93,6 +93,29 @@ export function readDocs(): Sentence[] {
     }
     return blocks.flatMap(sentencesOf)
   })
+}
+
+/** Names of tests, subtests and suites that are written where they are called. Values within templates become `…`. */
+export function readTestNames(): Sentence[] {
+  return readSources('{src,tests,bench}/**/*.test.ts').flatMap((file) => {
+    const names: Sentence[] = []
+    walk(parse(file).program, ({ type, callee, arguments: given }) => {
+      if (type !== 'CallExpression' || !isNode(callee) || !Array.isArray(given)) return
+      const called = callee.type === 'MemberExpression' ? callee['property'] : callee
+      if (!isNode(called) || !/^(?:test|it|describe|suite)$/.test(String(called['name']))) return
+      const text = textOf(given[0])
+      if (text !== null) names.push({ at: `${file.path}:${lineAt(file.text, callee.start)}`, text })
+    })
+    return names
+  })
+}
+
+/** Returns the text of a string or a template, or null for any other expression. */
+function textOf(node: unknown): string | null {
+  if (!isNode(node)) return null
+  if (node.type === 'Literal') return typeof node['value'] === 'string' ? node['value'] : null
+  if (node.type !== 'TemplateLiteral') return null
+  return (node['quasis'] as { value: { cooked: string } }[]).map(({ value }) => value.cooked).join('…')
 }
 
 /** Tags at the start of a comment: `RFC 5321 4.5.3:`, `QUIRK:`, `Security:`. */

@@ -94,7 +94,7 @@ test('stream: readers that come and go under load miss no event and get none twi
   }
 })
 
-test('stream: overlapping transactions lose no event behind a reader’s cursor', async (t) => {
+test('stream: overlapping transactions hide no event from a reader’s cursor', async (t) => {
   const { caller, open } = await setStage(t)
   const stream = await open()
   const { db, clock } = node.foundation

@@ -151,7 +151,7 @@ test('hostile 14: filters over 20,000 messages, submissions and suppressions rea
         assert.ok(read <= (found === 0 ? 10 : 400), `${read} rows`)
       })
     for (const [key, found] of suppressed)
-      await t.test(`suppressions: of ${key}, ${when}`, async () => {
+      await t.test(`suppressions: the entry of ${key}, ${when}`, async () => {
         const read = await rowsRead(async (tx) =>
           assert.equal((await findSuppression(tx, organizationId, key))?.email ?? null, found),
         )

@@ -177,7 +177,7 @@ test('check 41, 69: replies keep to the recipient domains, wherever the other si
     ['an address that is none', 'From: a@b@good.example', false, [400, 'invalid_request']],
   ]
   for (const [index, [name, header, replyAll, wanted]] of mails.entries())
-    await t.test(name, async () => {
+    await t.test(`a reply is allowed or refused: ${name}`, async () => {
       const id = `<m${index}@far.test>`
       const raw = Buffer.from(`${header}\r\nMessage-ID: ${id}\r\nSubject: ${name}\r\n\r\nHello.\r\n`)
       // With the null sender, a mail without an address in From takes the sender of its envelope.

@@ -203,7 +203,7 @@ test('the service applies POSTHORN_RETENTION', async (t) => {
 })
 
 // Nodes of its own: it begins a month ago, and each of the jobs has a setting of its own.
-test('content of a send without an inbox stays for its set time, and at least as long as its mail is tried', async (t) => {
+test('content of a send without an inbox stays for its set time, and while its mail is tried', async (t) => {
   const place = await makePlace(t)
   const isLater = (command: string) => command.includes('later@')
   const sink = await startSink(place, {

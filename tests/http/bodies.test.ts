@@ -252,7 +252,7 @@ test('check 74: a body other than JSON under application/json is 400', async (t)
     ['ten thousand brackets', json, '['.repeat(10_000)],
   ]
   for (const [name, contentType, body, headers] of cases)
-    await t.test(name, async () => {
+    await t.test(`a body is refused: ${name}`, async () => {
       const all = { ...(contentType && { 'content-type': contentType }), ...headers }
       const answer = await ask(stage, 'POST', '/v1/inboxes', {
         secret,

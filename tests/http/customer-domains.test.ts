@@ -269,7 +269,9 @@ test('check 41, 69: only an allowed key sends through a domain', async (t) => {
     ],
   ]
   for (const [name, key, body, status, error] of cases)
-    await t.test(name, async () => assert.deepEqual(outcome(await post(key, body)), [status, error]))
+    await t.test(`a send is answered with ${status}: ${name}`, async () =>
+      assert.deepEqual(outcome(await post(key, body)), [status, error]),
+    )
   await t.test('a restricted key sees none of it', async () => {
     const { body: sent } = await post(caller, from('x@mine.example'))
     const seen = await restricted.api.call<Refused>(`/v1/submissions/${sent.id}`)

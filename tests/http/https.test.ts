@@ -31,7 +31,7 @@ const node = await startNode(place, {
 const { http, https, smtp } = node.app.listening
 const hsts = 'strict-transport-security'
 
-test('both listeners serve the same API, and only HTTPS tells browsers to return by HTTPS', async () => {
+test('both listeners serve the same API, and only HTTPS makes browsers return by HTTPS', async () => {
   const { secret } = await node.createCaller()
   const headers = { 'x-api-key': secret }
   const [plain, safe] = await Promise.all(

@@ -76,7 +76,7 @@ test('metrics: a window has 1 to 720 hours', async (t) => {
     ['?days=1', null],
   ]
   for (const [query, hours] of cases)
-    await t.test(query || 'none given', async () => {
+    await t.test(`a window is read or refused: ${query || 'none'}`, async () => {
       const { status, body } = await api.call<Metrics & { error: string }>(`/v1/metrics/delivery${query}`)
       if (hours === null) return assert.deepEqual([status, body.error], [400, 'invalid_request'])
       assert.equal(status, 200)

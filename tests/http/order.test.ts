@@ -91,7 +91,7 @@ test('check 69: every key that cannot authenticate gets the same answer', async 
     ['of a kilobyte', 'p'.repeat(1000)],
   ]
   for (const [name, secret, headers] of secrets)
-    await t.test(name, async () => {
+    await t.test(`a key is refused: ${name}`, async () => {
       const answer = await me(secret, headers)
       assert.equal(answer.status, 401)
       assert.deepEqual(answer.body, refusal)
@@ -194,7 +194,7 @@ test('HEAD answers like GET without its content, and OPTIONS names the methods',
     taken: operations.map(({ method }) => method.toUpperCase()),
   }))
   for (const { path, taken } of [...resources, ...others])
-    await t.test(path, async () => {
+    await t.test(`${path} answers OPTIONS and HEAD`, async () => {
       const url = stage.base + withIds(path)
       const asked = await fetch(url, { method: 'OPTIONS' })
       const allowed = [...taken, ...(taken.includes('GET') ? ['HEAD'] : []), 'OPTIONS']

@@ -69,7 +69,7 @@ test('hostile 8: neither refused sends of 1 MB nor accepted ones stall the main 
       ['accepted', caller, (await caller.api.createInbox()).id, 202, 2, html(mebibyte / 4)],
     ]
   for (const [name, by, inbox, status, count, body] of rounds)
-    await t.test(name, async () => {
+    await t.test(`sends do not stall: ${name}`, async () => {
       const [longest] = await longestTurns(async () => {
         for (const answer of await sendAll(by, inbox, body, count)) assert.equal(answer, status)
       })

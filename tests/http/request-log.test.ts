@@ -58,7 +58,7 @@ for (const [method, path, options, told] of [
     { method: null, route: null, status: 404, error: 'route_not_found', organization: null },
   ],
 ] as const)
-  test(`a request that is answered with ${told.status} is logged: ${method} ${path.slice(0, 20)}`, async () => {
+  test(`an answer with status ${told.status} is logged: ${method} ${path.slice(0, 20)}`, async () => {
     const { status, headers } = await ask(stage, method, path, options)
     assert.equal(status, told.status)
     const requestId = headers.get('x-request-id')!

@@ -68,7 +68,7 @@ for (const held of scopes)
   test(`check 69: ${held} permits its operations, and no others`, async (t) => {
     const { secret } = await stage.createCaller({ key: { scopes: [held] } })
     for (const [operation, needed] of Object.entries(wanted))
-      await t.test(operation, async () => {
+      await t.test(`${held} permits or refuses ${operation}`, async () => {
         const [method = '', path = ''] = operation.split(' ')
         const permitted = needed.length === 0 || held === '*' || needed.includes(held)
         // After the scope check comes validation. This path fails it. If the path has no parameter, the query fails it.

@@ -229,7 +229,7 @@ for (const count of [1, 2])
     })
   })
 
-test('check 72: a request during a slow first one with its key is 409 after 5 s, and the first one counts', async (t) => {
+test('check 72: a repeated request is 409 while the first one still runs after 5 s, and the first counts', async (t) => {
   const deployment = await deploy(t, { nodes: 1 })
   const sender = await makeSender(deployment)
   const holder = new pg.Client(deployment.place.connection)

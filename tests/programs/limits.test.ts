@@ -46,7 +46,7 @@ test('check 50, check 75: limits are exact under 50 parallel requests', async (t
   const posthorn = await startPosthorn(t)
 
   for (const [name, limits, recipients, accepted] of volumes)
-    await t.test(name, async () => {
+    await t.test(`the limit is exact: ${name}`, async () => {
       const { api } = await createCaller(posthorn, limits)
       const inbox = await api.createInbox()
       const numbers = Array.from({ length: parallel }, (_, number) => number)

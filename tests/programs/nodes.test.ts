@@ -147,7 +147,7 @@ test('hostile 13: a node whose blobs copy a living node’s stops with one line'
   await second.stop()
 })
 
-test('of two nodes with different settings the later one warns, and the doctor names node, setting and values', async (t) => {
+test('the later of two nodes with different settings warns, and the doctor names node, setting and values', async (t) => {
   const place = await makePlace(t)
   const first = await startNode(place)
   const { settings, db } = first.foundation

@@ -107,7 +107,7 @@ test('check 79: validation knows the published disposable domains', {
 
 const naughty = read('naughty-strings/blns.json')
 
-test('check 79: of naughty strings validation accepts no plain one, and in an address only valid mailboxes', {
+test('check 79: validation accepts no plain naughty string, and in an address only valid mailboxes', {
   skip: absent(naughty),
 }, async (t) => {
   const strings: string[] = JSON.parse(naughty!)

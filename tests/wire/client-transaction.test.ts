@@ -93,7 +93,7 @@ interface Row {
 }
 
 const transcripts: Record<string, Row> = {
-  'PIPELINING sends MAIL, RCPT and DATA in one group, and the next ones behind the message': {
+  'PIPELINING sends MAIL, RCPT and DATA in one group, and the next group after the message': {
     extensions: 'PIPELINING,SIZE 1000,8BITMIME',
     script: [
       withData(u, ` SIZE=${size}`),
@@ -140,20 +140,20 @@ const transcripts: Record<string, Row> = {
     ],
     want: { [u]: 'refused 450 4.2.1 rcpt', [v]: 'refused 451 4.3.0 message', [w]: 'refused 550 5.1.1 rcpt' },
   },
-  'a lone dot ends DATA answered 354 though nobody was accepted': {
+  'a lone dot ends a DATA that got 354 without an accepted recipient': {
     script: [withData(u), 'S: 250 ok | 550 nobody | 354 go', 'C: .', 'S: 250 kept, whatever'],
     want: { [u]: 'refused 550 rcpt' },
   },
-  'a refused DATA ends a transaction in which nobody was accepted': {
+  'a refused DATA ends a transaction without an accepted recipient': {
     script: [withData(u), 'S: 250 ok | 550 nobody | 554 no valid recipients'],
     want: { [u]: 'refused 550 rcpt' },
   },
-  'in lock-step nobody accepted means no DATA': {
+  'in lock-step no DATA follows without an accepted recipient': {
     extensions: '',
     script: [mailFrom, 'S: 250 ok', 'C: RCPT TO:<u@b.test>', 'S: 550 nobody'],
     want: { [u]: 'refused 550 rcpt' },
   },
-  'check 29: MAIL refused answers this recipient, and the next is asked for': {
+  'check 29: a refused MAIL refuses its recipient, and the next one is tried': {
     script: [
       withData(u),
       'S: 550 5.7.1 not you | 503 no | 503 no',
@@ -163,12 +163,12 @@ const transcripts: Record<string, Row> = {
     ],
     want: { [u]: 'refused 550 5.7.1 mail', [v]: 'refused 450 4.7.1 mail' },
   },
-  'MAIL refused and DATA answered 354 all the same: nothing is sent': {
+  'a refused MAIL sends no content, even if DATA gets 354': {
     script: [withData(u), 'S: 550 not you | 250 ok | 354 go', 'gone', 'quiet'],
     want: { [u]: 'refused 550 mail' },
     after: 'over',
   },
-  'check 29: DATA refused is the answer to the accepted': {
+  'check 29: a refused DATA refuses the accepted recipients': {
     script: [withData(u), 'S: 250 ok | 250 ok | 452 4.3.1 full'],
     want: { [u]: 'refused 452 4.3.1 data' },
   },
@@ -186,12 +186,12 @@ const transcripts: Record<string, Row> = {
     ],
     want: { [u]: 'delivered 250 2.0.0 message', [v]: 'refused 550 rcpt', [w]: 'delivered 250 2.0.0 message' },
   },
-  'CHUNKING alone sends the chunk when somebody was accepted': {
+  'CHUNKING alone sends the chunk once a recipient was accepted': {
     extensions: 'CHUNKING',
     script: [...accepted, `C: ${chunk}`, 'S: 554 5.7.1 no'],
     want: { [u]: 'refused 554 5.7.1 message' },
   },
-  'a peer that announced CHUNKING and does not know BDAT is left: nothing it says further is an answer': {
+  'a peer that announced CHUNKING and refuses BDAT is left, and its later replies are ignored': {
     extensions: 'PIPELINING,CHUNKING',
     script: [
       ...chunkAhead,
@@ -201,47 +201,47 @@ const transcripts: Record<string, Row> = {
     want: { [u]: 'refused 502 message', [v]: 'unknown' },
     after: 'over',
   },
-  'mayFinish is asked before the final dot': {
+  'mayFinish is called before the final dot': {
     script: [withData(u), go, 'gone'],
     options: { mayFinish: () => false },
     want: { [u]: 'abandoned', [v]: 'untried' },
     after: 'over',
   },
-  'mayFinish is asked before a whole group': {
+  'mayFinish is called before a whole group': {
     extensions: 'PIPELINING,CHUNKING',
     script: ['gone'],
     options: { mayFinish: () => false },
     want: { [u]: 'abandoned' },
     after: 'over',
   },
-  'check 30: lost after the dot is unknown, and who came next is untried': {
+  'check 30: a connection lost after the dot leaves its recipient unknown, and the next one untried': {
     script: [...dataAhead, 'reset'],
     want: { [u]: 'unknown', [v]: 'untried', [w]: 'untried' },
     after: 'closed',
   },
-  'check 30: lost with two messages on the wire, both are unknown and no more': {
+  'check 30: a connection lost with two messages on the wire leaves only both unknown': {
     extensions: 'PIPELINING,CHUNKING',
     script: [...chunkAhead, 'S: 250 ok | 250 ok', 'reset'],
     want: { [u]: 'unknown', [v]: 'unknown', [w]: 'untried' },
     after: 'closed',
   },
-  'check 30: no reply to the dot in time is unknown': {
+  'check 30: a dot without a reply in time leaves its recipient unknown': {
     script: [withData(u), go, dotted, 'silence'],
     want: { [u]: 'unknown' },
     after: 'timeout',
   },
-  'check 30: garbage in reply to the dot is unknown': {
+  'check 30: garbage in reply to the dot leaves its recipient unknown': {
     extensions: 'PIPELINING,CHUNKING',
     script: [`${envelope(u)} | BDAT ${size} LAST`, 'S: 250 ok | 250 ok | 250kept', 'gone'],
     want: { [u]: 'unknown' },
     after: 'protocol',
   },
-  'lost before the dot is untried': {
+  'a connection lost before the dot leaves its recipient untried': {
     script: [withData(u), 'S: 250 ok | 250 ok', 'close'],
     want: { [u]: 'untried', [v]: 'untried' },
     after: 'closed',
   },
-  'lost before the dot of the second, whose first has its answer: no fault of the route': {
+  'a connection lost after its first message’s answer is no fault of the route': {
     script: [...dataAhead, 'S: 250 kept | 250 clean | 250 ok | 250 ok', 'close'],
     want: { [u]: 'delivered 250 message', [v]: 'untried' },
     after: 'over',
@@ -275,34 +275,34 @@ const transcripts: Record<string, Row> = {
     want: { [u]: 'untried' },
     after: 'protocol',
   },
-  'a refusal before the dot is the answer to the message': {
+  'a refusal before the dot counts for the message': {
     script: [withData(u), 'S! 250 ok\\r\\n250 ok\\r\\n354 go\\r\\n552 5.3.4 too big\\r\\n', 'gone'],
     want: { [u]: 'refused 552 5.3.4 message' },
     after: 'over',
   },
-  'a 421 to MAIL on a new connection is an answer, and a fault': {
+  'a 421 to MAIL on a new connection is a refusal, and a fault': {
     script: [withData(u), 'S: 421 4.7.0 not you, not now', 'close'],
     want: { [u]: 'refused 421 4.7.0 mail', [v]: 'untried' },
     after: 'refused',
   },
-  'a 421 to RCPT answers that recipient alone, and the one begun behind it did not happen': {
+  'a 421 to RCPT refuses that recipient alone, and the next one is untried': {
     extensions: 'PIPELINING,CHUNKING',
     script: [envelope(u), 'S: 250 ok | 421 4.7.0 enough', 'close'],
     want: { [u]: 'refused 421 4.7.0 rcpt', [v]: 'untried' },
     after: 'refused',
   },
-  'a 421 to the message is its answer, and a fault': {
+  'a 421 to the message refuses it, and is a fault': {
     extensions: 'PIPELINING,CHUNKING',
     script: [envelope(u), 'S: 250 ok | 250 ok | 421 4.3.2 closing', 'close'],
     want: { [u]: 'refused 421 4.3.2 message', [v]: 'untried' },
     after: 'refused',
   },
-  'a 421 to the second MAIL speaks of the connection': {
+  'a 421 to the second MAIL concerns the connection': {
     script: [...dataAhead, 'S: 250 kept | 421 4.3.2 one message for one connection', 'close'],
     want: { [u]: 'delivered 250 message', [v]: 'untried' },
     after: 'refused',
   },
-  'who refuses and hangs up has answered: no fault of the route': {
+  'a refusal before a hang-up counts, without a fault of the route': {
     script: [envelope(u), 'S: 554 5.7.1 not you', 'close'],
     want: { [u]: 'refused 554 5.7.1 mail', [v]: 'untried' },
     after: 'over',

@@ -233,7 +233,7 @@ const steps: [string, string[]][] = [
 ]
 for (const [name, commands] of steps) {
   for (const way of ['destroy', 'end'] as const) {
-    test(`check 16: a peer that leaves after ${name} (${way}) leaves nothing behind`, async (t) => {
+    test(`check 16: a peer that leaves after ${name} (${way}) leaves no message and no session`, async (t) => {
       const mx = await startMx(t)
       const talk = await greeted(t, mx)
       for (const command of commands) await talk.ask(command)

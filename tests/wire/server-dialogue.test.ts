@@ -173,7 +173,7 @@ const cases: Case[] = [
       ),
   },
   {
-    name: 'check 26: VRFY is 252 and EXPN 502, whoever is asked for',
+    name: 'check 26: VRFY is 252 and EXPN 502, for any name',
     transcript: `${hello}
       C: VRFY u
       S: 252 2.5.0 *
@@ -261,7 +261,7 @@ const cases: Case[] = [
       S.`,
   })),
   {
-    name: 'check 5: commands behind EHLO in one segment end the connection',
+    name: 'check 5: commands after EHLO in one segment end the connection',
     transcript: `S: 220 *
       C: EHLO client.test
       C: MAIL FROM:<a@x.test>
@@ -269,7 +269,7 @@ const cases: Case[] = [
       S.`,
   },
   {
-    name: 'check 5: a message behind DATA in one segment ends the connection',
+    name: 'check 5: a message after DATA in one segment ends the connection',
     transcript: `${oneRecipient}
       C: DATA
       C: Subject: x
@@ -278,7 +278,7 @@ const cases: Case[] = [
       S.`,
   },
   {
-    name: 'check 5: a message behind a refused DATA is not taken for commands',
+    name: 'check 5: a message after a refused DATA is not executed as commands',
     transcript: `${hello}
       C: DATA
       C: RSET
@@ -323,7 +323,7 @@ const cases: Case[] = [
       S.`,
   },
   {
-    name: 'check 10: what is relayed in disguise reaches the backend as what it is',
+    name: 'check 10: a disguised relay address reaches the backend undisguised',
     transcript: `${hello}
       C: MAIL FROM:<a@x.test>
       S: 250 *

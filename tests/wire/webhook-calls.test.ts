@@ -138,7 +138,7 @@ test('check 81: a name is looked up once for a call, which connects to the check
   assert.equal(receiver.connections(), 0)
 })
 
-test('check 81: of two addresses only the public one is tried', async (t) => {
+test('check 81: only the public one of two addresses is tried', async (t) => {
   const receiver = await startReceiver(t)
   const post = makePoster(t, {
     guard: strangeGuard(),

@@ -39,7 +39,7 @@ const texts: [name: string, text: string, extracted: string][] = [
   ],
   ['answers between quotes', '> one?\nyes\n> two?\nno', '> one?\nyes\n> two?\nno'],
   [
-    'answers between quotes, below a heading and above what nothing was said to',
+    'answers between quotes, below a heading and above an unanswered quote',
     'Hi,\n\nOn 1 Jul 2003, Jane wrote:\n> Shall we meet?\n>\n> Soon?\n\nYes, at 10.\n\n> Where?\nHarbour.\n> -- \n> Jane\n-- \nJoe',
     'Hi,\n\n> Shall we meet?\n>\n> Soon?\n\nYes, at 10.\n\n> Where?\nHarbour.',
   ],
@@ -114,7 +114,8 @@ test('the writer’s own rule stays', () => {
   assert.equal(extractNewText('One.\n--------\nTwo.'), 'One.\n--------\nTwo.')
 })
 
-for (const [name, text, extracted] of texts) test(name, () => assert.equal(extractNewText(text), extracted))
+for (const [name, text, extracted] of texts)
+  test(`the new text is extracted: ${name}`, () => assert.equal(extractNewText(text), extracted))
 
 test('hostile 2: text beyond 256 KiB is not copied', () => {
   assert.equal(extractNewText(`new\n> ${'old'.repeat(100_000)}`), '')

@@ -77,7 +77,7 @@ test('a link expires after a day', async () => {
   assert.equal((await late.post('/confirmations', { token: 'x' })).body.error, 'link_expired')
 })
 
-test('hostile 24: a link confirms its own sign-up, whoever else signs up with the address', async () => {
+test('hostile 24: a link confirms its own sign-up, even if others sign up with the address', async () => {
   const [victim, attacker] = [visitor(), visitor()]
   const email = 'contested@far.test'
   await victim.post('/sign-up', { email, password, name: 'Owner' })

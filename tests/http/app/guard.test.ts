@@ -170,7 +170,7 @@ async function linkFor(email: string): Promise<string> {
   return token
 }
 
-test('hostile 28: of 110 parallel uses of one link one counts, and others can sign in meanwhile', async () => {
+test('hostile 28: one of 110 parallel uses of a link counts, and others can sign in meanwhile', async () => {
   const attacker = await enterAs(stage)
   const email = 'signs-in-meanwhile@far.test'
   await new Visitor(stage).signUp(email)

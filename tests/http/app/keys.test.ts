@@ -46,7 +46,7 @@ async function use(secret: string, path: string, headers: Record<string, string>
   return { status: response.status, body: (await response.json()) as { error?: string } }
 }
 
-test('a key works at once, is listed with its last use and without its secret, and ends after 30 days', async () => {
+test('a key works at once, is listed with its last use, without its secret, and ends after 30 days', async () => {
   const { owner } = await setUp()
   const { key, secret } = await make(owner, { scopes: ['mailbox:read', 'mailbox:manage'] })
   assert.match(secret, /^ph_[0-9A-Za-z]{49}$/)

@@ -75,7 +75,7 @@ test('hostile 19: a person sends 20 invitations an hour over all their organizat
   assert.equal((await invite(await enterDirectly(stage, other.organizationId))).status, 201)
 })
 
-test('hostile 19: a network sends 40 invitations an hour, whoever requests them', async () => {
+test('hostile 19: a network sends 40 invitations an hour over all its people', async () => {
   toNextHour()
   const from = { 'x-forwarded-for': '203.0.113.77' }
   const statuses: number[] = []

@@ -447,7 +447,7 @@ test('hostile 25: a stolen session can add or change nothing once a reset began 
   assert.deepEqual((await askReset(ada)).preview, { added: [], unlisted: 0 })
 })
 
-test('of two links to a new password used at once one works, and the other has expired', async () => {
+test('one of two links to a new password used at once works, and the other has expired', async () => {
   const ada = await enterAs(stage)
   const { id } = ada.session!.person
   const tokens = [(await askReset(ada)).token, (await askReset(ada)).token]
