@@ -24,7 +24,7 @@ const accepted: [given: string, email: string, localPart: string, domain: string
 ]
 
 for (const [given, email, localPart, domain] of accepted) {
-  test(`check 41: parses ${given}`, () => {
+  test(`check 41: ${given} is parsed`, () => {
     assert.deepEqual(parseEmail(given), { email, localPart, domain })
     assert.deepEqual(parseEmail(email), { email, localPart, domain })
   })
@@ -87,7 +87,8 @@ const refused = [
 ]
 
 for (const given of refused) {
-  test(`check 41: refuses ${JSON.stringify(given.slice(0, 60))}`, () => assert.equal(parseEmail(given), null))
+  test(`check 41: ${JSON.stringify(given.slice(0, 60))} is refused`, () =>
+    assert.equal(parseEmail(given), null))
 }
 
 test('check 79: overlong addresses and IP hosts still count as addresses in syntax, malformed ones do not', () => {

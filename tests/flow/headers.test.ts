@@ -236,12 +236,12 @@ test('check 39: line breaks and control characters are refused in every field', 
   ]
   for (const [name, target, body] of fields)
     for (const text of hidden)
-      await t.test(`${name} with ${JSON.stringify(text)}`, async () => {
+      await t.test(`${name} with ${JSON.stringify(text)} is refused`, async () => {
         const answer = await post(target, body(`x${text}y`))
         assert.deepEqual([answer.status, answer.body.error], [400, 'invalid_request'])
       })
   for (const text of ['\r\nBcc: evil@evil.example', '\nX-Evil: 1', '\r', '\n', '\0'])
-    await t.test(`a further header with ${JSON.stringify(text)}`, async () => {
+    await t.test(`a further header with ${JSON.stringify(text)} is refused`, async () => {
       const headers = { 'x-campaign': `x${text}y` }
       const answer = await post('/v1/send', { ...good, from: { email: sender.from }, headers })
       assert.deepEqual([answer.status, answer.body.error], [400, 'invalid_request'])
@@ -295,7 +295,7 @@ function bare(email: string): string {
   return `${localPart}@${new URL(`http://${email.slice(at + 1)}`).hostname}`
 }
 
-test('check 39: a file keeps its stated type', async (t) => {
+test('check 39: a file’s stated type adds no file name and no structure', async (t) => {
   const png = 'iVBORw0KGgo='
   const cases: [contentType: string, read: string, contentId?: string][] = [
     ['image/png', 'image/png', 'logo@x'],
@@ -310,7 +310,7 @@ test('check 39: a file keeps its stated type', async (t) => {
     ['text/html; boundary="=_x"', 'text/html'],
   ]
   for (const [contentType, wanted, contentId] of cases)
-    await t.test(`${contentType} ${contentId ?? ''}`, async () => {
+    await t.test(`a file of type ${contentType} ${contentId ?? ''} is written as ${wanted}`, async () => {
       const attachments = [{ filename: 'a.bin', contentType, content: png, ...(contentId && { contentId }) }]
       const body = {
         to: [{ email: 'a@far.test' }],

@@ -135,7 +135,7 @@ test('check 41, 69: recipient domains cannot be evaded', async (t) => {
   ]
   for (const [email, wanted] of addresses)
     for (const operation of ['message', 'send'] as const)
-      await t.test(`${operation} to ${JSON.stringify(email)}`, async () => {
+      await t.test(`${operation} to ${JSON.stringify(email)} is allowed or refused`, async () => {
         const answer = await sendBy(key.api, key, operation, { change: { to: [{ email }] } })
         assert.deepEqual(outcome(answer), wanted)
         if (answer.status === 202)

@@ -218,7 +218,7 @@ test('check 68: an attachment of another message, organization or inbox is not f
     ['an unknown parameter', `${mine.paths[0]}?x=1`, 400, 'invalid_request'],
   ]
   for (const [what, path, status, error, secret = mine.caller.secret] of cases)
-    await t.test(`${what}: ${status} ${error}`, async () => {
+    await t.test(`${what} is ${status} ${error}`, async () => {
       const answer = await ask(stage, 'GET', path, { secret })
       assert.deepEqual([answer.status, answer.body.error], [status, error])
     })

@@ -215,7 +215,7 @@ test('check 73: POST /v1/send follows its rules exactly', async (t) => {
     ['another purpose', { ...good, purpose: 'unclassified' }, 400, 'invalid_request'],
   ]
   for (const [name, body, status, error] of cases)
-    await t.test(`${name}: ${status}`, async () =>
+    await t.test(`${name} is ${status}`, async () =>
       assert.deepEqual(outcome(await post(caller, body)), [status, error]),
     )
 })

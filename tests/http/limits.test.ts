@@ -387,7 +387,7 @@ test('check 73: every operation accepts idempotency keys of 8 and 200 characters
   for (const [target, body, success] of operations)
     for (const [key, isGood] of keys)
       await t.test(
-        `${target.replace(/[0-9a-f]{24}/, '…')}: ${key.slice(0, 12)} (${key.length})`,
+        `${target.replace(/[0-9a-f]{24}/, '…')} judges ${key.slice(0, 12)} (${key.length})`,
         async () => {
           const headers = { ...json, 'idempotency-key': key }
           const { secret } = caller
@@ -397,7 +397,7 @@ test('check 73: every operation accepts idempotency keys of 8 and 200 characters
         },
       )
   for (const [target, body, success] of operations)
-    await t.test(`${target.replace(/[0-9a-f]{24}/, '…')}: no key`, async () => {
+    await t.test(`${target.replace(/[0-9a-f]{24}/, '…')} judges a request without a key`, async () => {
       const answer = await caller.api.call<Inbox & { error?: string }>(target, { method: 'POST', body })
       assert.equal(answer.status, target === '/v1/inboxes' ? success : 400)
       if (answer.status === 400) assert.equal(answer.body.error, 'invalid_idempotency_key')

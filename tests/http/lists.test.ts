@@ -33,7 +33,7 @@ test('check 76: lists are read page by page', async (t) => {
   ]
   const cursors = new Map<string, string>()
   for (const [path, name, count] of lists)
-    await t.test(`${path.replace(/[0-9a-f-]{20,}/g, '…')} in pages of three`, async () => {
+    await t.test(`${path.replace(/[0-9a-f-]{20,}/g, '…')} is read in pages of three`, async () => {
       const ids: string[] = []
       for (let cursor: string | null = ''; cursor !== null; ) {
         const page: Page = await api.want<Page>(`${path}?limit=3${cursor && `&cursor=${cursor}`}`)

@@ -170,7 +170,7 @@ test('check 69: a key reaches only the operations of its scope', async (t) => {
   for (const held of [...scopes, '*', 'webhook:manage']) {
     const { secret } = await stage.createCaller(withScope(held))
     for (const [needed, method, path] of operations)
-      await t.test(`${held}: ${method} ${path}`, async () => {
+      await t.test(`a key with ${held} is admitted or refused at ${method} ${path}`, async () => {
         const { status, body } = await ask(stage, method, path, { secret })
         const isLetIn = held === needed || held === '*'
         assert.equal(body.error === 'insufficient_scope', !isLetIn)

@@ -266,7 +266,7 @@ test('check 68: another organization’s ids are answered like unknown ids', asy
   }
   const unknown = operationsOn(nobody)
   for (const [index, [method, path, body]] of operationsOn(theirs).entries())
-    await t.test(`${method} ${path.replace(/[0-9a-f-]{20,}/g, '…')}`, async () => {
+    await t.test(`${method} ${path.replace(/[0-9a-f-]{20,}/g, '…')} answers like an unknown id`, async () => {
       const call = { method, ...(body && { body, idempotencyKey: `foreign-${index}` }) }
       const answer = await ours.caller.api.call(path, call)
       const [, unknownPath] = unknown[index]!

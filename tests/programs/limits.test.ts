@@ -235,7 +235,7 @@ test('check 50, 95: an organization’s object limits are exact over two nodes',
     ['webhook endpoints', '/v1/webhooks', (index) => ({ url: `https://hooks.example/${index}` }), 3],
   ]
   for (const [name, path, body, made] of cases)
-    await t.test(`${name}: ${made}`, async () => {
+    await t.test(`${name}: exactly ${made} are made`, async () => {
       const answers = await Promise.all(
         Array.from({ length: 12 }, (_, index) =>
           apis[index % 2]!.call(path, { method: 'POST', body: body(index) }),

@@ -335,7 +335,7 @@ test('a real Rspamd judges mail', { skip: rspamdMissing }, async (t) => {
     ['action rewrite subject', 'rewrite subject', undefined],
     ['action quarantine', 'quarantine', undefined],
   ] as const)
-    await t.test(`${subject}: ${action}`, async () => {
+    await t.test(`a mail about "${subject}" leads to ${action}`, async () => {
       const verdict = await judge(mail(subject))
       assert.equal(verdict.action, action)
       assert.equal(spamReply(verdict)?.code, code)

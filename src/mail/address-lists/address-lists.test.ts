@@ -26,7 +26,7 @@ const domains: [domain: string, isDisposable: boolean, isFreeProvider: boolean][
 ]
 
 for (const [domain, isDisposable, isFreeProvider] of domains)
-  test(`check 79: ${domain}: disposable ${isDisposable}, free ${isFreeProvider}`, () => {
+  test(`check 79: ${domain} is on the lists: disposable ${isDisposable}, free ${isFreeProvider}`, () => {
     assert.equal(lists.isDisposable(domain), isDisposable)
     assert.equal(lists.isFreeProvider(domain), isFreeProvider)
   })
