@@ -26,9 +26,9 @@ import {
 } from './operator/server.ts'
 import { startApi } from './roles/api.ts'
 import { startCertificate, startOrders } from './roles/certificate.ts'
-import { createSendsAtHand, startCapture, startDelivery } from './roles/delivery.ts'
+import { createSendCache, startCapture, startDelivery } from './roles/delivery.ts'
 import { startJobs } from './roles/jobs.ts'
-import { createAtHand, startMx } from './roles/mx.ts'
+import { createRawCache, startMx } from './roles/mx.ts'
 import type { Part, Signals } from './roles/part.ts'
 import { startWebhooks } from './roles/webhooks.ts'
 import { listFormerDomains } from './store/mailbox/inboxes.ts'
@@ -107,18 +107,18 @@ async function startRoles(
 ): Promise<Omit<Listening, 'operator'>> {
   const { hold, settings } = foundation
   const signals: Signals = { filing: new Signal(), announced: new Signal(), grown: new KeyedSignal() }
-  const atHand = createAtHand(roles)
-  const sendsAtHand = createSendsAtHand(roles)
+  const rawCache = createRawCache(roles)
+  const sendCache = createSendCache(roles)
   const certificate = await startCertificate(foundation, roles, parts)
-  const smtp = roles.includes('mx') ? await startMx(foundation, certificate, signals, atHand, parts) : null
+  const smtp = roles.includes('mx') ? await startMx(foundation, certificate, signals, rawCache, parts) : null
   const sends = roles.includes('delivery')
   const capture = sends && settings.delivery === 'capture' ? await startCapture(foundation, parts) : null
   await announce(membership, { smtp, capture })
   // Membership stops after the jobs, because peers would take over the jobs' claims as abandoned. It stops before SMTP, so
   // that peers stop sending to this node before its listener closes.
   parts.push(membership)
-  if (roles.includes('jobs')) parts.push(startJobs(foundation, certificate, signals, membership, atHand))
-  const delivery = sends ? await startDelivery(foundation, signals, membership, sendsAtHand) : null
+  if (roles.includes('jobs')) parts.push(startJobs(foundation, certificate, signals, membership, rawCache))
+  const delivery = sends ? await startDelivery(foundation, signals, membership, sendCache) : null
   if (delivery) parts.push(delivery)
   if (roles.includes('webhooks'))
     parts.push(await startWebhooks(foundation, certificate, signals, membership))
@@ -126,7 +126,7 @@ async function startRoles(
     delivery?.wake(routes)
     signals.announced.wake()
   }
-  const needs = { grown: signals.grown, wake, roles, atHand: sendsAtHand, operator }
+  const needs = { grown: signals.grown, wake, roles, sendCache, operator }
   const isServed = roles.includes('api') || roles.includes('dashboard')
   const served = isServed
     ? await startApi(foundation, certificate, needs, parts)

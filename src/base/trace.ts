@@ -2,7 +2,7 @@
 import { type Attributes, ProxyTracerProvider, type Span, SpanStatusCode, trace } from '@opentelemetry/api'
 
 const tracer = trace.getTracer('posthorn')
-const nobody = new ProxyTracerProvider().getDelegate()
+const noProvider = new ProxyTracerProvider().getDelegate()
 
 /** Runs `work` within a span. Calls `describe` only if the span is recorded. A rejection marks the span as failed. */
 export function traced<Result>(
@@ -17,7 +17,7 @@ export function traced<Result>(
 /** Avoids the API's own empty spans, which would cost each send and each mail a microsecond. */
 function hasSdk(): boolean {
   const provider = trace.getTracerProvider()
-  return !(provider instanceof ProxyTracerProvider && provider.getDelegate() === nobody)
+  return !(provider instanceof ProxyTracerProvider && provider.getDelegate() === noProvider)
 }
 
 async function recorded<Result>(

@@ -66,7 +66,7 @@ export const actions = [
 export type Action = (typeof actions)[number]
 
 /** An audited action. `subject` names its object as people know it. */
-export interface Deed {
+export interface AuditedAction {
   action: Action
   subject: string
   detail?: Record<string, unknown>
@@ -78,50 +78,50 @@ export function actorOf({ name, personId, ip }: Caller): Actor {
   return { name: personId ? name : `${name} (key)`, ip: ip ?? null }
 }
 
-export async function recordDeed(
+export async function recordAction(
   tx: Tx,
   organizationId: OrganizationId | null,
   actor: Actor,
-  deed: Deed,
+  entry: AuditedAction,
 ): Promise<void> {
-  await recordDeeds(tx, actor, [{ ...deed, organizationId }])
+  await recordActions(tx, actor, [{ ...entry, organizationId }])
 }
 
 /** Records the actions of one actor in one statement. */
-export async function recordDeeds(
+export async function recordActions(
   tx: Tx,
   { name: actor, ip }: Actor,
-  deeds: readonly (Deed & { organizationId: OrganizationId | null })[],
+  entries: readonly (AuditedAction & { organizationId: OrganizationId | null })[],
 ): Promise<void> {
   await insertAuditEntries(
     tx,
-    deeds.map(({ detail = {}, ...deed }) => ({ ...deed, actor, ip, detail })),
+    entries.map(({ detail = {}, ...entry }) => ({ ...entry, actor, ip, detail })),
   )
 }
 
 /** An action on the person's own account, unless it names another subject. */
-type OwnDeed = Omit<Deed, 'subject'> & { subject?: string }
+type OwnAction = Omit<AuditedAction, 'subject'> & { subject?: string }
 
-export async function recordOwnDeed(
+export async function recordOwnAction(
   tx: Tx,
   person: { id: PersonId; email: string },
   ip: string,
-  deed: OwnDeed,
+  entry: OwnAction,
 ): Promise<void> {
-  await recordOwnDeeds(tx, person, ip, [deed])
+  await recordOwnActions(tx, person, ip, [entry])
 }
 
 /** Records a person's actions on their own account for each of their organizations; without any, for the deployment. */
-export async function recordOwnDeeds(
+export async function recordOwnActions(
   tx: Tx,
   person: { id: PersonId; email: string },
   ip: string,
-  deeds: readonly OwnDeed[],
+  entries: readonly OwnAction[],
 ): Promise<void> {
   const found = await listOrganizationsOf(tx, person.id)
   const organizations = found.length > 0 ? found : [null]
-  const everywhere = deeds.flatMap((deed) =>
-    organizations.map((organizationId) => ({ subject: person.email, ...deed, organizationId })),
+  const everywhere = entries.flatMap((entry) =>
+    organizations.map((organizationId) => ({ subject: person.email, ...entry, organizationId })),
   )
-  await recordDeeds(tx, { name: person.email, ip }, everywhere)
+  await recordActions(tx, { name: person.email, ip }, everywhere)
 }

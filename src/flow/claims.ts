@@ -57,7 +57,7 @@ export class Claims {
     const owner = nodeId()
     if (owner === null) return null
     const by = { kind: this.#kind, owner, at: clock.now() }
-    const claimed = await claimWork(db.writer, by, { behind: this.#last, ...wanted })
+    const claimed = await claimWork(db.writer, by, { after: this.#last, ...wanted })
     this.#last = claimed.last
     return claimed
   }

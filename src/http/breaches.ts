@@ -48,8 +48,8 @@ export function describeBreaches(breaches: readonly Breach[], elsewhere?: Elsewh
     if (!described.has(found.pointer)) described.set(found.pointer, found)
   const first = [...described.values()].slice(0, maxDescribed)
   const sentences = first.map(({ pointer, expectation, known }, index) => {
-    const isSaidLater = first.slice(index + 1).some((later) => later.known === known)
-    return `${pointer || 'the body'} ${expectation}${isSaidLater ? '' : known}`
+    const isRepeatedLater = first.slice(index + 1).some((later) => later.known === known)
+    return `${pointer || 'the body'} ${expectation}${isRepeatedLater ? '' : known}`
   })
   return `${sentences.join('; ')}${described.size > maxDescribed ? '; and more' : ''}`
 }

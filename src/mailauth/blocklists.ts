@@ -42,9 +42,9 @@ async function checkList(lookup: Lookup, ip: string, zone: string): Promise<List
   const answer = await askList(lookup, ip, zone)
   if (answer.outcome !== 'listed') return answer
   // RFC 5782 5: no list has 127.0.0.1, or ::FFFF:7F00:1. A list that does lists everybody, as abandoned lists do.
-  const nobody = await askList(lookup, ip.includes(':') ? '::ffff:7f00:1' : '127.0.0.1', zone)
-  if (nobody.outcome === 'listed') return { zone, outcome: 'fault', reason: 'it lists everybody' }
-  return nobody.outcome === 'fault' ? nobody : answer
+  const control = await askList(lookup, ip.includes(':') ? '::ffff:7f00:1' : '127.0.0.1', zone)
+  if (control.outcome === 'listed') return { zone, outcome: 'fault', reason: 'it lists everybody' }
+  return control.outcome === 'fault' ? control : answer
 }
 
 async function askList(lookup: Lookup, ip: string, zone: string): Promise<ListAnswer> {

@@ -11,7 +11,7 @@ import { KeyRing, RequestRate } from '../flow/accounts/authenticate.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
 import { InboxSearches } from '../flow/searching/search-inbox.ts'
 import { Acceptance } from '../flow/sending/accept-send.ts'
-import type { SendsAtHand } from '../flow/sending/at-hand.ts'
+import type { SendCache } from '../flow/sending/send-cache.ts'
 import { SendContents } from '../flow/sending/send-contents.ts'
 import { Validation } from '../flow/validation/validate.ts'
 import type { Foundation } from '../foundation.ts'
@@ -30,7 +30,7 @@ type ApiSignals = Pick<Signals, 'grown'> & { wake(routes: string[]): void }
 
 interface ApiNeeds extends ApiSignals {
   roles: readonly Role[]
-  atHand: SendsAtHand
+  sendCache: SendCache
   operator: ListenAddress
 }
 
@@ -38,7 +38,7 @@ interface ApiNeeds extends ApiSignals {
 export async function startApi(
   foundation: Foundation,
   certificate: Certificate,
-  { grown, wake, roles, atHand, operator }: ApiNeeds,
+  { grown, wake, roles, sendCache, operator }: ApiNeeds,
   parts: Part[],
 ): Promise<{ http: ListenAddress; https: ListenAddress | null }> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
@@ -47,7 +47,7 @@ export async function startApi(
   // Separate again: sending must not wait for mail that people view in a browser or search for the first time.
   const pagePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   const domains = new ProvedDomains({ db, clock })
-  const acceptance = createAcceptance(foundation, { domains, parsePool, atHand, signals: { grown, wake } })
+  const acceptance = createAcceptance(foundation, { domains, parsePool, sendCache, signals: { grown, wake } })
   const messageWaits = new MessageWaits({ db, clock, log, grown })
   const inboxSearches = new InboxSearches({ db, clock, log, parsePool: pagePool })
   const eventStreams = createEventStreams(foundation, certificate)
@@ -95,13 +95,13 @@ export async function startApi(
 interface AcceptanceNeeds {
   domains: ProvedDomains
   parsePool: ParsePool
-  atHand: SendsAtHand
+  sendCache: SendCache
   signals: ApiSignals
 }
 
 function createAcceptance(
   { settings, db, clock, log, blobs }: Foundation,
-  { domains, parsePool, atHand, signals }: AcceptanceNeeds,
+  { domains, parsePool, sendCache, signals }: AcceptanceNeeds,
 ): Acceptance {
   return new Acceptance({
     db,
@@ -111,7 +111,7 @@ function createAcceptance(
     domains,
     lifetimeMs: settings.retryLifetimeMs,
     contents: new SendContents({ db, clock, parsePool }),
-    atHand,
+    sendCache,
     routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
     accepted: ({ routes, inboxId }) => {
       signals.wake(routes)

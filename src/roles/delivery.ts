@@ -15,7 +15,7 @@ import { ProvedDomains } from '../flow/proved-domains.ts'
 import { Capture } from '../flow/receiving/capture.ts'
 import { ownNameOf } from '../flow/receiving/own-name.ts'
 import { moveDeliveries, retryScheduleOf, specialRoutes } from '../flow/route-policy.ts'
-import type { SendsAtHand } from '../flow/sending/at-hand.ts'
+import type { SendCache } from '../flow/sending/send-cache.ts'
 import type { Foundation } from '../foundation.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
 import { listNodeAddresses } from '../store/nodes.ts'
@@ -28,11 +28,11 @@ import { allowsMailTo, graceMs, type Signals } from './part.ts'
 const maxConnections = { domain: 10, special: 20 }
 
 /** Measured: reading 100 KB back from the database takes 1 ms of CPU. Mail that waits longer than a moment is read back. */
-const maxAtHand = { maxEntries: 20_000, maxBytes: 16 << 20 }
+const maxCached = { maxEntries: 20_000, maxBytes: 16 << 20 }
 
 /** Keeps accepted mail in memory only if this node delivers it. */
-export function createSendsAtHand(roles: readonly Role[]): SendsAtHand {
-  return roles.includes('delivery') ? new RecentlyUsed(maxAtHand) : undefined
+export function createSendCache(roles: readonly Role[]): SendCache {
+  return roles.includes('delivery') ? new RecentlyUsed(maxCached) : undefined
 }
 
 /** Starts to own destination queues. `wake` signals that these routes have work. */
@@ -40,7 +40,7 @@ export async function startDelivery(
   foundation: Foundation,
   { announced }: Signals,
   membership: Membership,
-  atHand: SendsAtHand,
+  sendCache: SendCache,
 ): Promise<{ wake(routes: string[]): void; stop(): Promise<void> }> {
   const { settings, db, clock, log, blobs, secretBox, hold } = foundation
   await requireOutbound(settings)
@@ -52,7 +52,7 @@ export async function startDelivery(
     secretBox,
     hostname: settings.mailHost,
     results: new DeliveryResults({ db, clock, log, wake: () => announced.wake() }),
-    atHand,
+    sendCache,
     identities: await createIdentities(foundation),
     retryScheduleMs: settings.retryScheduleMs,
     nextHop: {

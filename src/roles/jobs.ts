@@ -33,7 +33,7 @@ import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
 import type { Certificate } from './certificate.ts'
 import { dmarcReportLoop } from './dmarc-reports.ts'
-import type { AtHand } from './mx.ts'
+import type { RawCache } from './mx.ts'
 import type { Signals } from './part.ts'
 
 const filingBatch = 128
@@ -65,7 +65,7 @@ export function startJobs(
   { mtaStsMode }: Pick<Certificate, 'mtaStsMode'>,
   signals: Signals,
   membership: Membership,
-  atHand: AtHand,
+  rawCache: RawCache,
 ): { stop(): Promise<void> } {
   const { settings, db, clock, log, blobs } = foundation
   const filingPool = new ParsePool({ threads: 1, timeoutMs: readingMs })
@@ -76,7 +76,7 @@ export function startJobs(
     signals.announced.wake()
     signals.grown.wake(messages.map(({ inboxId }) => inboxId))
   }
-  const filing = { db, clock, log, blobs, slow: new Set<OrganizationId>(), atHand, onFiled }
+  const filing = { db, clock, log, blobs, slow: new Set<OrganizationId>(), rawCache, onFiled }
   const expire = async () => (await expireDeliveries({ db, clock })) > 0
   const indexing = { db, log, parsePool, rotation: { last: null }, olderRotation: { last: null } }
   const sweeper = new BlobSweeper({ db, clock, log, blobs })

@@ -20,14 +20,14 @@ import { startDmarcNotes } from './dmarc-reports.ts'
 import { graceMs, isLocal, type Part, type Signals } from './part.ts'
 
 /** Measured: reading 100 KB back from the database, as hexadecimal digits, takes 4 ms of CPU. */
-const maxAtHand = { maxEntries: 20_000, maxBytes: 64 << 20 }
+const maxCached = { maxEntries: 20_000, maxBytes: 64 << 20 }
 
 /** Received messages by the id of the raw row, kept until this node has filed them. */
-export type AtHand = RecentlyUsed<Buffer> | undefined
+export type RawCache = RecentlyUsed<Buffer> | undefined
 
 /** Keeps received messages in memory only if this node files them. */
-export function createAtHand(roles: readonly Role[]): AtHand {
-  return roles.includes('mx') && roles.includes('jobs') ? new RecentlyUsed(maxAtHand) : undefined
+export function createRawCache(roles: readonly Role[]): RawCache {
+  return roles.includes('mx') && roles.includes('jobs') ? new RecentlyUsed(maxCached) : undefined
 }
 
 /** Returns the listening address. */
@@ -35,7 +35,7 @@ export async function startMx(
   foundation: Foundation,
   certificate: Certificate,
   { filing }: Signals,
-  atHand: AtHand,
+  rawCache: RawCache,
   parts: Part[],
 ): Promise<ListenAddress> {
   const { settings, clock, log, blobs, secretBox, dnsCache } = foundation
@@ -59,7 +59,7 @@ export async function startMx(
     dmarc: settings.dmarc,
     noteDmarc: startDmarcNotes(foundation, isTrusted, parts),
   })
-  const receiver = createReceiver(foundation, { disk, isTrusted, senderChecks, filing, atHand })
+  const receiver = createReceiver(foundation, { disk, isTrusted, senderChecks, filing, rawCache })
   const server = new SmtpServer({
     hostname,
     listen: settings.smtp,
@@ -89,7 +89,7 @@ interface ReceiverParts {
   isTrusted(address: string): boolean
   senderChecks: SenderChecks
   filing: Signals['filing']
-  atHand: AtHand
+  rawCache: RawCache
 }
 
 function createReceiver(

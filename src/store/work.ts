@@ -9,7 +9,7 @@ export interface WorkClaim {
   limit: number
   maxBytes: number
   /** The last organization that the previous claim took from. */
-  behind?: OrganizationId | null
+  after?: OrganizationId | null
   /** Organizations from which nothing is claimed. */
   passedOver?: readonly OrganizationId[]
   /** The only organization whose work is claimed. */
@@ -57,7 +57,7 @@ export const isOfClaim = (owner: string, until: string) =>
 export async function claimWork(
   db: Writer,
   { kind, owner, at }: { kind: WorkKind; owner: number; at: Date },
-  { limit, maxBytes, behind, passedOver = [], only }: WorkClaim,
+  { limit, maxBytes, after, passedOver = [], only }: WorkClaim,
 ): Promise<ClaimedWork> {
   const named = new Arguments({
     wanted_kind: kind,
@@ -66,7 +66,7 @@ export async function claimWork(
     lease: tables[kind].lease,
     wanted: limit,
     most_bytes: maxBytes,
-    behind: behind ?? null,
+    after: after ?? null,
     passed_over: passedOver,
     only_of: only ?? null,
   })

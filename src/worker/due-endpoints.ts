@@ -23,7 +23,7 @@ export class DueEndpoints<Call extends { id: string }>
   }
 
   /** Whether more endpoints were due than could be acquired, and there is room again. */
-  isBehind(held: Workers<EndpointWorker<Call>>): boolean {
+  hasMore(held: Workers<EndpointWorker<Call>>): boolean {
     return this.#isMore && held.size < maxEndpoints
   }
 
@@ -32,7 +32,7 @@ export class DueEndpoints<Call extends { id: string }>
     const known = [...hinted]
     hinted.clear()
     // A search of all endpoints also finds the hinted ones.
-    const isWhole = isPoll || this.isBehind(held)
+    const isWhole = isPoll || this.hasMore(held)
     const due = isWhole ? await findDueWebhooks(db, nodeId, at, room) : known
     this.#isMore = due.length >= room
     return due.slice(0, room)

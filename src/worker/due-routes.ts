@@ -43,7 +43,7 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
   }
 
   /** Whether a walk has further steps to go, or there is a slot again for a queue that lacked one. */
-  isBehind(held: Workers<RouteWorker<Job>>): boolean {
+  hasMore(held: Workers<RouteWorker<Job>>): boolean {
     return this.#walkFrom !== null || this.#lackedSlotsAt > slotsOf(held)
   }
 
@@ -70,7 +70,7 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
   /** Searches hinted queues at once. Searches all queues once a second, or if a slot is free for a queue that lacked one. */
   async #search({ db, nodeId, at, hinted, isPoll, held }: Search<RouteWorker<Job>>): Promise<Candidate[]> {
     const { ownRoutes } = this.#options
-    const isWalk = isPoll || this.isBehind(held)
+    const isWalk = isPoll || this.hasMore(held)
     const own = ownRoutes.filter((route) => hinted.has(route) || (isPoll && !held.has(route)))
     const among = [...new Set([...own, ...hinted])].slice(0, amongAtOnce)
     for (const route of among) hinted.delete(route)

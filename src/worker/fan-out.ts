@@ -32,12 +32,12 @@ export function createFanOut({ db, clock, log, signal, onDeliveries }: FanOutOpt
   const run = async () => {
     hasEndpoints ||= await askForEndpoints()
     if (!hasEndpoints) return false
-    const { isBehind, isWanted, webhooks } = await fanOut(db.writer, batch, clock.now())
+    const { isMore, isWanted, webhooks } = await fanOut(db.writer, batch, clock.now())
     hasEndpoints = isWanted
     if (webhooks.length > 0) onDeliveries(webhooks)
     // A row waits for every transaction that began before its own ended, usually for some milliseconds. Under load one
     // always waits, and a batch each time is far more than can be called.
-    if (isBehind) signal.wake()
+    if (isMore) signal.wake()
     return false
   }
   return new Loop({ name: 'fan out', run, signal, intervalMs: othersPollMs, collectMs: debounceMs, log })

@@ -68,7 +68,7 @@ async function makeHolder(t: TestContext) {
     membership: membership as unknown as Membership,
     source: {
       leases: routeLeases,
-      isBehind: () => false,
+      hasMore: () => false,
       find: async ({ hinted }) => {
         const keys = [...hinted, ...found]
         hinted.clear()

@@ -54,7 +54,7 @@ export interface LeaseSource<Row extends Lease, Worker extends LeaseWorker<Row>>
   /** Returns the keys to acquire now. */
   find(search: Search<Worker>): Promise<string[]>
   /** Whether the last search left rows that could be found and acquired by now. */
-  isBehind(held: Workers<Worker>): boolean
+  hasMore(held: Workers<Worker>): boolean
   createWorker(row: Row, terms: LeaseTerms): Worker
 }
 
@@ -162,7 +162,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     if (nodeId === null) return false
     const startedMs = performance.now()
     const isPoll = startedMs - this.#polledAtMs >= pollIntervalMs
-    if (!isPoll && this.#hinted.size === 0 && !source.isBehind(this.#held)) return false
+    if (!isPoll && this.#hinted.size === 0 && !source.hasMore(this.#held)) return false
     const at = clock.now()
     const keys = await source.find({ db, nodeId, at, hinted: this.#hinted, isPoll, held: this.#held })
     if (isPoll) {
@@ -175,7 +175,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     const rows = keys.length > 0 ? await source.leases.acquire(db.writer, owner, at, keys) : []
     if (membership.nodeId !== nodeId) return true
     for (const row of rows) this.#hold(nodeId, row, askedMs + leaseMs)
-    if (source.isBehind(this.#held)) this.#acquiring.wake()
+    if (source.hasMore(this.#held)) this.#acquiring.wake()
     return this.#hinted.size > 0
   }
 

@@ -139,7 +139,7 @@ test('hostile 17: a claim costs the same among ten and among five thousand organ
     let last: OrganizationId | null = null
     for (let i = 0; i < 5; i++) {
       const { read, work } = await db.transaction(async (tx) => {
-        const wanted = { limit: 64, maxBytes: 1 << 20, behind: last }
+        const wanted = { limit: 64, maxBytes: 1 << 20, after: last }
         // The statistics may still count reads of earlier transactions.
         const before = await readOf(tx, table)
         const work = await claimWork(tx, { kind, owner, at: clock.now() }, wanted)
@@ -199,7 +199,7 @@ test('hostile 17: a batch has mail of every organization, however much one of th
   // With one mail per claim, the organizations alternate in a fixed order.
   const seen: OrganizationId[] = []
   for (let last: OrganizationId | null = null; seen.length < 6; ) {
-    const one = await claim({ limit: 1, behind: last })
+    const one = await claim({ limit: 1, after: last })
     last = one.last
     seen.push(...one.of)
   }
@@ -224,7 +224,7 @@ test('hostile 17: work that must be claimed alone is claimed, however much other
         }))
         await addWork(foundation, kind, others)
         clock.advance(10)
-        const wanted = { limit: 64, maxBytes: 1_000, behind: last }
+        const wanted = { limit: 64, maxBytes: 1_000, after: last }
         const work = await claimWork(db.writer, { kind, owner, at: clock.now() }, wanted)
         last = work.last
         rounds.push(work.ids.sort())
@@ -286,8 +286,8 @@ test('hostile 17: scanning alternates organizations, and skips those with enough
   await mail(ours.address, 'Ours', attached)
   while (await workers.first());
   const claims = await makeClaims(t, 'scan')
-  const claim = async (behind: OrganizationId | null, passedOver: OrganizationId[] = []) =>
-    (await claims({ limit: 1, behind, passedOver })).of[0]
+  const claim = async (after: OrganizationId | null, passedOver: OrganizationId[] = []) =>
+    (await claims({ limit: 1, after, passedOver })).of[0]
   const order = [theirs.id, ours.id].sort()
   assert.deepEqual([await claim(null), await claim(order[0]!), await claim(order[1]!)], [...order, order[0]])
   assert.equal(await claim(ours.id, [theirs.id]), ours.id)

@@ -47,7 +47,7 @@ test('outbox: without an endpoint, a stream and a search it is not read, and eac
   const count = (...parts: string[]) =>
     statements.filter((text) => parts.some((part) => text.includes(part))).length
   const readers = {
-    fanOut: ' fan_out(',
+    fanOut: ' fan_out_events(',
     search: 'take_new_messages(',
     stream: 'as "organizationId" from outbox o',
   }

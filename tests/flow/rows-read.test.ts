@@ -7,7 +7,7 @@ import { listEvents } from '../../src/store/events/events.ts'
 import { deleteRollUps } from '../../src/store/events/metrics.ts'
 import { readBacklog } from '../../src/store/sending/backlog.ts'
 import { claimDeliveries, nextDue } from '../../src/store/sending/deliveries.ts'
-import { lockReported } from '../../src/store/sending/reports.ts'
+import { lockReportedDeliveries } from '../../src/store/sending/reports.ts'
 import { RoundRobin } from '../../src/store/sending/round-robin.ts'
 import { addRoutes, type WalkCursor, walkQueues } from '../../src/store/sending/routes.ts'
 import { testDatabase, turnAutovacuumOff } from '../support/postgres.ts'
@@ -60,14 +60,14 @@ test('64 reports about a submission of 1,000 recipients read its events once', a
     [submissionId, organizationId],
   )
   const places = Array.from({ length: 64 }, (_, position) => ({ submissionId, position }))
-  const { result, rows } = await countRows('event', (tx) => lockReported(tx, places))
+  const { result, rows } = await countRows('event', (tx) => lockReportedDeliveries(tx, places))
   assert.equal(result.length, 64)
   assert.deepEqual(
     result.flatMap(({ position, isDelayPublished }) => (isDelayPublished ? position : [])),
     [7],
   )
   assert.ok(rows <= 3000, `${rows} events`)
-  const one = await countRows('event', (tx) => lockReported(tx, [{ submissionId, position: 7 }]))
+  const one = await countRows('event', (tx) => lockReportedDeliveries(tx, [{ submissionId, position: 7 }]))
   assert.deepEqual(
     one.result.map(({ position, isDelayPublished }) => [position, isDelayPublished]),
     [[7, true]],

@@ -8,7 +8,7 @@ import { NoWords } from '../../src/mail/parse-pool.ts'
 import { type SearchedMail, writeVector } from '../../src/mail/read/words.ts'
 import type { Queryable } from '../../src/postgres/db.ts'
 import { ownTables, removeOwnRows } from '../../src/store/mailbox/removal.ts'
-import { dropWaiting, findSearchOrder, takeNewMessages } from '../../src/store/mailbox/search.ts'
+import { dropWaiting, findWaitingMessages, takeNewMessages } from '../../src/store/mailbox/search.ts'
 import { readBacklog } from '../../src/store/sending/backlog.ts'
 import { turnAutovacuumOff } from '../support/postgres.ts'
 import { range, setStage } from '../support/search-stage.ts'
@@ -182,7 +182,7 @@ test('search: a batch costs the same among thousands of organizations and with a
     for (let n = 0; n < 5; n++) {
       const [rows, turns] = await db.transaction(async (tx) => {
         const before = await rowsRead(tx)
-        const turns = await findSearchOrder(tx, last, 128)
+        const turns = await findWaitingMessages(tx, last, 128)
         await dropWaiting(tx, turns)
         return [(await rowsRead(tx)) - before, turns] as const
       })

@@ -13,8 +13,8 @@ export async function* walkBounce(
   ben: Inbox,
 ): AsyncGenerator<Step, void> {
   // A new address each time, because an address that bounced is suppressed.
-  const nobody = `demo-nobody-${randomBytes(4).toString('hex')}@${ben.address.split('@')[1]}`
-  const { submission } = await api.ask<Schemas['Acceptance']>(writeTo(ada, nobody), 202)
+  const unknown = `demo-nobody-${randomBytes(4).toString('hex')}@${ben.address.split('@')[1]}`
+  const { submission } = await api.ask<Schemas['Acceptance']>(writeTo(ada, unknown), 202)
   yield api.step(
     'Ada writes to an address that does not exist',
     'It is accepted like any other: only the mail server of an address knows who is there.',
@@ -22,8 +22,8 @@ export async function* walkBounce(
   )
   yield await awaitBounce(api, submission.id)
   yield await receiver.awaitCall('message.bounced', submission.id)
-  yield* followSuppression(api, ada, nobody)
-  const body = { emails: [ben.address, nobody, 'ben@@nowhere'] }
+  yield* followSuppression(api, ada, unknown)
+  const body = { emails: [ben.address, unknown, 'ben@@nowhere'] }
   const request = { method: 'POST', path: '/v1/validate/bulk', body } as const
   const { results } = await api.ask<Schemas['ValidationList']>(request, 200)
   yield api.step(
@@ -31,7 +31,7 @@ export async function* walkBounce(
     'Form, DNS and lists are looked at, and what your own mail met with. Nobody is written to.',
     results.map(({ email, verdict, reason }) => [email, `${verdict}: ${reason}`]),
   )
-  await api.ask({ method: 'DELETE', path: '/v1/suppressions', body: { email: nobody } }, 204)
+  await api.ask({ method: 'DELETE', path: '/v1/suppressions', body: { email: unknown } }, 204)
   yield api.step(
     'The address may be written to again',
     'Somebody knows better than the bounce: the suppression is taken back.',
@@ -60,18 +60,18 @@ async function awaitBounce(api: TourApi, submissionId: string): Promise<Step> {
   })
 }
 
-async function* followSuppression(api: TourApi, ada: Inbox, nobody: string): AsyncGenerator<Step, void> {
+async function* followSuppression(api: TourApi, ada: Inbox, unknown: string): AsyncGenerator<Step, void> {
   const { email, reason } = await api.getUntil(
     '/v1/suppressions?limit=10',
     'the address was not suppressed',
-    ({ suppressions }: Schemas['SuppressionList']) => suppressions.find(({ email }) => email === nobody),
+    ({ suppressions }: Schemas['SuppressionList']) => suppressions.find(({ email }) => email === unknown),
   )
   yield api.step(
     'The address is suppressed',
     'Writing on to addresses that bounce is what costs a sender its reputation.',
     { [email]: reason },
   )
-  const { error, message } = await api.ask<Schemas['Error']>(writeTo(ada, nobody), 422)
+  const { error, message } = await api.ask<Schemas['Error']>(writeTo(ada, unknown), 422)
   yield api.step('Ada writes there again', 'No other recipient is left, so the send is refused.', {
     [error]: message,
   })

@@ -29,7 +29,7 @@ import {
   removeReceived,
   removeSubmissions,
 } from '../../store/mailbox/removal.ts'
-import { type Actor, operator, recordDeed } from '../audit.ts'
+import { type Actor, operator, recordAction } from '../audit.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { purgeDeleted } from '../mailbox/delete-inbox.ts'
@@ -153,6 +153,6 @@ async function removeRest(deps: Deps, id: OrganizationId, actor: Actor): Promise
     await removeKeys(tx, id)
     await entombOrganization(tx, id, clock.now())
     // The entry names the id only, as the organization's name is deleted too.
-    await recordDeed(tx, null, actor, { action: 'organization.deleted', subject: id, at: clock.now() })
+    await recordAction(tx, null, actor, { action: 'organization.deleted', subject: id, at: clock.now() })
   })
 }

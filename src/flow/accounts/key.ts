@@ -10,7 +10,7 @@ import { trimDomain } from '../../mail/domain-name.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import { findKeysNamed, insertKey, type KeyRow, revokeKey } from '../../store/accounts/keys.ts'
 import { findOrganization, type OrganizationRow } from '../../store/accounts/organizations.ts'
-import { type Actor, operator, recordDeed } from '../audit.ts'
+import { type Actor, operator, recordAction } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { requireName } from '../require-name.ts'
 
@@ -103,10 +103,10 @@ export async function addKey(
     expiresAt: expiresInMs === null ? null : new Date(at.getTime() + expiresInMs),
   }
   await insertKey(tx, row, hashSecret(secret))
-  const deed = replaces
+  const entry = replaces
     ? ({ action: 'key.rotated', detail: { id: row.id, replaces } } as const)
     : ({ action: 'key.created', detail: { id: row.id, scopes: row.scopes } } as const)
-  await recordDeed(tx, organizationId, actor, { ...deed, subject: row.name, at })
+  await recordAction(tx, organizationId, actor, { ...entry, subject: row.name, at })
   const requestsPerMinute = row.requestsPerMinute ?? limits.requestsPerMinute
   return { key: { ...row, requestsPerMinute, revokedAt: null }, secret }
 }
@@ -153,7 +153,7 @@ export async function endKey({ db, clock }: { db: Db; clock: Clock }, id: string
 export async function revoke(tx: Tx, id: string, { actor, at }: { actor: Actor; at: Date }): Promise<KeyRow> {
   const key = await revokeKey(tx, id, at)
   if (!key) throw new ServiceError('not_found', `there is no key ${id}`)
-  const deed = { action: 'key.revoked', subject: key.name, detail: { id: key.id }, at } as const
-  await recordDeed(tx, key.organizationId, actor, deed)
+  const entry = { action: 'key.revoked', subject: key.name, detail: { id: key.id }, at } as const
+  await recordAction(tx, key.organizationId, actor, entry)
   return key
 }

@@ -13,7 +13,7 @@ import {
   updateLimits,
   updateOrganizationStatus,
 } from '../../store/accounts/organizations.ts'
-import { type Actor, operator, recordDeed } from '../audit.ts'
+import { type Actor, operator, recordAction } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { requireName } from '../require-name.ts'
 
@@ -60,7 +60,7 @@ export async function createOrganization(
   const row = { ...input, name, id: newUuid<OrganizationId>(), createdAt: at, updatedAt: at }
   await db.transaction(async (tx) => {
     await insertOrganization(tx, row)
-    await recordDeed(tx, row.id, operator, { action: 'organization.created', subject: row.name, at })
+    await recordAction(tx, row.id, operator, { action: 'organization.created', subject: row.name, at })
   })
   return { ...row, serverKeys: false, managedUsed: 0 }
 }
@@ -77,7 +77,7 @@ export async function changeOrganizationStatus(
   const row = await db.transaction(async (tx) => {
     const at = clock.now()
     const changed = found(await updateOrganizationStatus(tx, id, status, at), id)
-    await recordDeed(tx, changed.id, actor, { action, subject: changed.name, at })
+    await recordAction(tx, changed.id, actor, { action, subject: changed.name, at })
     return Object.keys(changes).length > 0 ? await applyLimits(tx, id, changes, actor, at) : changed
   })
   await untilKnownEverywhere()
@@ -104,13 +104,13 @@ async function applyLimits(
   at: Date,
 ): Promise<OrganizationRow> {
   const row = found(await updateLimits(tx, id, changes, at), id)
-  const deed = {
+  const entry = {
     action: 'organization.limits_changed',
     subject: row.name,
     detail: { ...changes },
     at,
   } as const
-  await recordDeed(tx, row.id, actor, deed)
+  await recordAction(tx, row.id, actor, entry)
   return row
 }
 
@@ -127,7 +127,7 @@ export async function nameOrganization(
     const before = found(await findOrganization(tx, id), id)
     const row = found(await renameOrganization(tx, before.id, name, at), id)
     const detail = { from: before.name }
-    await recordDeed(tx, row.id, actor, { action: 'organization.renamed', subject: name, detail, at })
+    await recordAction(tx, row.id, actor, { action: 'organization.renamed', subject: name, detail, at })
     return row
   })
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { Db } from '../../postgres/db.ts'
 import { findRestoration, type RestorationRow, releaseRestoration } from '../../store/restorations.ts'
-import { operator, recordDeed } from '../audit.ts'
+import { operator, recordAction } from '../audit.ts'
 
 /** The restoration that is still on hold, or null. */
 export async function findHold(db: Db): Promise<RestorationRow | null> {
@@ -16,7 +16,7 @@ export async function releaseCopy({ db, clock }: { db: Db; clock: Clock }): Prom
   const at = clock.now()
   const isReleased = await db.transaction(async (tx) => {
     if (!(await releaseRestoration(tx, at))) return false
-    await recordDeed(tx, null, operator, { action: 'copy.released', subject: 'deployment', at })
+    await recordAction(tx, null, operator, { action: 'copy.released', subject: 'deployment', at })
     return true
   })
   if (!isReleased)

@@ -184,8 +184,8 @@ export class RouteCourier {
       'a connection was lost within a transaction',
     )
     const status = reply && [reply.code, reply.enhanced].filter(Boolean).join(' ')
-    const said = status ? `the server ended the connection with ${status}` : fault.message
-    const text = fault.kind === 'protocol' ? 'the server broke the protocol' : said
+    const ending = status ? `the server ended the connection with ${status}` : fault.message
+    const text = fault.kind === 'protocol' ? 'the server broke the protocol' : ending
     return { text: `${remote.host} [${remote.ip}]: ${text}`, classification: 'network' }
   }
 

@@ -47,8 +47,8 @@ export async function deliver(
   const message = await writeMessage(deps, job, identity)
   const beginning = () => ({ beganAt: deps.clock.now(), beganMs: performance.now() })
   let begun = beginning()
-  const onResult = (index: number, result: RecipientResult, said: readonly Step[]) => {
-    const attempt = { ...begun, remote: connection.remote, said }
+  const onResult = (index: number, result: RecipientResult, steps: readonly Step[]) => {
+    const attempt = { ...begun, remote: connection.remote, steps }
     record(resultOf(deps, job, job.deliveries[index]!, result, attempt))
     begun = beginning()
   }

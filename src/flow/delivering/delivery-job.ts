@@ -17,7 +17,7 @@ export interface JobDeps {
   db: Db
   clock: Clock
   /** Contents accepted on this node and not claimed yet, by submission id. Any other content is read from the database. */
-  atHand?: RecentlyUsed<OutboundContent> | undefined
+  sendCache?: RecentlyUsed<OutboundContent> | undefined
 }
 
 /** One message for recipients of one route, claimed under one epoch. */
@@ -71,12 +71,12 @@ export async function claimJobs(
 
 /** Takes each content from memory at its first claim, which most often is the only one. */
 async function findContents(
-  { db, atHand }: JobDeps,
+  { db, sendCache }: JobDeps,
   ids: SubmissionId[],
 ): Promise<Map<SubmissionId, OutboundContent>> {
-  const here = ids.map((id) => atHand?.use(id)).filter((content) => content !== undefined)
-  const contents = new Map(here.map((content) => [content.submissionId, content]))
-  for (const id of contents.keys()) atHand?.delete(id)
+  const cached = ids.map((id) => sendCache?.use(id)).filter((content) => content !== undefined)
+  const contents = new Map(cached.map((content) => [content.submissionId, content]))
+  for (const id of contents.keys()) sendCache?.delete(id)
   const lacking = ids.filter((id) => !contents.has(id))
   const read = lacking.length > 0 ? await readContents(db, lacking) : []
   for (const content of read) contents.set(content.submissionId, content)

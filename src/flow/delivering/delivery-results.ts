@@ -95,6 +95,6 @@ export class DeliveryResults {
 
 /** The result without the peer's words. If those cannot be stored, the fate of the message still can. */
 function withoutWords(result: DeliveryResult): DeliveryResult {
-  const said = { remote: null, enhancedStatus: null, conversation: null }
-  return { ...result, response: null, outcome: result.outcome && { ...result.outcome, ...said } }
+  const wordless = { remote: null, enhancedStatus: null, conversation: null }
+  return { ...result, response: null, outcome: result.outcome && { ...result.outcome, ...wordless } }
 }

@@ -14,7 +14,7 @@ import {
   findWaitingOfRoute,
 } from '../../store/sending/deliveries.ts'
 import { flushRoute, listQueues, pauseRoute, type QueueRow, resumeRoute } from '../../store/sending/routes.ts'
-import { type Actor, type Deed, operator, recordDeed } from '../audit.ts'
+import { type Actor, type AuditedAction, operator, recordAction } from '../audit.ts'
 import { specialRoutes } from '../route-policy.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -68,11 +68,11 @@ async function recordCancelling(
   { db, clock }: Deps,
   organizationId: OrganizationId | null,
   actor: Actor,
-  deed: Pick<Deed, 'subject' | 'detail'>,
+  entry: Pick<AuditedAction, 'subject' | 'detail'>,
 ): Promise<void> {
   const at = clock.now()
   await db.transaction((tx) =>
-    recordDeed(tx, organizationId, actor, { ...deed, action: 'queue.cancelled', at }),
+    recordAction(tx, organizationId, actor, { ...entry, action: 'queue.cancelled', at }),
   )
 }
 
@@ -106,7 +106,7 @@ export async function pauseQueue(
     if (state === 'paused') await pause(tx, route, at)
     else if (!(await resumeRoute(tx, route))) throw noQueue(route)
     const action = state === 'paused' ? 'queue.paused' : 'queue.resumed'
-    await recordDeed(tx, null, actor, { action, subject: route, at })
+    await recordAction(tx, null, actor, { action, subject: route, at })
   })
 }
 
@@ -126,8 +126,8 @@ export async function flushQueue({ db, clock }: Deps, route: string, actor = ope
   const moved = await db.transaction(async (tx) => {
     const count = await flushRoute(tx, route, at)
     if (count === null) return null
-    const deed = { action: 'queue.flushed', subject: route, detail: { moved: count }, at } as const
-    await recordDeed(tx, null, actor, deed)
+    const entry = { action: 'queue.flushed', subject: route, detail: { moved: count }, at } as const
+    await recordAction(tx, null, actor, entry)
     return count
   })
   if (moved === null) throw noQueue(route)

@@ -20,7 +20,7 @@ export interface Attempt {
   /** The same time on the monotonic clock. */
   beganMs: number
   remote: Outcome['remote']
-  said: readonly Step[]
+  steps: readonly Step[]
 }
 
 const delivered = { status: 'delivered', dueAt: null, failureCode: null } as const
@@ -51,14 +51,14 @@ export function resultOf(
   if (result.outcome === 'untried' || result.outcome === 'abandoned') return giveBack(job, delivery)
   const key = claimKeyOf(job, delivery)
   const at = clock.now()
-  const { beganAt, beganMs, remote, said } = attempt
+  const { beganAt, beganMs, remote, steps } = attempt
   const tried = {
     at,
     beganAt,
     attempt: delivery.attempts,
     remote,
     queuedAt: firstTaken(delivery),
-    conversation: writeConversation(said, beganMs),
+    conversation: writeConversation(steps, beganMs),
   }
   const later = deferred(nextAttempt(retryScheduleOf(job.route, retryScheduleMs), delivery, at))
   if (result.outcome === 'unknown') {

@@ -8,7 +8,7 @@ import { findWaitingOfDomain } from '../../store/domains/domain-use.ts'
 import { deleteDomainRow, findDomain, lockDomain } from '../../store/domains/domains.ts'
 import { countInboxes } from '../../store/mailbox/inboxes.ts'
 import { type DeliveryKey, endDeliveries } from '../../store/sending/deliveries.ts'
-import { actorOf, recordDeed } from '../audit.ts'
+import { actorOf, recordAction } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -30,8 +30,8 @@ export async function deleteDomain({ db, clock }: Deps, caller: Caller, id: stri
         `There are inboxes on ${row.name} (${onDomain}). Delete them first.`,
       )
     await deleteDomainRow(tx, row.id)
-    const deed = { action: 'domain.deleted', subject: row.name, at: clock.now() } as const
-    await recordDeed(tx, organizationId, actorOf(caller), deed)
+    const entry = { action: 'domain.deleted', subject: row.name, at: clock.now() } as const
+    await recordAction(tx, organizationId, actorOf(caller), entry)
     return { id: row.id, organizationId }
   })
   if (gone) await cancelWaiting({ db, clock }, gone)

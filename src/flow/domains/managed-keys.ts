@@ -16,7 +16,7 @@ import {
   trimRetiredKeys,
 } from '../../store/domains/dkim-keys.ts'
 import { lockProof } from '../../store/domains/domains.ts'
-import { operator, recordDeed } from '../audit.ts'
+import { operator, recordAction } from '../audit.ts'
 import {
   algorithmsToRotate,
   listedRetiredMs,
@@ -108,7 +108,7 @@ export async function rotateManagedKeys(
     }
     await trimRetiredKeys(tx, owner, maxRetiredKeys)
     if (wanted.length > 0)
-      await recordDeed(tx, null, operator, { action: 'domain.keys_rotated', subject: domain, at })
+      await recordAction(tx, null, operator, { action: 'domain.keys_rotated', subject: domain, at })
     return wanted.length
   })
 }

@@ -17,7 +17,7 @@ import {
   isProvedByAnother,
   type Standing,
 } from '../../store/domains/domains.ts'
-import { actorOf, recordDeed } from '../audit.ts'
+import { actorOf, recordAction } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 import { domainAlgorithms, makeDomainKeys, sealDkimKey, type UnsealedKey } from '../secrets/dkim-secret.ts'
 import { requireSealingKey } from '../secrets/secret-key.ts'
@@ -96,6 +96,6 @@ async function insert(
   await insertDomain(tx, row)
   for (const key of keys)
     await insertDomainKey(tx, { ...sealDkimKey(secretBox, key), domainId: row.id, organizationId }, at)
-  await recordDeed(tx, organizationId, actorOf(caller), { action: 'domain.registered', subject: name, at })
+  await recordAction(tx, organizationId, actorOf(caller), { action: 'domain.registered', subject: name, at })
   return row
 }

@@ -7,7 +7,7 @@ import type { DkimAlgorithm } from '../../mailauth/dkim-sign.ts'
 import type { Db, Queryable } from '../../postgres/db.ts'
 import { insertDomainKey, listDomainKeys, trimRetiredKeys } from '../../store/domains/dkim-keys.ts'
 import { findDomain, lockDomain, touchDomain } from '../../store/domains/domains.ts'
-import { actorOf, recordDeed } from '../audit.ts'
+import { actorOf, recordAction } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 import { algorithmsToRotate, makeDomainKeys, maxRetiredKeys, sealDkimKey } from '../secrets/dkim-secret.ts'
 import { requireSealingKey } from '../secrets/secret-key.ts'
@@ -37,8 +37,8 @@ export async function rotateDkim(deps: Deps, caller: Caller, id: string): Promis
     }
     await trimRetiredKeys(tx, { domain: row.name, domainId: row.id }, maxRetiredKeys)
     await touchDomain(tx, row.id, at)
-    const deed = { action: 'domain.keys_rotated', subject: row.name, at } as const
-    await recordDeed(tx, row.organizationId, actorOf(caller), deed)
+    const entry = { action: 'domain.keys_rotated', subject: row.name, at } as const
+    await recordAction(tx, row.organizationId, actorOf(caller), entry)
     return await viewOneDomain(tx, deps, { ...row, updatedAt: at })
   })
 }

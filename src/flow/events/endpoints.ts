@@ -22,7 +22,7 @@ import {
 } from '../../store/events/webhooks.ts'
 import type { AddressGuard } from '../../webhook/address-guard.ts'
 import { newSigningSecret } from '../../webhook/sign.ts'
-import { actorOf, type Deed, recordDeed } from '../audit.ts'
+import { type AuditedAction, actorOf, recordAction } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 import { type Maker, requireStillChanging } from '../require-still-changing.ts'
 import { requireSealingKey } from '../secrets/secret-key.ts'
@@ -200,10 +200,10 @@ async function record(
   tx: Tx,
   caller: Caller,
   { id, url }: WebhookRow,
-  { detail = {}, ...deed }: Omit<Deed, 'subject'>,
+  { detail = {}, ...action }: Omit<AuditedAction, 'subject'>,
 ): Promise<void> {
-  const entry = { ...deed, subject: id, detail: { url, ...detail } }
-  await recordDeed(tx, caller.organizationId, actorOf(caller), entry)
+  const entry = { ...action, subject: id, detail: { url, ...detail } }
+  await recordAction(tx, caller.organizationId, actorOf(caller), entry)
 }
 
 async function lockOwn(tx: Tx, caller: Caller, id: string): Promise<WebhookRow> {

@@ -8,7 +8,7 @@ import { deleteUnusedRaws } from '../../store/mailbox/raws.ts'
 import { purgeMessages } from '../../store/mailbox/removal.ts'
 import { endDeliveries, lockInboxDeliveries } from '../../store/sending/deliveries.ts'
 import { eraseResults } from '../../store/sending/submissions.ts'
-import { actorOf, recordDeed } from '../audit.ts'
+import { actorOf, recordAction } from '../audit.ts'
 import { type Caller, requireInbox } from '../caller.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
 
@@ -23,12 +23,12 @@ export async function deleteInbox({ db, clock }: Deps, caller: Caller, inboxId: 
     if (!(await lockInbox(tx, caller.organizationId, inboxId))) return
     const at = clock.now()
     const deliveries = await lockInboxDeliveries(tx, inbox.id)
-    if (deliveries.some(({ onWire }) => onWire)) throw new ServiceError('delivery_in_progress')
+    if (deliveries.some(({ isOnWire }) => isOnWire)) throw new ServiceError('delivery_in_progress')
     const end = { failureCode: 'inbox_deleted', eventType: 'cancelled' as const, classification: null }
     await endDeliveries(tx, deliveries, end, at)
     await entombInbox(tx, inbox.id, at)
-    const deed = { action: 'inbox.deleted', subject: `${inbox.localPart}@${inbox.domain}`, at } as const
-    await recordDeed(tx, caller.organizationId, actorOf(caller), deed)
+    const entry = { action: 'inbox.deleted', subject: `${inbox.localPart}@${inbox.domain}`, at } as const
+    await recordAction(tx, caller.organizationId, actorOf(caller), entry)
   })
 }
 

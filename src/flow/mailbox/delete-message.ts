@@ -8,7 +8,7 @@ import { deleteMessageRows, findMessage } from '../../store/mailbox/messages.ts'
 import { deleteUnusedRaws } from '../../store/mailbox/raws.ts'
 import { endDeliveries, lockSubmissionDeliveries } from '../../store/sending/deliveries.ts'
 import { eraseResults } from '../../store/sending/submissions.ts'
-import { actorOf, recordDeed } from '../audit.ts'
+import { actorOf, recordAction } from '../audit.ts'
 import { type Caller, requireInbox } from '../caller.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
 
@@ -29,19 +29,19 @@ export async function deleteMessage(
     if (!(await lockInbox(tx, caller.organizationId, message.inboxId))) return []
     if (message.submissionId) {
       const deliveries = await lockSubmissionDeliveries(tx, message.submissionId)
-      if (deliveries.some(({ onWire }) => onWire)) throw new ServiceError('delivery_in_progress')
+      if (deliveries.some(({ isOnWire }) => isOnWire)) throw new ServiceError('delivery_in_progress')
       const waiting = deliveries.filter(({ waits }) => waits)
       const end = { failureCode: 'cancelled', eventType: 'cancelled' as const, classification: null }
       await endDeliveries(tx, waiting, end, clock.now())
       await eraseResults(tx, [message.submissionId])
     }
     await deleteMessageRows(tx, [message], clock.now())
-    const deed = {
+    const entry = {
       action: 'message.deleted',
       subject: message.id,
       detail: { inboxId: message.inboxId },
     } as const
-    await recordDeed(tx, caller.organizationId, actorOf(caller), { ...deed, at: clock.now() })
+    await recordAction(tx, caller.organizationId, actorOf(caller), { ...entry, at: clock.now() })
     return message.rawId ? await deleteUnusedRaws(tx, [message.rawId]) : []
   })
   await deleteBlobs({ db, blobs }, unused)

@@ -20,7 +20,7 @@ import {
   insertInbox,
   isOpenOnDomain,
 } from '../../store/mailbox/inboxes.ts'
-import { actorOf, recordDeed } from '../audit.ts'
+import { actorOf, recordAction } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 import type { Idempotency } from '../idempotency.ts'
 import { requireDisplayName } from '../require-name.ts'
@@ -144,7 +144,7 @@ async function insert(
   }
   await insertInbox(tx, inbox, idempotency)
   const subject = `${localPart}@${domain.name}`
-  await recordDeed(tx, caller.organizationId, actorOf(caller), { action: 'inbox.created', subject, at })
+  await recordAction(tx, caller.organizationId, actorOf(caller), { action: 'inbox.created', subject, at })
   return inbox
 }
 

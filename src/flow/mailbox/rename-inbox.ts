@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { Db } from '../../postgres/db.ts'
 import { type InboxRow, lockInbox, updateDisplayName } from '../../store/mailbox/inboxes.ts'
-import { actorOf, recordDeed } from '../audit.ts'
+import { actorOf, recordAction } from '../audit.ts'
 import { type Caller, requireInbox } from '../caller.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { requireDisplayName } from '../require-name.ts'
@@ -22,7 +22,7 @@ export async function renameInbox(
     requireInbox(caller, inbox.id)
     const at = clock.now()
     await updateDisplayName(tx, inbox.id, displayName, at)
-    await recordDeed(tx, caller.organizationId, actorOf(caller), {
+    await recordAction(tx, caller.organizationId, actorOf(caller), {
       action: 'inbox.renamed',
       subject: `${inbox.localPart}@${inbox.domain}`,
       detail: { from: inbox.displayName, to: displayName },

@@ -28,7 +28,7 @@ import {
   updatePersonName,
 } from '../../store/people/person-credentials.ts'
 import { deleteTokens } from '../../store/people/person-tokens.ts'
-import { recordDeed } from '../audit.ts'
+import { recordAction } from '../audit.ts'
 import { requireName } from '../require-name.ts'
 import { requireLiveSession } from '../require-still-changing.ts'
 import type { Guard } from './guard.ts'
@@ -87,8 +87,8 @@ export async function invite(
         300,
       )
     await putInvitation(tx, row, hash)
-    const deed = { action: 'member.invited', subject: email, detail: { role }, at } as const
-    await recordDeed(tx, by.organizationId, { name: by.email, ip: by.ip }, deed)
+    const entry = { action: 'member.invited', subject: email, detail: { role }, at } as const
+    await recordAction(tx, by.organizationId, { name: by.email, ip: by.ip }, entry)
   })
   const letter = { organizationName: by.organizationName, invitedBy: by.email, role }
   await post.send(email, invitationLetter(letter, `${pages}/invitation#${token}`))
@@ -124,8 +124,8 @@ export async function withdrawInvitation({ db, clock }: Deps, by: MemberActing, 
   await db.transaction(async (tx) => {
     const row = await deleteInvitation(tx, by.organizationId, id)
     if (!row) throw new ServiceError('not_found', 'There is no such invitation.')
-    const deed = { action: 'member.invitation_withdrawn', subject: row.email, at: clock.now() } as const
-    await recordDeed(tx, by.organizationId, { name: by.email, ip: by.ip }, deed)
+    const entry = { action: 'member.invitation_withdrawn', subject: row.email, at: clock.now() } as const
+    await recordAction(tx, by.organizationId, { name: by.email, ip: by.ip }, entry)
   })
 }
 
@@ -246,7 +246,7 @@ async function join(
   const joined = { personId: person.id, organizationId }
   if (await findMember(tx, organizationId, person.id)) return joined
   await addMember(tx, { organizationId, personId: person.id, email: person.email, role, at })
-  const deed = { action: 'member.joined', subject: person.email, detail: { role }, at } as const
-  await recordDeed(tx, organizationId, { name: person.email, ip }, deed)
+  const entry = { action: 'member.joined', subject: person.email, detail: { role }, at } as const
+  await recordAction(tx, organizationId, { name: person.email, ip }, entry)
   return joined
 }

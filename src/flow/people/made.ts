@@ -13,7 +13,7 @@ import {
 } from '../../store/accounts/made.ts'
 import { findMember } from '../../store/people/members.ts'
 import type { MemberRole } from '../../store/people/people.ts'
-import { type Actor, type Deed, recordDeeds } from '../audit.ts'
+import { type Actor, type AuditedAction, recordActions } from '../audit.ts'
 import type { MemberActing } from './invitations.ts'
 
 /** The fate of keys, webhooks and invitations whose maker may no longer make them. */
@@ -69,7 +69,7 @@ export async function endThings(
   tx: Tx,
   actor: Actor,
   { invitations, keys, webhooks }: Record<'invitations' | 'keys' | 'webhooks', readonly string[]>,
-  { at, detail = {} }: { at: Date; detail?: Deed['detail'] },
+  { at, detail = {} }: { at: Date; detail?: AuditedAction['detail'] },
 ): Promise<void> {
   const withdrawn = (await deleteInvitations(tx, invitations)).map(({ organizationId, email }) => ({
     organizationId,
@@ -93,5 +93,5 @@ export async function endThings(
     detail: { url, status, ...detail },
     at,
   }))
-  await recordDeeds(tx, actor, [...withdrawn, ...revoked, ...disabled])
+  await recordActions(tx, actor, [...withdrawn, ...revoked, ...disabled])
 }

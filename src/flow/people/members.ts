@@ -6,7 +6,7 @@ import type { Db, Tx } from '../../postgres/db.ts'
 import { revokeKey } from '../../store/accounts/keys.ts'
 import { countOwners, deleteMember, findMember, updateRole } from '../../store/people/members.ts'
 import type { MemberRole } from '../../store/people/people.ts'
-import { recordDeed } from '../audit.ts'
+import { recordAction } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { lockForMember, type MemberActing } from './invitations.ts'
 import { endMade, type MadeChoice } from './made.ts'
@@ -28,8 +28,8 @@ export async function changeRole(
     await updateRole(tx, by.organizationId, member.personId, role)
     const at = clock.now()
     const detail = { from: member.role, to: role, ...keptDetail(made) }
-    const deed = { action: 'member.role_changed', subject: member.email, detail, at } as const
-    await recordDeed(tx, by.organizationId, { name: by.email, ip: by.ip }, deed)
+    const entry = { action: 'member.role_changed', subject: member.email, detail, at } as const
+    await recordAction(tx, by.organizationId, { name: by.email, ip: by.ip }, entry)
     if (made === 'end') await endMade(tx, by, member.personId, { nextRole: role, at })
   })
   await untilKnownEverywhere()
@@ -53,8 +53,8 @@ export async function removeMember(
     await deleteMember(tx, by.organizationId, member.personId)
     const at = clock.now()
     await revokeKey(tx, member.keyId, at)
-    const deed = { action: 'member.removed', subject: member.email, detail: keptDetail(made), at } as const
-    await recordDeed(tx, by.organizationId, { name: by.email, ip: by.ip }, deed)
+    const entry = { action: 'member.removed', subject: member.email, detail: keptDetail(made), at } as const
+    await recordAction(tx, by.organizationId, { name: by.email, ip: by.ip }, entry)
     if (made === 'end') await endMade(tx, by, member.personId, { nextRole: null, at })
   })
   await untilKnownEverywhere()

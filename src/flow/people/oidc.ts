@@ -15,7 +15,7 @@ import {
   updatePassword,
 } from '../../store/people/person-credentials.ts'
 import { deleteTokens } from '../../store/people/person-tokens.ts'
-import { recordOwnDeed } from '../audit.ts'
+import { recordOwnAction } from '../audit.ts'
 import { type ChangeSite, mailChange } from './notices.ts'
 import type { Post } from './post.ts'
 
@@ -149,10 +149,12 @@ async function readClaims(
   const claims = tokens.claims()
   if (!claims) throw new Error('no ID token came')
   const hasEmail = claims['email'] !== undefined
-  const said = hasEmail ? claims : await client.fetchUserInfo(configuration, tokens.access_token, claims.sub)
+  const profile = hasEmail
+    ? claims
+    : await client.fetchUserInfo(configuration, tokens.access_token, claims.sub)
   // Security: an address that the provider has not verified could belong to somebody else.
-  const email = said['email_verified'] === true ? String(said['email']) : ''
-  const name = typeof said['name'] === 'string' ? said['name'] : ''
+  const email = profile['email_verified'] === true ? String(profile['email']) : ''
+  const name = typeof profile['name'] === 'string' ? profile['name'] : ''
   return {
     issuer: claims.iss,
     subject: claims.sub,
@@ -188,7 +190,7 @@ async function settlePerson(
   if (!(await linkSubject(tx, person.id, { issuer, subject, at })))
     throw new ServiceError('sign_in_failed', 'The account is linked to another identity.')
   if (!person.confirmedAt) await proveAddress(tx, person, at)
-  await recordOwnDeed(tx, person, ip, { action: 'identity.linked', detail: { issuer }, at })
+  await recordOwnAction(tx, person, ip, { action: 'identity.linked', detail: { issuer }, at })
   return { id: person.id, linkedTo: found ? email : null }
 }
 

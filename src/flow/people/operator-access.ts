@@ -9,7 +9,7 @@ import {
   insertOperatorSession,
 } from '../../store/people/operator-sessions.ts'
 import { insertToken, takeToken } from '../../store/people/person-tokens.ts'
-import { operator, recordDeed } from '../audit.ts'
+import { operator, recordAction } from '../audit.ts'
 import { hashToken, newToken, pageToken } from './tokens.ts'
 
 /** The lifetime of a link to the desk. */
@@ -56,7 +56,7 @@ export async function openDesk(
   const isTaken = await db.transaction(async (tx) => {
     if (!linkHash || !(await takeToken(tx, linkHash, 'operator', at))) return false
     await insertOperatorSession(tx, row, hash)
-    await recordDeed(tx, null, { ...operator, ip }, { action: 'desk.opened', subject: 'desk', at })
+    await recordAction(tx, null, { ...operator, ip }, { action: 'desk.opened', subject: 'desk', at })
     return true
   })
   if (!isTaken) throw new ServiceError('link_expired')

@@ -7,7 +7,7 @@ import { insertOrganization, type Limits, renameOrganization } from '../../store
 import { countPending } from '../../store/people/members.ts'
 import { lockPerson } from '../../store/people/person-credentials.ts'
 import { chooseOrganization } from '../../store/people/sessions.ts'
-import { recordDeed } from '../audit.ts'
+import { recordAction } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { requireName } from '../require-name.ts'
 import type { MemberActing } from './invitations.ts'
@@ -55,7 +55,7 @@ export async function askAccess(
     })
     await addMember(tx, { organizationId: id, personId, email, role: 'owner', at })
     await chooseOrganization(tx, by.sessionId, id)
-    await recordDeed(tx, id, { name: email, ip }, { action: 'access.asked', subject: name, at })
+    await recordAction(tx, id, { name: email, ip }, { action: 'access.asked', subject: name, at })
   })
   await untilKnownEverywhere()
 }
@@ -67,13 +67,13 @@ export async function rename({ db, clock }: Deps, by: MemberActing, givenName: s
     const at = clock.now()
     const row = await renameOrganization(tx, by.organizationId, name, at)
     if (!row) throw new ServiceError('not_found', 'There is no such organization.')
-    const deed = {
+    const entry = {
       action: 'organization.renamed',
       subject: name,
       detail: { from: by.organizationName },
       at,
     } as const
-    await recordDeed(tx, by.organizationId, { name: by.email, ip: by.ip }, deed)
+    await recordAction(tx, by.organizationId, { name: by.email, ip: by.ip }, entry)
   })
   await untilKnownEverywhere()
 }

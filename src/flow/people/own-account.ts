@@ -8,7 +8,7 @@ import { findPerson } from '../../store/people/people.ts'
 import { lockPerson, updatePassword, updatePersonName } from '../../store/people/person-credentials.ts'
 import { deleteTokens } from '../../store/people/person-tokens.ts'
 import { endSessions } from '../../store/people/sessions.ts'
-import { recordOwnDeed } from '../audit.ts'
+import { recordOwnAction } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import { requireName } from '../require-name.ts'
 import type { Guard } from './guard.ts'
@@ -29,7 +29,7 @@ export async function renamePerson(
   await db.transaction(async (tx) => {
     await updatePersonName(tx, person.id, name)
     const detail = { from: person.name, to: name }
-    await recordOwnDeed(tx, person, ip, { action: 'person.renamed', detail, at: clock.now() })
+    await recordOwnAction(tx, person, ip, { action: 'person.renamed', detail, at: clock.now() })
   })
   await untilKnownEverywhere()
 }
@@ -62,7 +62,7 @@ export async function changePassword(
     await updatePassword(tx, personId, passwordHash)
     await deleteTokens(tx, personId, 'reset')
     await endSessions(tx, personId, session.id, at)
-    await recordOwnDeed(tx, before, ip, { action: 'password.changed', at })
+    await recordOwnAction(tx, before, ip, { action: 'password.changed', at })
   })
   await mailChange(deps, before.email, 'Your password at Posthorn was changed.', { ip, pages })
   await untilKnownEverywhere()

@@ -20,7 +20,7 @@ import {
   type PasskeyRow,
 } from '../../store/people/passkeys.ts'
 import { lockPerson } from '../../store/people/person-credentials.ts'
-import { recordOwnDeed } from '../audit.ts'
+import { recordOwnAction } from '../audit.ts'
 import { requireName } from '../require-name.ts'
 import { requireLiveSession } from '../require-still-changing.ts'
 import type { Guard } from './guard.ts'
@@ -88,7 +88,7 @@ export async function addPasskey(
       const { length } = await listPasskeys(tx, person.id)
       if (length >= maxPasskeys) throw new ServiceError('limit_reached', `You have ${length} passkeys.`)
       await insertPasskey(tx, row)
-      await recordOwnDeed(tx, person, ip, { action: 'passkey.added', subject: name, at: createdAt })
+      await recordOwnAction(tx, person, ip, { action: 'passkey.added', subject: name, at: createdAt })
     })
   } catch (error) {
     if (error instanceof DbFault && error.constraint === 'passkey_credential_id_key')
@@ -128,7 +128,7 @@ export async function removePasskey(
   await db.transaction(async (tx) => {
     const name = await deletePasskey(tx, person.id, id)
     if (name === null) throw new ServiceError('not_found', 'There is no such passkey.')
-    await recordOwnDeed(tx, person, ip, { action: 'passkey.removed', subject: name, at: clock.now() })
+    await recordOwnAction(tx, person, ip, { action: 'passkey.removed', subject: name, at: clock.now() })
   })
   const change = 'A passkey of your account at Posthorn was removed.'
   await mailChange({ clock, post }, person.email, change, { ip, pages })
@@ -181,8 +181,8 @@ async function verifySignature(
   }).catch(() => null) // as above; includes a counter that went back, the sign of a copied device
   if (!verified?.verified) return null
   // WebAuthn 7.2, step 6: the user handle, if present, names the same person.
-  const { userHandle } = response.response
-  if (userHandle && !Buffer.from(userHandle, 'base64url').equals(bytesOf(personId))) return null
+  const { userHandle: namedPerson } = response.response
+  if (namedPerson && !Buffer.from(namedPerson, 'base64url').equals(bytesOf(personId))) return null
   return verified.authenticationInfo.newCounter
 }
 

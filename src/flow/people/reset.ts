@@ -10,7 +10,7 @@ import { type Added, findAdded, removeAddedWays } from '../../store/accounts/add
 import { lockPerson, proveAgain, updatePassword } from '../../store/people/person-credentials.ts'
 import { deleteTokens, findToken, insertToken, takeToken } from '../../store/people/person-tokens.ts'
 import { endSessions } from '../../store/people/sessions.ts'
-import { recordOwnDeeds } from '../audit.ts'
+import { recordOwnActions } from '../audit.ts'
 import { untilKnownEverywhere } from '../known-everywhere.ts'
 import type { Guard } from './guard.ts'
 import { resetLetter } from './letters.ts'
@@ -147,7 +147,7 @@ async function remove(
   const detail = { by: 'reset' }
   await removeAddedWays(tx, personId, [...idsOf('passkey'), ...idsOf('identity')])
   const passkeys = removed.flatMap(({ kind, name }) => (kind === 'passkey' && name !== null ? [name] : []))
-  await recordOwnDeeds(tx, { id: personId, email }, ip, [
+  await recordOwnActions(tx, { id: personId, email }, ip, [
     { action: 'password.changed', detail, at },
     ...passkeys.map((subject) => ({ action: 'passkey.removed' as const, subject, detail, at })),
   ])

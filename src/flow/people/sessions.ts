@@ -15,14 +15,14 @@ import {
 import {
   chooseOrganization,
   endSession,
-  endSessionBehind,
+  endSessionByHash,
   endSessions,
   findSessions,
   insertSession,
   type SessionRow,
   touchSessions,
 } from '../../store/people/sessions.ts'
-import { recordOwnDeed } from '../audit.ts'
+import { recordOwnAction } from '../audit.ts'
 import type { Caller } from '../caller.ts'
 import { knownForMs, untilKnownEverywhere } from '../known-everywhere.ts'
 import { hashToken, newToken } from './tokens.ts'
@@ -78,7 +78,7 @@ export async function openSession(
   await insertSession(tx, row, hash)
   const person = await findPerson(tx, personId)
   if (person)
-    await recordOwnDeed(tx, person, ip, {
+    await recordOwnAction(tx, person, ip, {
       action: 'session.opened',
       detail: { way, userAgent: row.userAgent },
       at,
@@ -94,7 +94,7 @@ export async function startSession(
   const hash = former === null ? null : hashToken(former)
   return await db.transaction(async (tx) => {
     const at = clock.now()
-    if (hash) await endSessionBehind(tx, hash, at)
+    if (hash) await endSessionByHash(tx, hash, at)
     return await openSession(tx, { ...who, at })
   })
 }
@@ -211,7 +211,7 @@ export async function signOut(
     const at = clock.now()
     if (!(await endSession(tx, person.id, sessionId, at)))
       throw new ServiceError('not_found', 'There is no such session.')
-    await recordOwnDeed(tx, person, ip, { action: 'session.ended', at })
+    await recordOwnAction(tx, person, ip, { action: 'session.ended', at })
   })
   await untilKnownEverywhere()
 }
@@ -225,7 +225,7 @@ export async function signOutElsewhere(
   await db.transaction(async (tx) => {
     const at = clock.now()
     await endSessions(tx, person.id, session.id, at)
-    await recordOwnDeed(tx, person, ip, { action: 'sessions.ended', at })
+    await recordOwnAction(tx, person, ip, { action: 'sessions.ended', at })
   })
   await untilKnownEverywhere()
 }

@@ -105,7 +105,7 @@ async function commit(deps: FilingDeps, claim: Claim, rows: FiledMessage[]): Pro
   if (messages.length > 0) deps.onFiled?.(messages)
   for (const { id, inboxId: inbox, threadId: thread } of messages)
     log.info({ message: id, inbox, thread }, 'a mail was filed')
-  for (const { rawId } of rows) deps.atHand?.delete(rawId)
+  for (const { rawId } of rows) deps.rawCache?.delete(rawId)
   await deleteBlobs({ db, blobs }, unused)
   // Last: if anything before this fails, the rows can be committed again.
   releaseBytes(rows.flatMap(({ text, html }) => [text, html]))

@@ -21,7 +21,7 @@ export interface BatchDeps {
   blobs: Blobs
   parsePool: Pick<ParsePool, 'parse'>
   /** The bytes of mail received on this node and not filed yet, by id of the raw row. Others are read from the database. */
-  atHand?: RecentlyUsed<Buffer> | undefined
+  rawCache?: RecentlyUsed<Buffer> | undefined
 }
 
 export interface Pace {
@@ -74,11 +74,11 @@ export async function readBatch(
   return { ...inOrder(mails, outcomes), late }
 }
 
-async function withBytes({ db, atHand }: BatchDeps, mails: SpooledMail[]): Promise<Spooled[]> {
-  const here = mails.map(({ rawId }) => atHand?.use(rawId))
-  const missing = mails.flatMap(({ rawId, blob }, i) => (here[i] || blob ? [] : rawId))
+async function withBytes({ db, rawCache }: BatchDeps, mails: SpooledMail[]): Promise<Spooled[]> {
+  const cached = mails.map(({ rawId }) => rawCache?.use(rawId))
+  const missing = mails.flatMap(({ rawId, blob }, i) => (cached[i] || blob ? [] : rawId))
   const read = await findBytes(db, missing)
-  return mails.map((mail, i) => ({ ...mail, bytes: here[i] ?? read.get(mail.rawId) ?? null }))
+  return mails.map((mail, i) => ({ ...mail, bytes: cached[i] ?? read.get(mail.rawId) ?? null }))
 }
 
 type Outcome = { message: FiledMessage } | { error: unknown }

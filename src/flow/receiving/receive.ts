@@ -40,7 +40,7 @@ export interface ReceiverDeps extends MailboxesDeps {
   /** Called when there is new mail to file. */
   wake(): void
   /** The bytes of mail that this node is about to file, by id of the raw row. */
-  atHand?: RecentlyUsed<Buffer> | undefined
+  rawCache?: RecentlyUsed<Buffer> | undefined
 }
 
 type EvaluatedMessage = TakenMessage & { verdicts: Verdicts | null; endedMs: number }
@@ -185,14 +185,14 @@ export class Receiver implements Backend {
     return reply(250, '2.0.0', `Ok: kept as ${mail.inboxes[0]?.id ?? mail.kept[0]!.id}`)
   }
 
-  /** Puts the bytes into `atHand` before the mail can be claimed. */
+  /** Puts the bytes into `rawCache` before the mail can be claimed. */
   async #store(mail: ReceivedMail, findings: MailFindings): Promise<Received | DbFault | Reply> {
     for (const row of [...mail.inboxes, ...mail.kept]) row.envelope.findings = findings
     const { id, bytes } = mail.raw
-    const { atHand } = this.#deps
-    if (bytes && mail.inboxes.length > 0) atHand?.set(id, bytes, bytes.length)
+    const { rawCache } = this.#deps
+    if (bytes && mail.inboxes.length > 0) rawCache?.set(id, bytes, bytes.length)
     const stored = await this.#commits.add(mail).catch(busyReply)
-    if (stored !== 'stored') atHand?.delete(id)
+    if (stored !== 'stored') rawCache?.delete(id)
     return stored
   }
 

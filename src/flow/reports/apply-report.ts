@@ -7,7 +7,7 @@ import type { ReturnPathToken } from '../../mail/return-path.ts'
 import type { Tx } from '../../postgres/db.ts'
 import { insertComplaint } from '../../store/sending/complaints.ts'
 import {
-  lockReported,
+  lockReportedDeliveries,
   type ReportedDelivery,
   type ReportFact,
   recordReports,
@@ -38,7 +38,7 @@ export async function applyReports(
   reports: ProvedReport[],
   at: Date,
 ): Promise<{ waiting: string[] }> {
-  const locked = await lockReported(
+  const locked = await lockReportedDeliveries(
     tx,
     reports.map(({ token }) => token),
   )
@@ -65,7 +65,7 @@ function keyOf({ submissionId, position }: ReturnPathToken): string {
 function bounce(delivery: ReportedDelivery, report: DeliveryReport, changes: Changes): boolean {
   const recipient = partOf(delivery, report.recipients)
   if (!recipient) return true
-  if (delivery.onWire) return false
+  if (delivery.isOnWire) return false
   const meaning = meaningOf(recipient)
   if (!meaning) return true
   const { type, classification, failureCode, suppresses } = meaning

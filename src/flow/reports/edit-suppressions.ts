@@ -10,7 +10,7 @@ import {
   type SuppressionReason,
   type SuppressionRow,
 } from '../../store/sending/suppressions.ts'
-import { actorOf, recordDeed } from '../audit.ts'
+import { actorOf, recordAction } from '../audit.ts'
 import { type Caller, requireWholeOrganization } from '../caller.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -44,7 +44,7 @@ export async function importSuppression(
     const added = { organizationId, addressKey, email: written, reason, note, since }
     const inserted = await insertSuppression(tx, added, at)
     if (inserted)
-      await recordDeed(tx, organizationId, actorOf(caller), {
+      await recordAction(tx, organizationId, actorOf(caller), {
         action: 'suppression.added',
         subject: email,
         detail: { reason },
@@ -65,7 +65,7 @@ export async function removeSuppression({ db, clock }: Deps, caller: Caller, ema
       throw new ServiceError('not_found', 'The address is not suppressed.')
     // Order of checks: the resource, then the key's restrictions.
     requireWholeOrganization(caller)
-    const deed = { action: 'suppression.removed', subject: email, at: clock.now() } as const
-    await recordDeed(tx, caller.organizationId, actorOf(caller), deed)
+    const entry = { action: 'suppression.removed', subject: email, at: clock.now() } as const
+    await recordAction(tx, caller.organizationId, actorOf(caller), entry)
   })
 }

@@ -33,11 +33,11 @@ export async function makeSearchableAtEase(deps: Deps): Promise<boolean> {
 /** Indexes some messages, on one node at a time and only if an inbox is searched. Returns whether there may be more. */
 export async function makeSearchable(deps: Deps): Promise<boolean> {
   if (!(await isSearchUsed(deps.db))) return false
-  const isBehind = await takeNew(deps.db)
+  const isMore = await takeNew(deps.db)
   const stored = await indexSome(deps, waitingMessages(deps.rotation), { waitMs: claimMs })
   const isUnfinished = await indexOlder(deps)
   if (stored !== null || isUnfinished) await settleIndex(deps.db.writer)
-  return stored !== null || isBehind || isUnfinished
+  return stored !== null || isMore || isUnfinished
 }
 
 /** Queues new messages for indexing, one page per transaction. Returns whether there may be more of them. */

@@ -8,7 +8,7 @@ import {
   addSearchParts,
   claimIndex,
   dropWaiting,
-  findSearchOrder,
+  findWaitingMessages,
   readUnindexed,
   storeWords,
   type UnindexedMessage,
@@ -55,7 +55,7 @@ export interface Rotation {
 /** Messages from the outbox, round robin over organizations. */
 export function waitingMessages(rotation: Rotation): Messages<WaitingMessage> {
   return {
-    find: (tx, limit) => findSearchOrder(tx, rotation.last, limit),
+    find: (tx, limit) => findWaitingMessages(tx, rotation.last, limit),
     prepare: async (tx, items) => {
       const ids = items.map(({ id }) => id)
       return ids.length > 0 && (await addSearchParts(tx, ids))

@@ -13,7 +13,7 @@ import {
   readKeyState,
   writeKeyCheck,
 } from '../../store/secret-keys.ts'
-import { operator, recordDeed } from '../audit.ts'
+import { operator, recordAction } from '../audit.ts'
 import { makeDomainKeys, sealDkimKey } from './dkim-secret.ts'
 import { makeKeyFile, readKeyFile } from './key-file.ts'
 import { openOrNull, purposes, requireNoNodes } from './rotate-secret-key.ts'
@@ -86,7 +86,7 @@ async function settleKey(deps: Deps): Promise<{ box: SecretBox; isNewKey: boolea
     await clearVerifiers(tx)
     if (current) await insertFormerKey(tx, { check: current, sealedVerifiers: null, at })
     await writeKeyCheck(tx, box.check)
-    await recordDeed(tx, null, operator, { action: 'secret.replaced', subject: 'secret key', at })
+    await recordAction(tx, null, operator, { action: 'secret.replaced', subject: 'secret key', at })
   })
   progress('it is the key of the database from now on')
   return { box, isNewKey: true }

@@ -13,7 +13,7 @@ import {
   secretKinds,
 } from '../../store/sealed-secrets.ts'
 import { insertFormerKey, lockKeyState, writeKeyCheck } from '../../store/secret-keys.ts'
-import { operator, recordDeed } from '../audit.ts'
+import { operator, recordAction } from '../audit.ts'
 import { accountPurpose, certificatePurpose } from './certificate-secret.ts'
 import { dkimPurpose } from './dkim-secret.ts'
 import { readKeyFile, refused, replaceKeyFile } from './key-file.ts'
@@ -77,7 +77,7 @@ async function changeKey(tx: Tx, deps: Deps): Promise<Rotation> {
   const [at, check] = [clock.now(), boxes.present.check]
   await insertFormerKey(tx, { check, sealedVerifiers: sealVerifiers(boxes.next, boxes.present), at })
   await writeKeyCheck(tx, boxes.next.check)
-  await recordDeed(tx, null, operator, { action: 'secret.rotated', subject: 'secret key', at })
+  await recordAction(tx, null, operator, { action: 'secret.rotated', subject: 'secret key', at })
   return { status: 'rotated', ...passed }
 }
 

@@ -29,10 +29,10 @@ import type { Idempotency } from '../idempotency.ts'
 import { knownForMs } from '../known-everywhere.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
 import { type RoutePolicy, routeOf } from '../route-policy.ts'
-import { commitAtHand, type SendsAtHand } from './at-hand.ts'
 import { compileSend } from './compile-send.ts'
 import { replyRecipients, replyReferences, replySubject } from './reply-draft.ts'
 import { RunningSends } from './running-sends.ts'
+import { commitCached, type SendCache } from './send-cache.ts'
 import type { SendContents } from './send-contents.ts'
 import {
   addressTo,
@@ -71,7 +71,7 @@ export interface AcceptanceDeps {
   routePolicy: RoutePolicy
   lifetimeMs: number
   contents: SendContents
-  atHand?: SendsAtHand
+  sendCache?: SendCache
   /** Called when these routes have work, and the inbox has a new message. */
   accepted(send: { routes: string[]; inboxId: InboxId | null }): void
 }
@@ -266,7 +266,7 @@ export class Acceptance {
     const { submission, message, deliveries } = send
     const routes = deliveries.map(({ route }) => route)
     await this.#addRoutes(routes)
-    const verdict = await commitAtHand(this.#deps.atHand, pending, () => this.#batch.add(pending))
+    const verdict = await commitCached(this.#deps.sendCache, pending, () => this.#batch.add(pending))
     if (verdict instanceof DbFault) throw verdict
     if (verdict.verdict === 'accepted') {
       for (const ordinal of verdict.suppressed)

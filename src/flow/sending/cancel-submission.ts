@@ -4,7 +4,7 @@ import { ServiceError } from '../../base/errors.ts'
 import type { Db } from '../../postgres/db.ts'
 import { endDeliveries, lockSubmissionDeliveries } from '../../store/sending/deliveries.ts'
 import { findSubmission, type SubmissionRow } from '../../store/sending/submissions.ts'
-import { actorOf, recordDeed } from '../audit.ts'
+import { actorOf, recordAction } from '../audit.ts'
 import { type Caller, requireInbox, requireWholeOrganization } from '../caller.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -22,13 +22,13 @@ export async function cancelSubmission(
   await db.transaction(async (tx) => {
     const deliveries = await lockSubmissionDeliveries(tx, submission.id)
     const waiting = deliveries.filter(({ waits }) => waits)
-    if (waiting.length === 0 && deliveries.some(({ onWire }) => onWire))
+    if (waiting.length === 0 && deliveries.some(({ isOnWire }) => isOnWire))
       throw new ServiceError('delivery_in_progress')
     const end = { failureCode: 'cancelled', eventType: 'cancelled' as const, classification: null }
     const at = clock.now()
     await endDeliveries(tx, waiting, end, at)
     if (waiting.length > 0)
-      await recordDeed(tx, caller.organizationId, actorOf(caller), {
+      await recordAction(tx, caller.organizationId, actorOf(caller), {
         action: 'submission.cancelled',
         subject: submission.id,
         detail: { recipients: waiting.length },

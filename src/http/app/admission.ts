@@ -44,7 +44,7 @@ export function bySession(deps: Deps): Authenticate {
 /** Requires of every later route what its `session` says. A route without `session` stops the start. */
 export function requireSessions(api: Api, deps: Deps): void {
   api.addHook('onRoute', (route) => {
-    const { url, config, handler, schema } = route
+    const { url, config, schema } = route
     const mayBeInactive = openWhileInactive[schema?.operationId ?? ''] ?? (() => false)
     const session = config?.session
     if (session === undefined) throw new Error(`the route ${url} does not say who may ask for it`)
@@ -57,7 +57,7 @@ export function requireSessions(api: Api, deps: Deps): void {
       requireRole(session, request.signedIn)
       if (session !== 'person' && !mayBeInactive(request)) requireActive(request.signedIn)
     }
-    route.handler = answerInTime(handler, answerMs)
+    route.handler = answerInTime(route.handler, answerMs)
   })
 }
 

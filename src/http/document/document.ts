@@ -83,15 +83,15 @@ export function finishDocument(
 
 /** Moves the description of a body with several forms to the body itself, because a page would repeat it for each form. */
 function sayOnce(operations: readonly Operation[], schemas: Shared['schemas']): void {
-  const said = new Set<Schema>()
+  const moved = new Set<Schema>()
   for (const { requestBody } of operations) {
     const [media] = Object.values(requestBody?.content ?? {})
     const schema = media && schemas[nameOf(media)]
     if (!schema?.oneOf || !schema.description) continue
     requestBody!.description = schema.description
-    said.add(schema)
+    moved.add(schema)
   }
-  for (const schema of said) delete schema.description
+  for (const schema of moved) delete schema.description
 }
 
 /** For programs that only need types: drops calls of endpoints, and all examples but those of requests. */

@@ -59,14 +59,14 @@ const patterns: readonly [Classification, RegExp][] = [
 ]
 const policyWords =
   /\bpolicy\b|\bpolicies\b|\bdmarc|\bspf\b|\bdkim\b|authenticat|not authoriz|unauthoriz|access (?:is )?denied|relay|\bptr\b|reverse dns|name lookup failed|client host rejected|sender.{0,40}(?:reject|denied|invalid|does not exist|must exist|unknown|verif|resolve fail|has no a\b)|not verified|content.{0,20}(?:reject|denied)|(?:message|mail) (?:content )?(?:denied|rejected|refused|too (?:big|large))|size (?:limit|exceeds)|\bsecurity (?:polic|reason|rule|violation|restriction|check|risk|setting|issue|threat)|\baup\b|\bnot permitted\b/i
-const nobody = '(?:user|recipient|mailbox|account|address|mail-?box|local part|subscriber|alias|id)'
+const mailbox = '(?:user|recipient|mailbox|account|address|mail-?box|local part|subscriber|alias|id)'
 const missing =
   "(?:unknown|unrecognized|not recognized|not found|not known|does(?: not|n't) exist|not exist|non-?existent|no longer (?:valid|exists?|available|on (?:this )?server)|not (?:a )?valid|invalid|not listed|not available|undeliverable)"
 const userUnknown = new RegExp(
   [
-    `\\b${nobody}\\b.{0,80}\\b${missing}`,
-    `\\b(?:unknown|invalid|no such|non-?existent|undeliverable|bad destination|no) (?:${nobody}|person|customer)\\b`,
-    `\\bno (?:such |valid )?(?:${nobody})\\b.{0,20}\\bhere\\b|\\bno mail-?box here\\b|sorry, no mailbox`,
+    `\\b${mailbox}\\b.{0,80}\\b${missing}`,
+    `\\b(?:unknown|invalid|no such|non-?existent|undeliverable|bad destination|no) (?:${mailbox}|person|customer)\\b`,
+    `\\bno (?:such |valid )?(?:${mailbox})\\b.{0,20}\\bhere\\b|\\bno mail-?box here\\b|sorry, no mailbox`,
     "\\b(?:user|recipient|account|mailbox)\\b.{0,40}\\bdoes(?: not|n't) have an?\\b.{0,80}\\baccount\\b",
     "\\bdoes(?: not|n't) have an? .{1,80} account\\b|not (?:a valid|our) (?:user|customer|recipient|mailbox)|not a known user",
     'utilisateur inconnu|destinataire inconnu|adresse.{0,40}invalide|usuario desconocido|unbekannter empf|recipnotfound',

@@ -100,7 +100,7 @@ function phrase(displayName: string): string[] {
 }
 
 // RFC 2047 5: only these may stay unencoded in a phrase. The rule is applied everywhere.
-const standsForItself = /[A-Za-z0-9!*+/-]/
+const unencoded = /[A-Za-z0-9!*+/-]/
 
 function encodedWords(text: string): string[] {
   const plain = text.match(/[A-Za-z0-9!*+/ -]/g)?.length ?? 0
@@ -111,7 +111,7 @@ function encodedWords(text: string): string[] {
 
 function quotedWords(text: string): string[] {
   const pieces = pack(text, encodedWordChars - '=?UTF-8?Q??='.length, (character) => {
-    if (standsForItself.test(character)) return character
+    if (unencoded.test(character)) return character
     return character === ' ' ? '_' : hexadecimal(character, '=')
   })
   return pieces.map((piece) => `=?UTF-8?Q?${piece}?=`)

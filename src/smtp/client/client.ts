@@ -96,7 +96,7 @@ type Offer = ReadonlyMap<string, string>
 /** The conversation before the first transaction: banner, EHLO or HELO, STARTTLS, AUTH. */
 class Opening {
   offer: Offer = new Map()
-  readonly said: Step[] = []
+  readonly steps: Step[] = []
   readonly #wire: Wire
   readonly #options: ConnectOptions
   readonly #timeouts: Timeouts
@@ -124,7 +124,7 @@ class Opening {
   }
 
   #note(command: string, answer: Answer): Answer {
-    if ('reply' in answer) this.said.push({ command, atMs: performance.now(), reply: answer.reply })
+    if ('reply' in answer) this.steps.push({ command, atMs: performance.now(), reply: answer.reply })
     return answer
   }
 
@@ -212,12 +212,12 @@ export class SmtpConnection {
   #spokeAtMs = performance.now()
   #busy = false
 
-  constructor(wire: Wire, { host, address }: ConnectOptions, { offer, said }: Opening, timeouts: Timeouts) {
+  constructor(wire: Wire, { host, address }: ConnectOptions, { offer, steps }: Opening, timeouts: Timeouts) {
     this.remote = { host, ip: address, tls: wire.tlsProtocol, cipher: wire.tlsCipher }
     this.extensions = new Set(offer.keys())
     this.#wire = wire
     this.#state = {
-      opening: said,
+      opening: steps,
       extensions: this.extensions,
       maxSizeBytes: sizeLimit(offer.get('SIZE') ?? ''),
       timeouts,
@@ -289,8 +289,8 @@ function notAuthenticated(answer: Answer): ConnectFault | null {
   const failed = notPositive(answer, 'AUTH')
   if (!failed?.reply) return failed
   const { code, enhanced } = failed.reply
-  const said = enhanced === null ? code : `${code} ${enhanced}`
-  return { ...failed, fault: fault(failed.fault.kind, `AUTH was answered by ${said}`) }
+  const status = enhanced === null ? code : `${code} ${enhanced}`
+  return { ...failed, fault: fault(failed.fault.kind, `AUTH was answered by ${status}`) }
 }
 
 function unasked(step: string): ConnectFault {

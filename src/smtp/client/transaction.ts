@@ -30,10 +30,10 @@ export interface SendOptions {
   /** Called right before the bytes that finish a message. If `false`, the connection ends and nothing more is sent. */
   mayFinish?: () => boolean
   /**
-   * Called with each result as soon as it is known, in the envelopes' order, with the envelope's index. `said` holds its
-   * steps. The first transaction of a connection also includes the steps of the opening.
+   * Called with each result as soon as it is known, in the envelopes' order, with the envelope's index. `steps` is its
+   * conversation. The first transaction of a connection also includes the steps of the opening.
    */
-  onResult?: (index: number, result: RecipientResult, said: readonly Step[]) => void
+  onResult?: (index: number, result: RecipientResult, steps: readonly Step[]) => void
 }
 
 export type RecipientResult =
@@ -98,7 +98,7 @@ export async function transact(
   for (const [index, transaction] of transactions.entries()) {
     if (!isOver) failed = await transaction.run(transactions[index + 1] ?? null)
     isOver ||= failed !== null || transaction.result.outcome === 'abandoned'
-    onResult(index, transaction.result, transaction.said)
+    onResult(index, transaction.result, transaction.steps)
   }
   const recipients = transactions.map(({ result }) => result)
   const hasAnswered = recipients.some((result) => 'reply' in result)
@@ -128,7 +128,7 @@ export async function transact(
  * A crash loses nothing here: the caller has recorded the attempt.
  */
 class Transaction {
-  readonly said: Step[] = []
+  readonly steps: Step[] = []
   readonly #wire: Wire
   readonly #state: PeerState
   readonly #envelope: Envelope
@@ -180,7 +180,7 @@ class Transaction {
       return null
     }
     this.#state.needsReset = true
-    if (this.#state.isNew) this.said.push(...this.#state.opening)
+    if (this.#state.isNew) this.steps.push(...this.#state.opening)
     if (this.#whole) this.#beginNext()
     const failed =
       (await this.#reset()) ?? (await this.#mail()) ?? (await this.#recipient()) ?? (await this.#content())
@@ -243,7 +243,7 @@ class Transaction {
     if ('fault' in answer) return answer
     // The reply to RSET may name the sender of the mail before, perhaps another customer.
     const noted = command === 'RSET' ? wordless(answer.reply) : answer.reply
-    this.said.push({ command, atMs: performance.now(), reply: noted })
+    this.steps.push({ command, atMs: performance.now(), reply: noted })
     this.#state.awake = true
     // RFC 5321 3.8: 421 may answer any command, and the peer closes the connection after it.
     if (answer.reply.code === 421) this.#state.farewell ??= answer.reply

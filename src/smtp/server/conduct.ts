@@ -114,7 +114,7 @@ export class Conduct {
   }
 
   /** Counts a refusal that is sent without delay: the reply to a message, or the last reply of the connection. */
-  noteSaid({ code, enhanced }: Reply): void {
+  noteReply({ code, enhanced }: Reply): void {
     if (code >= 500 && this.#isCounted) this.#reputation.note(this.#address, misdeedOf(enhanced))
   }
 

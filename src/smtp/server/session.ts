@@ -79,7 +79,7 @@ export class Session {
 
   /** Called when the connection ends with this reply. */
   noteEnd(last: Reply): void {
-    this.#conduct.noteSaid(last)
+    this.#conduct.noteReply(last)
   }
 
   /** Executes one command. Refusals count against the peer: they may be delayed, or end the session. */
@@ -167,7 +167,7 @@ export class Session {
 
   #answerMessage(answer: Reply): NextStep {
     if (answer.code < 300) this.#conduct.noteTaken()
-    else this.#conduct.noteSaid(answer)
+    else this.#conduct.noteReply(answer)
     this.#reset()
     return { next: 'command', reply: answer }
   }

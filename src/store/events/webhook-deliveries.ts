@@ -6,19 +6,20 @@ import type { WebhookLease } from './webhooks.ts'
 
 export interface FannedOut {
   taken: number
-  isBehind: boolean
+  /** Whether the outbox has rows after these. Some may not be readable yet. */
+  isMore: boolean
   /** Whether any endpoint exists. */
   isWanted: boolean
   webhooks: string[]
 }
 
-/** Turns the next outbox rows into deliveries, by the function `fan_out`. */
+/** Turns the next outbox rows into deliveries, by the function `fan_out_events`. */
 export async function fanOut(db: Writer, wanted: number, at: Date): Promise<FannedOut> {
   const [row] = await db.query<FannedOut>(
-    'select taken, is_behind as "isBehind", is_wanted as "isWanted", webhooks from fan_out($1, $2)',
+    'select taken, is_more as "isMore", is_wanted as "isWanted", webhooks from fan_out_events($1, $2)',
     [wanted, at],
   )
-  return row ?? { taken: 0, isBehind: false, isWanted: true, webhooks: [] }
+  return row ?? { taken: 0, isMore: false, isWanted: true, webhooks: [] }
 }
 
 /** Renumbers the outbox after a restore into another cluster, because its transaction numbers are then meaningless. */
@@ -60,7 +61,7 @@ export async function findDueCalls(
       from webhook w join organization o on o.id = w.organization_id and o.status = 'active'
       where w.id = $1 and w.epoch = $2 and w.status = 'active'
     ), due as (
-      (select 1 as turn, d.* from w join webhook_delivery d on d.webhook_id = w.id
+      (select 1 as round, d.* from w join webhook_delivery d on d.webhook_id = w.id
         where d.status = 'pending' and d.next_attempt_at is null and d.id > $7::uuid order by d.id limit $4)
       union all
       (select 2, d.* from w join webhook_delivery d on d.webhook_id = w.id
@@ -68,8 +69,8 @@ export async function findDueCalls(
         order by d.next_attempt_at limit $5)
     )
     select due.id, due.organization_id as "organizationId", due.item, due.announced_at as "announcedAt", due.failures,
-      due.turn = 1 as "isFirst", w.url, w.sealed_secret as "sealedSecret", w.previous as "sealedPreviousSecret"
-    from due, w order by due.turn, due.id`,
+      due.round = 1 as "isFirst", w.url, w.sealed_secret as "sealedSecret", w.previous as "sealedPreviousSecret"
+    from due, w order by due.round, due.id`,
     [key, epoch, at, limit, retries, except, after ?? lowestId],
   )
 }

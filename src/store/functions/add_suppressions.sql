@@ -6,7 +6,7 @@ language plpgsql
 as $$
 declare
   r suppression;
-  told jsonb := '[]';
+  announced jsonb := '[]';
 begin
   for r in
     insert into suppression (organization_id, address_key, id, email, reason, submission_id, note, created_at)
@@ -17,11 +17,11 @@ begin
     on conflict (organization_id, address_key) do nothing
     returning *
   loop
-    told := told || jsonb_build_object('org', r.organization_id, 'id', uuid_v7(at), 'type', 'suppression.created',
+    announced := announced || jsonb_build_object('org', r.organization_id, 'id', uuid_v7(at), 'type', 'suppression.created',
       'content', jsonb_build_object('suppression', jsonb_build_object('email', r.email, 'reason', r.reason,
         'submissionId', r.submission_id,
         'createdAt', to_char(r.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))));
     return next r;
   end loop;
-  if told <> '[]' then perform append_outbox(told, at); end if;
+  if announced <> '[]' then perform append_outbox(announced, at); end if;
 end $$;

@@ -20,9 +20,9 @@ begin
   perform from route r where r.key = route_key and r.epoch = lease_epoch and not r.paused for share;
   if not found then return; end if;
   select * into untried_round
-  from next_organizations(route_key, 'pending', at, untried_until, passed_over, greatest(wanted - wanted / 4, 1), untried);
+  from next_route_organizations(route_key, 'pending', at, untried_until, passed_over, greatest(wanted - wanted / 4, 1), untried);
   select * into retried_round
-  from next_organizations(route_key, 'deferred', at, retried_until, passed_over,
+  from next_route_organizations(route_key, 'deferred', at, retried_until, passed_over,
     greatest(wanted - cardinality(untried_round.organizations), 1), retried);
   progress := jsonb_build_object('untried', untried_round, 'retried', retried_round);
   return next;
@@ -30,18 +30,18 @@ begin
   return query
   with chosen as materialized (
     select w.submission_id, w.position from (
-      select id, 'pending' as lane from unnest(untried_round.organizations) id
+      select id, 'pending' as status from unnest(untried_round.organizations) id
       union all
       select id, 'deferred' from unnest(retried_round.organizations) id
     ) o cross join lateral (
       -- `rows`, because PostgreSQL 15 would otherwise read all rows due at one moment before it numbers the first.
-      select d.submission_id, d.position, row_number() over (order by d.due_at rows unbounded preceding) as turn
+      select d.submission_id, d.position, row_number() over (order by d.due_at rows unbounded preceding) as ordinal
       from delivery d
-      where d.route = route_key and d.status = o.lane and d.organization_id = o.id
+      where d.route = route_key and d.status = o.status and d.organization_id = o.id
         and d.claim_epoch is null and d.status in ('pending', 'deferred') and d.due_at <= at and d.expires_at > at
       order by d.due_at limit wanted
     ) w
-    order by w.turn, random() limit wanted
+    order by w.ordinal, random() limit wanted
   ), locked as materialized (
     select d.ctid from chosen c join delivery d on d.submission_id = c.submission_id and d.position = c.position
     -- Deliberately unlike the condition of the partial indexes, so that the planner can use only the primary key.

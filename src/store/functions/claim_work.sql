@@ -1,8 +1,8 @@
 -- Claims the work that `find_work` finds, for the node `owner` and the time `lease`. A lost claim (node gone, or lease over)
 -- counts as a failure: the work may have caused it. Claims of a kind run one at a time and skip locked rows, whose writer
 -- ends or had claimed them. A claim need not be durable: if a crash of the database reverts it, the work is free.
-create or replace function claim_work(wanted_kind text, at timestamptz, owner integer, lease interval, wanted integer, most_bytes bigint,
-  behind uuid, passed_over uuid[], only_of uuid,
+create or replace function claim_work(wanted_kind text, at timestamptz, owner integer, lease interval,
+  wanted integer, most_bytes bigint, passed_over uuid[], after uuid, only_of uuid,
   out claimed text[], out until timestamptz, out last uuid, out is_more boolean)
 language plpgsql
 as $$
@@ -11,7 +11,7 @@ begin
   -- "work"
   perform pg_advisory_xact_lock(2003792491, hashtext(wanted_kind));
   select f.found_ids, f.last, f.is_more into claimed, last, is_more
-  from find_work(wanted_kind, at, wanted, most_bytes, behind, passed_over, only_of) f;
+  from find_work(wanted_kind, at, wanted, most_bytes, passed_over, after, only_of) f;
   until := now() + lease;
   if claimed = '{}' then return; end if;
   case wanted_kind

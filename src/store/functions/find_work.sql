@@ -6,8 +6,8 @@
 -- A claim holds until its lease runs out or its node is gone. Reads up to 4,096 rows per organization, which is more than
 -- nodes have claimed. `only_of` limits the search to one organization, and it then ends at the first row that another claim
 -- holds.
-create or replace function find_work(wanted_kind text, at timestamptz, wanted integer, most_bytes bigint, behind uuid, passed_over uuid[],
-  only_of uuid, out found_ids text[], out last uuid, out is_more boolean)
+create or replace function find_work(wanted_kind text, at timestamptz, wanted integer, most_bytes bigint,
+  passed_over uuid[], after uuid, only_of uuid, out found_ids text[], out last uuid, out is_more boolean)
 language plpgsql
 set plan_cache_mode = force_generic_plan
 set enable_sort = off
@@ -21,7 +21,7 @@ declare
   bytes bigint := 0;
 begin
   found_ids := '{}';
-  if only_of is null then select * into organizations, last from find_turns(wanted_kind, at, behind, passed_over); end if;
+  if only_of is null then select * into organizations, last from next_work_organizations(wanted_kind, at, passed_over, after); end if;
   is_more := cardinality(organizations) = 32;
   for ordinal in 1 .. cardinality(organizations) loop
     share := greatest(1, (wanted - cardinality(found_ids)) / (cardinality(organizations) - ordinal + 1));

@@ -58,7 +58,7 @@ begin
   ), counted as (
     update dmarc_evaluation e set amount = e.amount + n.amount from given n
     where n.is_known and e.day = n.day and e.policy_domain = n.policy_domain and e.digest = n.digest
-  ), judged as materialized (
+  ), compared as materialized (
     select n.*, n.kinds + row_number() over (partition by n.day, n.policy_domain order by n.g) <= most_of_report
       and o.kinds + row_number() over (partition by n.day order by n.g) <= most_kinds
       and (n.network is null
@@ -67,13 +67,13 @@ begin
     left join of_network w on w.day = n.day and w.network = n.network where not n.is_known
   ), added as (
     insert into dmarc_evaluation (day, policy_domain, digest, mail, amount)
-    select day, policy_domain, digest, mail, amount from judged where has_room
+    select day, policy_domain, digest, mail, amount from compared where has_room
   )
   update dmarc_report r set kinds = r.kinds + n.added, omitted = r.omitted + n.omitted
   from (
     select day, policy_domain, count(*) filter (where has_room) as added,
       coalesce(sum(amount) filter (where not has_room), 0) as omitted
-    from judged group by day, policy_domain
+    from compared group by day, policy_domain
   ) n
   where r.day = n.day and r.policy_domain = n.policy_domain;
 end $$;

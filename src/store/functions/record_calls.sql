@@ -22,19 +22,19 @@ begin
     -- Deliberately unlike the condition of the partial indexes, so that the planner can use only the primary key.
     where d.id = x.delivery and d.status not in ('succeeded', 'failed')
     returning x.webhook, x.status, x.at, x.gone
-  ), judged as (
+  ), outcomes as (
     select c.webhook, bool_or(c.status = 'succeeded') as works, bool_or(c.gone) as gone, min(c.at) as first_at
     from counted c group by c.webhook
   ), changed as (
     update webhook w set
-      failing_since = case when j.works then null else coalesce(w.failing_since, j.first_at) end,
-      status = case when w.status = 'active' and (j.gone or (not j.works and w.failing_since <= at - interval '5 days'))
+      failing_since = case when o.works then null else coalesce(w.failing_since, o.first_at) end,
+      status = case when w.status = 'active' and (o.gone or (not o.works and w.failing_since <= at - interval '5 days'))
         then 'disabled' else w.status end,
-      updated_at = case when w.status = 'active' and (j.gone or (not j.works and w.failing_since <= at - interval '5 days'))
+      updated_at = case when w.status = 'active' and (o.gone or (not o.works and w.failing_since <= at - interval '5 days'))
         then at else w.updated_at end
-    from judged j
-    where w.id = j.webhook and (j.gone or j.works = (w.failing_since is not null)
-      or (not j.works and w.failing_since <= at - interval '5 days'))
+    from outcomes o
+    where w.id = o.webhook and (o.gone or o.works = (w.failing_since is not null)
+      or (not o.works and w.failing_since <= at - interval '5 days'))
     returning w.id, w.status
   )
   select c.id from changed c where c.status = 'disabled';

@@ -36,7 +36,7 @@ begin
     ) states
   ) x
   where s.id = x.submission;
-  with told as (
+  with inserted as (
     insert into event (submission_id, seq, id, organization_id, type, recipient, at, attempt, remote, response,
       enhanced_status, classification, queued_at, began_at, conversation)
     select s.id,
@@ -52,7 +52,7 @@ begin
     select organization_id, jsonb_agg(jsonb_build_object('id', id, 'submission', submission_id, 'event', seq,
       'type', 'message.' || case type when 'cancelled' then 'failed' else type end) order by submission_id, seq),
       settle_submissions.at
-    from told where type in ('delivered', 'deferred', 'bounced', 'failed', 'cancelled', 'complained')
+    from inserted where type in ('delivered', 'deferred', 'bounced', 'failed', 'cancelled', 'complained')
     group by organization_id
   )
   insert into metric_delta (organization_id, at, counts)
@@ -61,7 +61,7 @@ begin
     select t.organization_id, hour_of(t.at) as hour, max(t.at) as latest, t.type,
       domain_of(s.sender->>'email') as sender, domain_of(t.recipient) as destination,
       case when t.type = 'delivered' then latency_bucket(t.at - s.created_at) end as latency, count(*) as amount
-    from told t join submission s on s.id = t.submission_id
+    from inserted t join submission s on s.id = t.submission_id
     where t.type in ('delivered', 'deferred', 'bounced', 'failed', 'cancelled', 'suppressed', 'complained')
     group by 1, 2, 4, 5, 6, 7
   ) n

@@ -39,15 +39,15 @@ export async function takeNewMessages(tx: Tx, max: { rows: number; items: number
   return row!.rows
 }
 
-/** Returns the next waiting messages, in round robin over organizations from after `behind`. Empty only if nothing waits. */
-export async function findSearchOrder(
+/** Returns the next waiting messages, in round robin over organizations after `last`. Empty only if nothing waits. */
+export async function findWaitingMessages(
   tx: Tx,
-  behind: OrganizationId | null,
+  last: OrganizationId | null,
   wanted: number,
 ): Promise<WaitingMessage[]> {
   return await tx.query<WaitingMessage>(
-    `select organization_id as "organizationId", ordinal, message_id as id from find_search_order($1, $2)`,
-    [behind, wanted],
+    `select organization_id as "organizationId", ordinal, message_id as id from find_waiting_messages($1, $2)`,
+    [last, wanted],
   )
 }
 

@@ -38,10 +38,10 @@ export async function noteSearch(tx: Tx, inboxId: InboxId, at: Date): Promise<vo
   ])
 }
 
-/** Finds an inbox that is not complete, of the next organization after `behind`; null if all are complete. */
+/** Finds an inbox that is not complete, of the next organization after `last`; null if all are complete. */
 export async function findUnfinished(
   db: Queryable,
-  behind: OrganizationId | null,
+  last: OrganizationId | null,
 ): Promise<{ inboxId: InboxId; organizationId: OrganizationId } | null> {
   const [row] = await db.query<{ inboxId: InboxId; organizationId: OrganizationId }>(
     `select inbox_id as "inboxId", organization_id as "organizationId" from (
@@ -50,7 +50,7 @@ export async function findUnfinished(
       union all
       (select * from searched_inbox where before_id is not null order by organization_id, inbox_id limit 1)
     ) k order by organization_id > $1 desc limit 1`,
-    [behind ?? '00000000-0000-0000-0000-000000000000'],
+    [last ?? '00000000-0000-0000-0000-000000000000'],
   )
   return row ?? null
 }

@@ -85,7 +85,7 @@ export async function endSession(tx: Tx, personId: PersonId, id: string, at: Dat
 }
 
 /** Ends the session with this token's digest, whichever person has it. */
-export async function endSessionBehind(tx: Tx, hash: Buffer, at: Date): Promise<void> {
+export async function endSessionByHash(tx: Tx, hash: Buffer, at: Date): Promise<void> {
   await tx.query('update session set ended_at = $2 where token_hash = $1 and ended_at is null', [hash, at])
 }
 

@@ -26,7 +26,7 @@ export type StoredStep = [
   text: string,
 ]
 
-interface Said {
+interface Step {
   command: string
   /** On the monotonic clock. */
   atMs: number
@@ -38,14 +38,14 @@ const opening = 'connect'
 const maxBytes = 2048
 
 /**
- * Returns the conversation as JSON of up to 2 KiB, or null if nothing was said. Cuts the longest texts first. `said` has
+ * Returns the conversation as JSON of up to 2 KiB, or null if there are no steps. Cuts the longest texts first. `steps` has
  * up to a dozen steps, with verbs of our own.
  */
-export function writeConversation(said: readonly Said[], beganMs: number): string | null {
-  if (said.length === 0) return null
+export function writeConversation(steps: readonly Step[], beganMs: number): string | null {
+  if (steps.length === 0) return null
   for (let maxLength = maxBytes; ; maxLength >>= 1) {
     const json = JSON.stringify(
-      said.map(({ command, atMs, reply: { code, enhanced, text } }): StoredStep => {
+      steps.map(({ command, atMs, reply: { code, enhanced, text } }): StoredStep => {
         return [
           command,
           Math.round(atMs - beganMs),

@@ -292,9 +292,9 @@ export async function findWaitingOfOrganization(
 ): Promise<DeliveryKey[]> {
   return await db.query<DeliveryKey>(
     `with recursive ${queues}
-    select w.* from queues cross join unnest(array['pending', 'deferred']) lane cross join lateral (
+    select w.* from queues cross join unnest(array['pending', 'deferred']) wanted_status cross join lateral (
       select ${keyColumns} from delivery
-      where route = queues.route and status = lane and organization_id = $1 and ${waiting} and submission_id < $2 limit $3
+      where route = queues.route and status = wanted_status and organization_id = $1 and ${waiting} and submission_id < $2 limit $3
     ) w limit $3`,
     [organizationId, before, limit],
   )
@@ -336,9 +336,9 @@ export async function moveToRoutes(
 export async function lockSubmissionDeliveries(
   tx: Tx,
   submissionId: SubmissionId,
-): Promise<(DeliveryKey & { onWire: boolean; waits: boolean })[]> {
+): Promise<(DeliveryKey & { isOnWire: boolean; waits: boolean })[]> {
   return await tx.query(
-    `select ${keyColumns}, claim_epoch is not null as "onWire", ${waiting} as waits from delivery
+    `select ${keyColumns}, claim_epoch is not null as "isOnWire", ${waiting} as waits from delivery
     where submission_id = $1 order by position for update`,
     [submissionId],
   )
@@ -351,9 +351,9 @@ export async function lockSubmissionDeliveries(
 export async function lockInboxDeliveries(
   tx: Tx,
   inboxId: InboxId,
-): Promise<(DeliveryKey & { onWire: boolean })[]> {
+): Promise<(DeliveryKey & { isOnWire: boolean })[]> {
   return await tx.query(
-    `select d.submission_id as "submissionId", d.position, d.claim_epoch is not null as "onWire"
+    `select d.submission_id as "submissionId", d.position, d.claim_epoch is not null as "isOnWire"
     from submission s join delivery d on d.submission_id = s.id
     where s.inbox_id = $1 and s.status = 'pending' and d.status in ('pending', 'deferred')
     order by d.submission_id, d.position for update of d`,

@@ -11,19 +11,19 @@ export interface ReportedDelivery extends DeliveryKey {
   email: string
   addressKey: string
   status: DeliveryStatus
-  onWire: boolean
+  isOnWire: boolean
   /** Whether a report of delay was already published. */
   isDelayPublished: boolean
 }
 
 /** Locks the deliveries of the keys, in order. */
-export async function lockReported(tx: Tx, keys: DeliveryKey[]): Promise<ReportedDelivery[]> {
+export async function lockReportedDeliveries(tx: Tx, keys: DeliveryKey[]): Promise<ReportedDelivery[]> {
   if (keys.length === 0) return []
   return await tx.query<ReportedDelivery>(
     `select submission_id as "submissionId", ordinal as position, organization_id as "organizationId",
-      message_id as "messageId", email, address_key as "addressKey", status, on_wire as "onWire",
-      is_delay_told as "isDelayPublished"
-    from lock_reported($1)`,
+      message_id as "messageId", email, address_key as "addressKey", status, is_on_wire as "isOnWire",
+      is_delay_published as "isDelayPublished"
+    from lock_reported_deliveries($1)`,
     [JSON.stringify(keys.map(({ submissionId, position }) => ({ submission: submissionId, position })))],
   )
 }

@@ -67,7 +67,7 @@ export async function findAmong(db: Writer, nodeId: number, at: Date, keys: stri
     `with ${living}
     select r.key, organization_id as "organizationId", r.failures
     from unnest($3::text[]) k(key) join route r on r.key = k.key and ${isUnowned} and ${mayGoOut('$2')}
-    cross join lateral next_organizations(r.key, 'pending', $2, $4, '{}', 32, $4) t
+    cross join lateral next_route_organizations(r.key, 'pending', $2, $4, '{}', 32, $4) t
     cross join unnest(t.organizations) organization_id`,
     [nodeId, at, keys, beforeAll.organizationId],
   )

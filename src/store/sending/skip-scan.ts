@@ -6,7 +6,7 @@
  */
 export function skipScan(name: string, columns: string, from: string, order = columns): string {
   const [value] = columns.split(',')
-  const first = (behind: string) => `select ${columns} from ${from}${behind} order by ${order} limit 1`
+  const first = (condition: string) => `select ${columns} from ${from}${condition} order by ${order} limit 1`
   return `${name} as (
     (${first('')})
     union all

@@ -50,8 +50,8 @@ export function skipSpace(tokens: CssToken[], at: number, end: number): number {
   return next
 }
 
-/** Index after the token at `at`, or after the bracket that it opens. */
-export function behind({ close }: CssToken, at: number, end: number): number {
+/** Returns the index after the token at `at`, or after the bracket that it opens. */
+export function indexAfter({ close }: CssToken, at: number, end: number): number {
   return close < 0 ? at + 1 : Math.min(close + 1, end)
 }
 
@@ -73,7 +73,7 @@ function writtenAs({ kind, text }: CssToken): string {
 export function splitAtCommas(tokens: CssToken[], from: number, to: number): [from: number, to: number][] {
   const ranges: [number, number][] = []
   let start = from
-  for (let at = from; at < to; at = behind(tokens[at]!, at, to)) {
+  for (let at = from; at < to; at = indexAfter(tokens[at]!, at, to)) {
     if (tokens[at]!.kind !== kinds.Comma) continue
     ranges.push([start, at])
     start = at + 1

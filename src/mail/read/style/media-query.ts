@@ -1,7 +1,7 @@
 // Whether a media query holds for a mail reader with a light screen of 1024 by 768 pixels and a mouse.
 
 import { parseLength, pixelsOf } from './css-length.ts'
-import { behind, type CssToken, kinds, skipSpace, splitAtCommas, writtenValue } from './css-tokens.ts'
+import { type CssToken, indexAfter, kinds, skipSpace, splitAtCommas, writtenValue } from './css-tokens.ts'
 
 const widthPx = 1024
 const heightPx = 768
@@ -64,7 +64,7 @@ function holdsCondition(tokens: CssToken[], from: number, to: number, depth: num
   let isNegated = false
   for (let at = skipSpace(tokens, from, to); at < to && depth < deepest; at = skipSpace(tokens, at, to)) {
     const token = tokens[at]!
-    const next = behind(token, at, to)
+    const next = indexAfter(token, at, to)
     if (token.kind === kinds.Ident) {
       const word = token.text.toLowerCase()
       if (word === 'not') isNegated = !isNegated

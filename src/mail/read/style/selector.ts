@@ -1,5 +1,5 @@
 // CSS selectors: reads them from tokens and matches them against the open elements, counting each step.
-import { behind, type CssToken, kinds, skipSpace, splitAtCommas, writtenValue } from './css-tokens.ts'
+import { type CssToken, indexAfter, kinds, skipSpace, splitAtCommas, writtenValue } from './css-tokens.ts'
 
 /** An element as selectors see it. */
 export interface Element {
@@ -131,11 +131,11 @@ function readCompound(
   compound: Selector,
   context: Context,
 ): number | null {
-  let at = behindNamespace(tokens, from, to, compound)
+  let at = skipNamespace(tokens, from, to, compound)
   const first = at
   for (; at < to; ) {
     const token = tokens[at]!
-    const next = behind(token, at, to)
+    const next = indexAfter(token, at, to)
     const { kind, text } = token
     if (kind === kinds.Ident && at === first) {
       compound.name = text.toLowerCase()
@@ -165,7 +165,7 @@ function readCompound(
 }
 
 /** `*|` matches any namespace. A mail cannot name the namespace of HTML elements, so any other prefix never matches. */
-function behindNamespace(tokens: CssToken[], from: number, to: number, compound: Selector): number {
+function skipNamespace(tokens: CssToken[], from: number, to: number, compound: Selector): number {
   const isBar = (at: number) => at < to && tokens[at]!.kind === kinds.Delim && tokens[at]!.text === '|'
   const at = isBar(from) ? from : from + 1
   const isPrefix = at === from || tokens[from]!.kind === kinds.Ident || tokens[from]!.text === '*'
@@ -238,7 +238,7 @@ function readPseudo(
   if (token.kind === kinds.Colon || /^(?:before|after|first-line|first-letter)$/.test(name)) {
     const isLine = name === 'first-line' || tokens[at + 1]?.text === 'first-line'
     add(compound, { on: isLine ? 'unknown' : 'never' }, 0)
-    return token.kind === kinds.Colon ? behind(tokens[at + 1] ?? token, at + 1, to) : at + 1
+    return token.kind === kinds.Colon ? indexAfter(tokens[at + 1] ?? token, at + 1, to) : at + 1
   }
   if (token.kind === kinds.Ident) {
     const test = namedTest(name)

@@ -1,5 +1,5 @@
 // The rules of a page's <style> that can hide text, indexed by the id, class or element name of their last compound.
-import { behind, type CssToken, kinds, readTokens, skipSpace, writtenValue } from './css-tokens.ts'
+import { type CssToken, indexAfter, kinds, readTokens, skipSpace, writtenValue } from './css-tokens.ts'
 import { type Declaration, readDeclaration } from './declaration.ts'
 import { holdsMedia } from './media-query.ts'
 import {
@@ -194,7 +194,7 @@ const statements = [kinds.LeftCurlyBracket, kinds.Semicolon]
 /** Index of the first token of the kinds in `ends`, or `to` if there is none. */
 function preludeEnd(tokens: CssToken[], from: number, to: number, ends: readonly number[]): number {
   let at = from
-  while (at < to && !ends.includes(tokens[at]!.kind)) at = behind(tokens[at]!, at, to)
+  while (at < to && !ends.includes(tokens[at]!.kind)) at = indexAfter(tokens[at]!, at, to)
   return at
 }
 
@@ -205,7 +205,7 @@ function declarationEnd(tokens: CssToken[], from: number, to: number, block: Blo
   if (colon >= to || tokens[colon]!.kind !== kinds.Colon) return null
   const isCustom = tokens[from]!.text.startsWith('--')
   let end = colon + 1
-  for (; end < to && tokens[end]!.kind !== kinds.Semicolon; end = behind(tokens[end]!, end, to))
+  for (; end < to && tokens[end]!.kind !== kinds.Semicolon; end = indexAfter(tokens[end]!, end, to))
     if (tokens[end]!.kind === kinds.LeftCurlyBracket && !isCustom) return null
   const declaration = readDeclaration(tokens[from]!.text, writtenValue(tokens, colon + 1, end))
   if (declaration) block.declarations.push(declaration)
@@ -218,15 +218,15 @@ export function readInline(css: string): Declaration[] {
   const block: Block = { depth: 0, isLayered: false, isUncertain: false, nested: null, declarations: [] }
   for (let at = 0; at < tokens.length; ) {
     const end = declarationEnd(tokens, at, tokens.length, block)
-    at = end ?? behindDeclaration(tokens, at)
+    at = end ?? skipDeclaration(tokens, at)
   }
   return block.declarations
 }
 
 /** Skips a construct that is no declaration. It ends at the next `;` or with its block, as a nested rule does. */
-function behindDeclaration(tokens: CssToken[], from: number): number {
+function skipDeclaration(tokens: CssToken[], from: number): number {
   const { kind } = tokens[from]!
   if (kind === kinds.WhiteSpace || kind === kinds.Semicolon) return from + 1
   const end = preludeEnd(tokens, from, tokens.length, statements)
-  return end < tokens.length ? behind(tokens[end]!, end, tokens.length) : end
+  return end < tokens.length ? indexAfter(tokens[end]!, end, tokens.length) : end
 }

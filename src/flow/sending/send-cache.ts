@@ -6,25 +6,25 @@ import type { OutboundContent } from '../../store/sending/deliveries.ts'
 import type { NewSend, SendVerdict } from '../../store/sending/sends.ts'
 
 /** Contents by submission id. Undefined if other nodes deliver them. */
-export type SendsAtHand = RecentlyUsed<OutboundContent> | undefined
+export type SendCache = RecentlyUsed<OutboundContent> | undefined
 
 /**
- * Puts the content into `atHand` before the commit that makes it claimable. Keeps it only if the commit accepts the send.
+ * Puts the content into `sendCache` before the commit that makes it claimable. Keeps it only if the commit accepts the send.
  */
-export async function commitAtHand(
-  atHand: SendsAtHand,
+export async function commitCached(
+  sendCache: SendCache,
   { send, raw, sizeBytes }: { send: NewSend; raw: RawRow | null; sizeBytes: number },
   commit: () => Promise<SendVerdict | DbFault>,
 ): Promise<SendVerdict | DbFault> {
   const { id } = send.submission
-  atHand?.set(id, contentOf(send, raw?.bytes ?? null), sizeBytes)
+  sendCache?.set(id, contentOf(send, raw?.bytes ?? null), sizeBytes)
   let isAccepted = false
   try {
     const verdict = await commit()
     isAccepted = 'verdict' in verdict && verdict.verdict === 'accepted'
     return verdict
   } finally {
-    if (!isAccepted) atHand?.delete(id)
+    if (!isAccepted) sendCache?.delete(id)
   }
 }
 

@@ -1,8 +1,8 @@
 -- Turns the outbox's next rows into deliveries to the endpoints that want them, up to about `wanted` deliveries. Returns how
 -- many rows it took, whether more wait (some perhaps for a running transaction), whether any endpoint exists, and which
 -- endpoints have new work. Returns nothing if another node fans out at the same time.
-create or replace function fan_out(wanted integer, at timestamptz)
-returns table (taken integer, is_behind boolean, is_wanted boolean, webhooks text[])
+create or replace function fan_out_events(wanted integer, at timestamptz)
+returns table (taken integer, is_more boolean, is_wanted boolean, webhooks text[])
 language plpgsql
 as $$
 declare
@@ -50,6 +50,6 @@ begin
     (select exists (select from outbox o where (o.xact, o.seq) > (coalesce(m.xact, c.xact), coalesce(m.seq, c.seq)))
       from (select 1) one left join moved m on true),
     exists (select from webhook w where w.status <> 'deleted')
-  into taken, webhooks, is_behind, is_wanted;
+  into taken, webhooks, is_more, is_wanted;
   return next;
 end $$;

@@ -2,14 +2,15 @@
 -- The round goes from the organization after `cursor` up to `until`, its beginning. Each call passes up to 32 organizations,
 -- however many there are. Mail of suspended organizations is held. Organizations in `passed_over` are skipped: enough of
 -- their mail was claimed. `due_ms` is the earliest head seen, due or not. `is_over`: the round has ended.
-create or replace function next_organizations(route_key text, lane text, at timestamptz, until uuid, passed_over uuid[], max_organizations integer,
+create or replace function next_route_organizations(route_key text, wanted_status text, at timestamptz, until uuid,
+  passed_over uuid[], max_organizations integer,
   inout cursor uuid, out organizations uuid[], out due_ms double precision, out is_over boolean)
 language plpgsql
 set enable_bitmapscan = off
 set enable_sort = off
 as $$
 declare
-  nobody constant uuid := '00000000-0000-0000-0000-000000000000';
+  lowest constant uuid := '00000000-0000-0000-0000-000000000000';
   head record;
 begin
   organizations := '{}';
@@ -17,19 +18,19 @@ begin
   for probe in 1..32 loop
     exit when is_over or cardinality(organizations) >= max_organizations;
     select d.organization_id as id, d.due_at,
-      (select o.status from organization o where o.id = d.organization_id) as standing into head
+      (select o.status from organization o where o.id = d.organization_id) as organization_status into head
     from delivery d
-    where d.route = route_key and d.status = lane and d.organization_id > cursor and d.expires_at > at
+    where d.route = route_key and d.status = wanted_status and d.organization_id > cursor and d.expires_at > at
       and d.claim_epoch is null and d.status in ('pending', 'deferred')
     order by d.organization_id, d.due_at limit 1;
     if found and (cursor >= until or head.id <= until) then
       cursor := head.id;
       is_over := cursor = until;
-      continue when head.standing is distinct from 'active';
+      continue when head.organization_status is distinct from 'active';
       due_ms := least(due_ms, extract(epoch from head.due_at) * 1000);
       if head.due_at <= at and head.id <> all(passed_over) then organizations := organizations || head.id; end if;
-    elsif cursor >= until and until <> nobody then
-      cursor := nobody;
+    elsif cursor >= until and until <> lowest then
+      cursor := lowest;
     else
       is_over := true;
     end if;

@@ -1,14 +1,15 @@
--- Returns up to 32 organizations with due work of the kind, starting after `behind`, once around and without `passed_over`.
--- `last` is where the search ended. Makes up to 96 probes, however many organizations there are.
-create or replace function find_turns(wanted_kind text, at timestamptz, behind uuid, passed_over uuid[], out organizations uuid[], out last uuid)
+-- Returns up to 32 organizations with due work of the kind, once around, starting after the organization `after` and without
+-- `passed_over`. `last` is where the search ended. Makes up to 96 probes, however many organizations there are.
+create or replace function next_work_organizations(wanted_kind text, at timestamptz, passed_over uuid[], after uuid,
+  out organizations uuid[], out last uuid)
 language plpgsql
 -- Planning each call would cost more than the call.
 set plan_cache_mode = force_generic_plan
 set enable_sort = off
 as $$
 declare
-  start constant uuid := coalesce(behind, '00000000-0000-0000-0000-000000000000');
-  is_round boolean := behind is null;
+  start constant uuid := coalesce(after, '00000000-0000-0000-0000-000000000000');
+  is_round boolean := after is null;
   next uuid;
 begin
   organizations := '{}';
@@ -22,7 +23,7 @@ begin
       last := '00000000-0000-0000-0000-000000000000';
       continue;
     end if;
-    exit when is_round and behind is not null and next > start;
+    exit when is_round and after is not null and next > start;
     last := next;
     if next <> all(passed_over) then organizations := organizations || next; end if;
     exit when cardinality(organizations) = 32;
