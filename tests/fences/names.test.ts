@@ -2,22 +2,14 @@
 import assert from 'node:assert/strict'
 import { basename } from 'node:path'
 import { test } from 'node:test'
-import {
-  isNode,
-  lineAt,
-  parse,
-  readProduct,
-  readSources,
-  type SourceFile,
-  type SyntaxNode,
-  walk,
-} from './source.ts'
+import { declaredNames, readFunctionNames, sqlNames } from './declared-names.ts'
+import { lineAt, parse, readProduct, readSources, type SourceFile, type SyntaxNode, walk } from './source.ts'
 
 const empty =
   /^(process(es|ed|ing|or)?|handle(s|d|r|rs)?|manage(s|r|rs)?|data|info|helpers?|utils?|services?)$/
 /** Private words for which the field has a word. CONTRIBUTING.md has the glossary. */
 const ownWords =
-  /^(tell(s|ing)?|told|look(s|ed|ing)?|places?|placed|turns?|judg(e|es|ed|ing|ement)|crowd(s|ed|ing)?|gather(s|ed|ing)?|rouse[rs]?|heed(s|ed)?|muted|shown|fresh|beside)$/
+  /^(tell(s|ing)?|told|look(s|ed|ing)?|places?|placed|turns?|judg(e|es|ed|ing|ement)|crowd(s|ed|ing)?|gather(s|ed|ing)?|rouse[rs]?|heed(s|ed)?|muted|shown|fresh|beside|behind|lanes?|deeds?|said|nobody|hand|rests|stands)$/
 /**
  * Exceptions: our error class, the setting POSTHORN_DATA_DIR, the option `demo --fresh`. `managed` is the specification's
  * word for our own domain.
@@ -33,23 +25,6 @@ const granted = new Set([
     'handleCopyData',
   ],
 ])
-
-/** Returns the names a file declares: functions, classes, types, variables, parameters and members. */
-function declaredNames(file: SourceFile): { name: string; at: string }[] {
-  const found: { name: string; at: string }[] = []
-  const add = (node: unknown) => {
-    if (!isNode(node)) return
-    const name = node['name']
-    if (typeof name === 'string') found.push({ name, at: `${file.path}:${lineAt(file.text, node.start)}` })
-  }
-  walk(parse(file).program, (node) => {
-    if (/^(Function|Class|VariableDeclarator|TSInterface|TSTypeAlias|TSEnum)/.test(node.type)) add(node['id'])
-    if (/^(MethodDefinition|PropertyDefinition|TSPropertySignature|TSMethodSignature)$/.test(node.type))
-      add(node['key'])
-    for (const parameter of (node['params'] as unknown[] | undefined) ?? []) add(parameter)
-  })
-  return found
-}
 
 function words(name: string): string[] {
   return name
@@ -89,16 +64,41 @@ test('fences: no name contains process, handle, manage, data, info, helper or se
       .filter(({ name }) => !granted.has(name) && words(name).some((word) => isEmptyWord(word, file)))
       .map(({ name, at }) => `${at} ${name}`),
   )
-  assert.deepEqual(wrong, [], 'name the thing or the deed')
+  assert.deepEqual(wrong, [], 'name the thing or the action')
 })
 
 test('fences: names use the field’s words', () => {
-  const wrong = readProduct().flatMap((file) =>
-    declaredNames(file)
-      .filter(({ name }) => !granted.has(name) && words(name).some((word) => ownWords.test(word)))
-      .map(({ name, at }) => `${at} ${name}`),
-  )
+  const names = [...readProduct().flatMap(declaredNames), ...readFunctionNames()]
+  const wrong = names
+    .filter(({ name }) => !granted.has(name) && words(name).some((word) => ownWords.test(word)))
+    .map(({ name, at }) => `${at} ${name}`)
   assert.deepEqual(wrong, [], 'CONTRIBUTING.md has the word')
+})
+
+test('fences: the names of TypeScript are those of members, parameters and locals, destructured ones too', () => {
+  const text = `class A { #b = 1; static #c() {} get d() { return 1 } }
+    const { e, f: { g = 2 }, ...h } = i, [j, [k]] = l
+    for (const m of n) try { o() } catch (p) { const q = (r: (s: number) => void, { t }: U, ...v: W[]) => 1 }`
+  const names = declaredNames({ path: 'a.ts', text, lineCount: 3 }).map(({ name }) => name)
+  assert.deepEqual(names.sort(), [...'Abcdeghjkmpqrstv'])
+})
+
+test('fences: the names of SQL are all its words outside of comments and strings', () => {
+  const text = `-- Returns what is "behind". create function said()
+    create or replace function a(b text, inout c uuid, out d uuid[]) returns table (e bigint, "f" jsonb) language plpgsql as $$
+    declare
+      g constant text := 'nobody'; -- told
+      h record;
+    begin
+      with recursive i as (select 0 as j, k.l m from n as o), p as materialized (select from q)
+      select r.s as "t" from unnest(u, v) with ordinality as w(x, y), jsonb_to_recordset(b) as z(aa text, bb int);
+    end $$;`
+  const names = sqlNames(text).map(({ name }) => name)
+  for (const name of [...'abcdefghijmoptwxyz', 'aa', 'bb']) assert.ok(names.includes(name), name)
+  assert.deepEqual(
+    names.filter((name) => ownWords.test(name)),
+    [],
+  )
 })
 
 test('fences: no parameter is a boolean', () => {
