@@ -2,7 +2,7 @@
 import { type TransferListItem, Worker } from 'node:worker_threads'
 
 /**
- * The script posts `ready` once. It then answers each request in order with an object: an answer, or a `Fault` if the
+ * The script posts `ready` once. It then answers each request in order with an object: an answer, or a `PoolFault` if the
  * request failed.
  */
 export interface ThreadPoolOptions<Request> {
@@ -17,7 +17,7 @@ export interface ThreadPoolOptions<Request> {
   pack: (request: Request) => { message: unknown; transfer: TransferListItem[] }
 }
 
-export interface Fault {
+export interface PoolFault {
   fault: string
 }
 
@@ -41,7 +41,7 @@ export interface TimeLimit {
 interface Job<Request, Answer> {
   request: Request
   timeLimit: TimeLimit
-  settle: (outcome: Answer | Fault | 'late') => void
+  settle: (outcome: Answer | PoolFault | 'late') => void
   /** For errors that the request did not cause: the caller tries again later. */
   fail: (error: Error) => void
 }
@@ -61,7 +61,7 @@ export class ThreadPool<Request, Answer extends object> {
    * Returns the thread's answer. `late` if it takes longer than `timeoutMs`, or if the caller no longer wants it. A fault if
    * the thread ended during the request. Rejects with `NoThread` after `close`, or if threads do not start.
    */
-  run(request: Request, timeLimit: TimeLimit): Promise<Answer | Fault | 'late'> {
+  run(request: Request, timeLimit: TimeLimit): Promise<Answer | PoolFault | 'late'> {
     const thread = this.#threads.reduce(idlerOf)
     return new Promise((settle, fail) => thread.run({ request, timeLimit, settle, fail }))
   }
@@ -143,14 +143,14 @@ class Thread<Request, Answer extends object> {
     const worker = new Worker(this.#options.script, {
       resourceLimits: { maxOldGenerationSizeMb: this.#options.heapMb, maxYoungGenerationSizeMb: youngHeapMb },
     })
-    worker.on('message', (answer: Answer | Fault | 'ready') => this.#receive(worker, answer))
+    worker.on('message', (answer: Answer | PoolFault | 'ready') => this.#receive(worker, answer))
     worker.on('error', (error) => this.#replace(worker, { fault: String(error) }))
     worker.on('exit', () => this.#replace(worker, { fault: 'the thread ended' }))
     this.#worker = worker
     return worker
   }
 
-  #receive(worker: Worker, answer: Answer | Fault | 'ready'): void {
+  #receive(worker: Worker, answer: Answer | PoolFault | 'ready'): void {
     if (worker !== this.#worker) return
     if (answer === 'ready') this.#isReady = true
     else this.#sent.shift()?.settle(answer)
@@ -159,7 +159,7 @@ class Thread<Request, Answer extends object> {
   }
 
   /** Gives up on the first open request and continues with the others in a new thread. */
-  #replace(worker: Worker, fault: Fault | 'late'): void {
+  #replace(worker: Worker, fault: PoolFault | 'late'): void {
     if (worker !== this.#worker) return
     const [first, ...others] = this.#sent
     const wasReady = this.#isReady

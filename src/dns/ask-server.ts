@@ -2,7 +2,7 @@
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
 import { writtenAddress } from '../base/ip-address.ts'
-import { type Query, type Question, type Reply, readReply, writeQuery } from './message.ts'
+import { type DnsResponse, type Query, type Question, readReply, writeQuery } from './message.ts'
 import { malformed } from './read-answer.ts'
 
 export interface ServerAddress {
@@ -34,7 +34,7 @@ type Asking = (
   query: Query,
   ms: number,
   signal: AbortSignal | undefined,
-) => Promise<Reply | Silence | GivenUp>
+) => Promise<DnsResponse | Silence | GivenUp>
 
 export const late = 'DNS did not answer in time'
 export const tooMany = 'too many DNS questions would have to be asked'
@@ -47,7 +47,7 @@ export async function askServer(
   question: Question,
   timeoutMs: number,
   { signal, queries }: Bounds = {},
-): Promise<Reply | Silence | GivenUp> {
+): Promise<DnsResponse | Silence | GivenUp> {
   const untilMs = performance.now() + timeoutMs
   const ask = async (asking: Asking, edns: 'with' | 'without') => {
     const leftMs = untilMs - performance.now()
@@ -72,7 +72,7 @@ export async function askServer(
  * with each question. Other packets are ignored.
  */
 const askOverUdp: Asking = async (server, query, ms, signal) => {
-  const { promise, resolve } = Promise.withResolvers<Reply | Silence | GivenUp>()
+  const { promise, resolve } = Promise.withResolvers<DnsResponse | Silence | GivenUp>()
   const giveUp = () => resolve({ givenUp: late })
   signal?.addEventListener('abort', giveUp)
   const socket = createSocket(server.family === 4 ? 'udp4' : 'udp6')
@@ -97,7 +97,7 @@ const askOverUdp: Asking = async (server, query, ms, signal) => {
 }
 
 const askOverTcp: Asking = async (server, query, ms, signal) => {
-  const { promise, resolve } = Promise.withResolvers<Reply | Silence | GivenUp>()
+  const { promise, resolve } = Promise.withResolvers<DnsResponse | Silence | GivenUp>()
   const giveUp = () => resolve({ givenUp: late })
   signal?.addEventListener('abort', giveUp)
   const socket = connect({ host: server.ip, port: server.port })

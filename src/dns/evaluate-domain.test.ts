@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { type DomainRecord, listDomainRecords, questionOf } from './domain-records.ts'
 import { evaluate } from './evaluate-domain.ts'
-import type { Answer } from './lookup-domain.ts'
+import type { RecordAnswer } from './lookup-domain.ts'
 
 const challenge = 'posthorn-challenge=0123456789abcdef'
 const mailHost = 'MX.host.example'
@@ -21,22 +21,22 @@ const records = listDomainRecords({
     { selector: 'o', publicRecord: 'v=DKIM1; k=rsa; p=CCCC', state: 'retired' },
   ],
 })
-const texts = (...values: string[]): Answer => ({ status: 'ok', records: values })
-const hosts = (...values: [number, string][]): Answer => ({
+const texts = (...values: string[]): RecordAnswer => ({ status: 'ok', records: values })
+const hosts = (...values: [number, string][]): RecordAnswer => ({
   status: 'ok',
   records: values.map(([preference, exchange]) => ({ preference, exchange })),
 })
-const temporary: Answer = { status: 'temporary', reason: 'DNS answered SERVFAIL' }
-const nodata: Answer = { status: 'nodata' }
-const nxdomain: Answer = { status: 'nxdomain' }
+const temporary: RecordAnswer = { status: 'temporary', reason: 'DNS answered SERVFAIL' }
+const nodata: RecordAnswer = { status: 'nodata' }
+const nxdomain: RecordAnswer = { status: 'nxdomain' }
 
 /** Correct answers for all records, except for `changes`. Their keys are `TYPE name`, the names without their domain. */
-function found(changes: Record<string, Answer> = {}): Map<string, Answer> {
-  const right = records.map((record): [string, Answer] => [
+function found(changes: Record<string, RecordAnswer> = {}): Map<string, RecordAnswer> {
+  const right = records.map((record): [string, RecordAnswer] => [
     questionOf(record),
     record.type === 'MX' ? hosts([10, 'mx.host.example']) : texts(record.value),
   ])
-  const changed = Object.entries(changes).map(([question, answer]): [string, Answer] => {
+  const changed = Object.entries(changes).map(([question, answer]): [string, RecordAnswer] => {
     const [type, name] = question.split(' ')
     return [`${type} ${[name, 'life.example'].filter(Boolean).join('.')}`, answer]
   })
@@ -46,7 +46,7 @@ function found(changes: Record<string, Answer> = {}): Map<string, Answer> {
 const purpose = (name: DomainRecord['purpose'], index = 0) =>
   questionOf(records.filter((record) => record.purpose === name)[index]!)
 
-const verdicts: [what: string, record: string, answer: Answer, status: string][] = [
+const verdicts: [what: string, record: string, answer: RecordAnswer, status: string][] = [
   ['the challenge', purpose('ownership'), texts(challenge), 'valid'],
   ['the challenge among others', purpose('ownership'), texts('v=spf1 -all', challenge), 'valid'],
   ['the challenge of another organization', purpose('ownership'), texts('posthorn-challenge=ff'), 'mismatch'],
@@ -110,7 +110,7 @@ for (const [what, question, answer, status] of verdicts) {
   })
 }
 
-const capabilities: [what: string, changes: Record<string, Answer>, wanted: string][] = [
+const capabilities: [what: string, changes: Record<string, RecordAnswer>, wanted: string][] = [
   ['everything', {}, 'holds holds holds'],
   ['no challenge', { 'TXT _posthorn-challenge': nodata }, 'broken broken broken'],
   ['no MX', { 'MX ': nodata }, 'holds holds broken'],

@@ -1,6 +1,6 @@
 // Compares a domain's DNS answers with the records that it must publish. Pure, so that repeated checks agree.
 import { type DomainRecord, dkimRecordOf, fitsDns, questionOf } from './domain-records.ts'
-import type { Answer, Found } from './lookup-domain.ts'
+import type { RecordAnswer, RecordAnswers } from './lookup-domain.ts'
 
 export interface RecordVerdict {
   status: 'valid' | 'missing' | 'mismatch' | 'error'
@@ -11,17 +11,17 @@ export interface RecordVerdict {
 }
 
 /** `unknown`: a record that decides could not be looked up, so the check proves nothing. */
-export interface Verdict {
+export interface CapabilityVerdict {
   result: 'holds' | 'broken' | 'unknown'
   reasons: string[]
 }
 
-export interface Evaluation {
+export interface DomainEvaluation {
   /** By `questionOf` the record. Contains only records that were looked up, or whose name is too long for DNS. */
   records: Map<string, RecordVerdict>
-  ownership: Verdict
-  outbound: Verdict
-  inbound: Verdict
+  ownership: CapabilityVerdict
+  outbound: CapabilityVerdict
+  inbound: CapabilityVerdict
 }
 
 const maxObserved = 20
@@ -30,9 +30,9 @@ const maxObservedLength = 600
 /** `holder`: whether another organization has proved the name. */
 export function evaluate(
   expected: readonly DomainRecord[],
-  found: Found,
+  found: RecordAnswers,
   holder: 'nobody' | 'another',
-): Evaluation {
+): DomainEvaluation {
   const evaluated = expected.flatMap((record) => {
     const answer = found.get(questionOf(record))
     if (!fitsDns(record.name)) return [{ record, verdict: tooLong(record) }]
@@ -42,7 +42,7 @@ export function evaluate(
     evaluated
       .filter(({ record }) => record.purpose === purpose && record.required)
       .map(({ verdict }) => verdict)
-  const taken: Verdict[] =
+  const taken: CapabilityVerdict[] =
     holder === 'another'
       ? [{ result: 'broken', reasons: ['Another organization has proved that this name is its own.'] }]
       : []
@@ -58,7 +58,7 @@ export function evaluate(
 /** The selectors of keys that DNS publishes correctly. */
 export function selectorsSeen(
   keys: readonly { domain: string; selector: string; publicRecord: string }[],
-  { records }: Pick<Evaluation, 'records'>,
+  { records }: Pick<DomainEvaluation, 'records'>,
 ): string[] {
   return keys
     .filter((key) => records.get(questionOf(dkimRecordOf(key)))?.status === 'valid')
@@ -66,7 +66,7 @@ export function selectorsSeen(
 }
 
 /** One valid record is enough. If none is valid, a record that could not be looked up might be. */
-function any(verdicts: RecordVerdict[]): Verdict {
+function any(verdicts: RecordVerdict[]): CapabilityVerdict {
   if (verdicts.some(({ status }) => status === 'valid')) return { result: 'holds', reasons: [] }
   const isUnknown = verdicts.length === 0 || verdicts.some(({ status }) => status === 'error')
   return {
@@ -75,7 +75,7 @@ function any(verdicts: RecordVerdict[]): Verdict {
   }
 }
 
-function all(verdicts: Verdict[]): Verdict {
+function all(verdicts: CapabilityVerdict[]): CapabilityVerdict {
   const result = (['broken', 'unknown'] as const).find((bad) =>
     verdicts.some((verdict) => verdict.result === bad),
   )
@@ -90,7 +90,7 @@ function error(reason: string): RecordVerdict {
   return { status: 'error', observed: [], reason }
 }
 
-function evaluateRecord(record: DomainRecord, answer: Answer): RecordVerdict {
+function evaluateRecord(record: DomainRecord, answer: RecordAnswer): RecordVerdict {
   const { type, name } = record
   if (answer.status === 'temporary') return error(`${name} ${type} could not be looked up: ${answer.reason}.`)
   if (answer.status !== 'ok')
@@ -105,7 +105,7 @@ function evaluateRecord(record: DomainRecord, answer: Answer): RecordVerdict {
   }
 }
 
-type OkAnswer = Extract<Answer, { status: 'ok' }>
+type OkAnswer = Extract<RecordAnswer, { status: 'ok' }>
 
 function hostsOf({ records }: OkAnswer): { exchange: string; preference: number }[] {
   return records

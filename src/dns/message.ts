@@ -1,6 +1,6 @@
 // DNS messages: writes a question as bytes, and reads a reply from bytes that anybody may have sent.
 import { randomInt } from 'node:crypto'
-import { readName } from './wire-name.ts'
+import { readWireName } from './wire-name.ts'
 
 /** Numbers of the record types that we ask for, or that replies contain as well. */
 export const typeNumbers = { A: 1, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28, OPT: 41 }
@@ -30,7 +30,7 @@ export interface RawRecord {
   end: number
 }
 
-export interface Reply {
+export interface DnsResponse {
   /** With the upper bits from EDNS. */
   rcode: number
   /** The message does not hold the whole answer. Its records are left out. */
@@ -76,7 +76,7 @@ function words(...values: number[]): Buffer {
 }
 
 /** The parsed reply. Null if the bytes are no reply to this query, or are malformed. */
-export function readReply(bytes: Buffer, query: Query): Reply | null {
+export function readReply(bytes: Buffer, query: Query): DnsResponse | null {
   if (bytes.length < headerBytes || bytes.readUInt16BE(0) !== query.id) return null
   const bits = bytes.readUInt16BE(2)
   if (!(bits & flags.reply) || (bits & flags.opcode) !== 0) return null
@@ -145,7 +145,7 @@ function readSections(bytes: Buffer, start: number): RawRecord[][] | null {
 }
 
 function readRecord(bytes: Buffer, at: number): (RawRecord & { isOfInternet: boolean }) | null {
-  const named = readName(bytes, at)
+  const named = readWireName(bytes, at)
   const start = named ? named.end + 10 : 0
   if (!named || start > bytes.length) return null
   const end = start + bytes.readUInt16BE(start - 2)

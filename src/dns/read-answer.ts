@@ -1,5 +1,5 @@
 // Reads the answer of a DNS reply to its question: records at the end of their aliases, an absence, or a temporary fault.
-import { type RawRecord, type Reply, typeNumbers } from './message.ts'
+import { type DnsResponse, type RawRecord, typeNumbers } from './message.ts'
 import { readHost } from './read-record.ts'
 
 /** Facts that come with an answer. */
@@ -16,7 +16,7 @@ export interface Temporary {
   reason: string
 }
 
-export type Found =
+export type ReadAnswer =
   | ({ status: 'ok'; records: RawRecord[]; ttlSeconds: number } & Known)
   | ({ status: 'nxdomain' } & Known)
   | ({ status: 'nodata' } & Known)
@@ -30,7 +30,7 @@ const longestTtlSeconds = 0x7fff_ffff
 const minSoaBytes = 22
 
 /** Finds the records of `type`, a number, at `name`, which is in lower case and escaped. Does not read their contents. */
-export function readAnswer(reply: Reply, type: number, name: string): Found {
+export function readAnswer(reply: DnsResponse, type: number, name: string): ReadAnswer {
   const code = rcodes[reply.rcode] ?? `code ${reply.rcode}`
   if (code !== 'NOERROR' && code !== 'NXDOMAIN') return temporary(`DNS answered ${code}`)
   const chain = followAliases(reply, type, name)
@@ -48,7 +48,7 @@ export function temporary(reason: string): Temporary {
   return { status: 'temporary', reason }
 }
 
-function authenticated({ isAuthenticated }: Reply): Known {
+function authenticated({ isAuthenticated }: DnsResponse): Known {
   return isAuthenticated ? { isAuthenticated } : {}
 }
 
@@ -64,7 +64,7 @@ interface Chain {
 }
 
 /** Follows CNAMEs within the reply. A loop ends at the first name that repeats, without records. */
-function followAliases({ answers, bytes }: Reply, type: number, asked: string): Chain {
+function followAliases({ answers, bytes }: DnsResponse, type: number, asked: string): Chain {
   const seen = new Set<string>()
   const chain: Chain = { records: [], name: asked, ttlSeconds: Number.POSITIVE_INFINITY, fault: null }
   for (;;) {
@@ -96,12 +96,12 @@ function boundTtl(seconds: number): number {
  * Whether the server only refers to other servers: it neither has the name nor offers recursion. We cannot use such a
  * server.
  */
-function isReferral({ isAuthoritative, isRecursive, authorities }: Reply): boolean {
+function isReferral({ isAuthoritative, isRecursive, authorities }: DnsResponse): boolean {
   return !isAuthoritative && !isRecursive && !authorities.some(({ type }) => type === typeNumbers.SOA)
 }
 
 /** How long an absence is valid. */
-function negativeTtl({ authorities, bytes }: Reply, { name, ttlSeconds }: Chain): Known {
+function negativeTtl({ authorities, bytes }: DnsResponse, { name, ttlSeconds }: Chain): Known {
   const soa = authorities.find(
     ({ type, name: zone, start, end }) =>
       type === typeNumbers.SOA && isWithin(name, zone) && end - start >= minSoaBytes,

@@ -1,6 +1,6 @@
 // Reads the contents of a record, type by type. Returns null if they are malformed.
 import ipaddr from 'ipaddr.js'
-import { readName } from './wire-name.ts'
+import { readWireName } from './wire-name.ts'
 
 /** A range of bytes in a message. */
 interface Span {
@@ -19,7 +19,7 @@ export function readIpv6(message: Buffer, { start, end }: Span): string | null {
 
 /** The name that fills the contents, in lower case, escaped, without a final dot. '' is the root. */
 export function readHost(message: Buffer, { start, end }: Span): string | null {
-  const read = readName(message, start)
+  const read = readWireName(message, start)
   return read?.end === end ? read.name : null
 }
 

@@ -1,10 +1,10 @@
 // Asks DNS, and returns the answer as a value: records, no such name, no such record, or a temporary fault.
 import { askServer, type Bounds, late, type ServerAddress } from './ask-server.ts'
-import { type Question, type RawRecord, type Reply, typeNumbers } from './message.ts'
+import { type DnsResponse, type Question, type RawRecord, typeNumbers } from './message.ts'
 import { NameServers } from './name-servers.ts'
 import { type Known, malformed, readAnswer, type Temporary, temporary } from './read-answer.ts'
 import { readHost, readIpv4, readIpv6, readMx, readText } from './read-record.ts'
-import { readName, writeName } from './wire-name.ts'
+import { readWireName, writeName } from './wire-name.ts'
 
 export interface DnsRecords {
   /** The exchange is in lower case without its final dot, and empty for the root, "." */
@@ -102,11 +102,11 @@ export class Resolver {
 }
 
 function readRecords<Type extends DnsType>(
-  reply: Reply,
+  reply: DnsResponse,
   type: Type,
   question: Question,
 ): DnsAnswer<DnsRecords[Type]> {
-  const found = readAnswer(reply, question.type, readName(question.name, 0)!.name)
+  const found = readAnswer(reply, question.type, readWireName(question.name, 0)!.name)
   if (found.status !== 'ok') return found
   const records = found.records.map((record) => readers[type](reply.bytes, record, found.ttlSeconds))
   const whole = records.filter((record) => record !== null)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { readName, writeName } from './wire-name.ts'
+import { readWireName, writeName } from './wire-name.ts'
 
 const long = `${'a'.repeat(63)}.`.repeat(3)
 
@@ -45,7 +45,7 @@ for (const [what, bytes, start, name, end] of [
   ['a zero byte within a label', '\x03a\x00b\x00', 0, 'a\\000b', 5],
 ] as const)
   test(`a name with ${what} is read`, () => {
-    assert.deepEqual(readName(Buffer.from(bytes, 'latin1'), start), { name, end })
+    assert.deepEqual(readWireName(Buffer.from(bytes, 'latin1'), start), { name, end })
   })
 
 for (const [what, bytes, start] of [
@@ -59,14 +59,13 @@ for (const [what, bytes, start] of [
   ['a label of the types that were given up', '\x41a\x00', 0],
   ['256 bytes', `${`\x3f${'a'.repeat(63)}`.repeat(4)}\x00`, 0],
 ] as const)
-  test(`${what} is refused as a name`, () =>
-    assert.equal(readName(Buffer.from(bytes, 'latin1'), start), null))
+  test(`${what} is refused as a name`, () => assert.equal(readWireName(Buffer.from(bytes, 'latin1'), start), null))
 
 test('a name with 128 pointers in a row is refused', () => {
   const pointers = Array.from({ length: 200 }, (_, index) => [0xc0, Math.max(0, 2 * index - 1)]).flat()
   const message = Buffer.from([0, ...pointers])
-  assert.equal(readName(message, 1 + 2 * 126)?.name, '')
-  assert.equal(readName(message, 1 + 2 * 127), null)
+  assert.equal(readWireName(message, 1 + 2 * 126)?.name, '')
+  assert.equal(readWireName(message, 1 + 2 * 127), null)
 })
 
 const labels = fc.array(fc.uint8Array({ minLength: 1, maxLength: 20 }), { maxLength: 8 })
@@ -77,11 +76,11 @@ test('any labels survive a round trip in lower case, and different names stay di
       const [first, second] = [one, other].map((name) =>
         Buffer.concat([...name.flatMap((label) => [Buffer.of(label.length), label]), Buffer.of(0)]),
       ) as [Buffer, Buffer]
-      const { name, end } = readName(first, 0)!
+      const { name, end } = readWireName(first, 0)!
       assert.equal(end, first.length)
       const lower = (bytes: Buffer) => bytes.toString('latin1').replaceAll(/[A-Z]/g, (c) => c.toLowerCase())
       assert.equal(writeName(name)!.toString('latin1'), lower(first))
-      assert.equal(name === readName(second, 0)!.name, lower(first) === lower(second))
+      assert.equal(name === readWireName(second, 0)!.name, lower(first) === lower(second))
     }),
     { numRuns: 500 },
   )
@@ -93,7 +92,7 @@ test('any text is refused or survives a round trip as a name', () => {
       const bytes = writeName(text)
       if (!bytes) return
       assert.ok(bytes.length <= 255)
-      assert.equal(readName(bytes, 0)?.end, bytes.length)
+      assert.equal(readWireName(bytes, 0)?.end, bytes.length)
     }),
     { numRuns: 500 },
   )

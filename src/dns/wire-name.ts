@@ -48,7 +48,7 @@ function splitLabels(text: Buffer): Buffer[] | null {
  * The name at `start`, in lower case, escaped, without a final dot (the root is ''), and the position after it. Null if
  * the bytes hold no name. Reads at most 255 bytes and 127 pointers.
  */
-export function readName(message: Buffer, start: number): { name: string; end: number } | null {
+export function readWireName(message: Buffer, start: number): { name: string; end: number } | null {
   const labels: string[] = []
   let [at, lowest, end, pointers, nameBytes] = [start, start, 0, 0, 1]
   for (;;) {

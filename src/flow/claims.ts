@@ -7,7 +7,7 @@ import {
   type ClaimedWork,
   claimWork,
   putBackWork,
-  type WorkClaim,
+  type WorkClaimRequest,
   type WorkKind,
 } from '../store/work.ts'
 
@@ -36,7 +36,7 @@ export class Claims {
    * removes from `undone` the ids that it ended or postponed. The others are given back.
    */
   async each(
-    wanted: WorkClaim,
+    wanted: WorkClaimRequest,
     work: (claimed: ClaimedWork, undone: Set<string>) => Promise<void>,
   ): Promise<boolean> {
     const claimed = await this.take(wanted)
@@ -51,7 +51,7 @@ export class Claims {
   }
 
   /** Claims due work. Null while this node has no number to claim under. */
-  async take(wanted: WorkClaim): Promise<ClaimedWork | null> {
+  async take(wanted: WorkClaimRequest): Promise<ClaimedWork | null> {
     await this.#giveBackAll()
     const { db, clock, nodeId } = this.#deps
     const owner = nodeId()

@@ -1,6 +1,6 @@
 // Reads Authentication-Results, and the copy that ARC keeps: the reporting server and its result per method (RFC 8601 2.2).
 
-export interface MethodResult {
+export interface ReportedResult {
   /** In lower case, as `dkim`. */
   method: string
   /** In lower case, as `pass`. May be a result that no RFC defines. */
@@ -12,7 +12,7 @@ export interface MethodResult {
 export interface AuthResults {
   /** The reporting server, in lower case. */
   authservId: string
-  results: MethodResult[]
+  results: ReportedResult[]
 }
 
 const maxLength = 16 * 1024
@@ -41,7 +41,7 @@ interface Token {
 }
 
 // RFC 8601 2.2: method, an optional version, result, then a reason and properties, each as name=value.
-function readResult(tokens: readonly Token[]): MethodResult | null {
+function readResult(tokens: readonly Token[]): ReportedResult | null {
   const pairs = readPairs(tokens)
   const [method, ...rest] = pairs
   if (method === undefined) return null

@@ -78,7 +78,7 @@ export function startJobs(
   }
   const filing = { db, clock, log, blobs, slow: new Set<OrganizationId>(), rawCache, onFiled }
   const expire = async () => (await expireDeliveries({ db, clock })) > 0
-  const indexing = { db, log, parsePool, rotation: { last: null }, olderRotation: { last: null } }
+  const indexing = { db, log, parsePool, cursor: { last: null }, olderCursor: { last: null } }
   const sweeper = new BlobSweeper({ db, clock, log, blobs })
   const loops = [
     ...filingLoops(

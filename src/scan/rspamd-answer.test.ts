@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { readAnswer, type SpamFindings } from './rspamd-answer.ts'
+import { readSpamFindings, type SpamFindings } from './rspamd-answer.ts'
 
 const plain: SpamFindings = { score: 1.5, requiredScore: 15, action: 'no action', symbols: [] }
 const text = (changes: object) =>
@@ -65,11 +65,11 @@ const cases: [what: string, answer: string, findings: Partial<SpamFindings> | nu
 
 for (const [what, answer, findings] of cases)
   test(`${what} is ${findings ? 'understood' : 'not understood'}`, () => {
-    assert.deepEqual(readAnswer(answer), findings && { ...plain, ...findings })
+    assert.deepEqual(readSpamFindings(answer), findings && { ...plain, ...findings })
   })
 
 test('the 200 symbols with the most weight are kept', () => {
-  const { symbols = [] } = readAnswer(text({ symbols: rules(5000) })) ?? {}
+  const { symbols = [] } = readSpamFindings(text({ symbols: rules(5000) })) ?? {}
   assert.equal(symbols.length, 200)
   assert.deepEqual(symbols.slice(0, 3), ['R4999', 'R4998', 'R4997'])
 })
@@ -98,7 +98,7 @@ test('any answer is refused, or read as bounded printable text', () => {
   fc.assert(
     fc.property(answers, fc.nat(3), (answer, cut) => {
       const written = JSON.stringify(answer) ?? ''
-      const findings = readAnswer(cut === 0 ? written.slice(0, -1) : written)
+      const findings = readSpamFindings(cut === 0 ? written.slice(0, -1) : written)
       if (!findings) return
       understood++
       assert.ok(Number.isFinite(findings.score) && Math.abs(findings.score) <= 1e6)
@@ -121,6 +121,6 @@ for (const [what, piece, end] of [
     const start = what === 'symbols' ? '{"score":1,"action":"a","symbols":{' : what === 'escapes' ? '"' : ''
     const answer = start + piece.repeat((256 << 10) / piece.length) + end
     const before = process.cpuUsage()
-    readAnswer(answer)
+    readSpamFindings(answer)
     assert.ok(process.cpuUsage(before).user < 200_000)
   })

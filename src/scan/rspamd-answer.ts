@@ -17,7 +17,7 @@ const maxTextLength = 100
 const maxScore = 1e6
 
 /** Null if the text is not an answer to a check. The caller bounds its length. Linear, except for sorting. */
-export function readAnswer(text: string): SpamFindings | null {
+export function readSpamFindings(text: string): SpamFindings | null {
   const answer = parseObject(text)
   if (!answer) return null
   const score = readScore(answer['score'])

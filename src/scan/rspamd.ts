@@ -4,7 +4,7 @@ import { Agent, type Dispatcher } from 'undici'
 import { CircuitBreaker } from '../base/circuit-breaker.ts'
 import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
-import { readAnswer, type SpamFindings } from './rspamd-answer.ts'
+import { readSpamFindings, type SpamFindings } from './rspamd-answer.ts'
 
 /** The address at which Rspamd listens. */
 export interface RspamdAddress {
@@ -253,7 +253,7 @@ function notAsked(reason: string): SpamVerdict {
 function findingsOf(answer: Answer | Fault): SpamFindings | Fault {
   if ('kind' in answer) return answer
   if (answer.status !== 200) return { kind: 'useless', reason: `HTTP status ${answer.status}` }
-  return readAnswer(answer.text) ?? { kind: 'useless', reason: 'an answer that is not understood' }
+  return readSpamFindings(answer.text) ?? { kind: 'useless', reason: 'an answer that is not understood' }
 }
 
 /** Security: a line end in a stranger's text would start a field of the stranger's choice. UTF-8 is sent as its bytes. */

@@ -5,7 +5,7 @@ import type { Writer } from '../postgres/db.ts'
 
 export type WorkKind = 'mail' | 'report' | 'scan'
 
-export interface WorkClaim {
+export interface WorkClaimRequest {
   limit: number
   maxBytes: number
   /** The last organization that the previous claim took from. */
@@ -57,7 +57,7 @@ export const isOfClaim = (owner: string, until: string) =>
 export async function claimWork(
   db: Writer,
   { kind, owner, at }: { kind: WorkKind; owner: number; at: Date },
-  { limit, maxBytes, after, passedOver = [], only }: WorkClaim,
+  { limit, maxBytes, after, passedOver = [], only }: WorkClaimRequest,
 ): Promise<ClaimedWork> {
   const named = new Arguments({
     wanted_kind: kind,

@@ -9,7 +9,7 @@ import {
   walkQueues,
 } from '../store/sending/routes.ts'
 import type { LeaseSource, LeaseTerms, Search, Workers } from './lease-holder.ts'
-import { chooseRoutes, type Holding } from './route-choice.ts'
+import { chooseRoutes, type HeldQueue } from './route-choice.ts'
 import { type RouteVerbs, RouteWorker } from './route-worker.ts'
 
 export interface DueRoutesOptions<Job> {
@@ -54,8 +54,8 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
     const candidates = found.filter(({ key }) => !isHeldBack(key))
     const own = ownRoutes.filter((route) => candidates.some(({ key }) => key === route))
     const others = candidates.filter(({ key }) => !ownRoutes.includes(key))
-    const holdings = [...search.held.values()].map(({ worker }): Holding => worker)
-    const chosen = chooseRoutes(others, holdings, acquireAtOnce)
+    const heldQueues = [...search.held.values()].map(({ worker }): HeldQueue => worker)
+    const chosen = chooseRoutes(others, heldQueues, acquireAtOnce)
     this.#purposes = new Map(chosen.map(({ key, organizationId }) => [key, organizationId]))
     const keys = [...own, ...this.#purposes.keys()]
     if (others.some(({ key }) => !this.#purposes.has(key))) {
@@ -101,6 +101,6 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
 const slotsOfOpening = 2
 
 /** Counts the taken slots. A queue that is opening counts two, so it gives one back once it has opened. */
-function slotsOf(held: Workers<Pick<Holding, 'isOpening'>>): number {
+function slotsOf(held: Workers<Pick<HeldQueue, 'isOpening'>>): number {
   return [...held.values()].reduce((sum, { worker }) => sum + (worker.isOpening ? slotsOfOpening : 1), 0)
 }

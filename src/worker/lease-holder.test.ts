@@ -6,7 +6,7 @@ import { testDatabase } from '../../tests/support/postgres.ts'
 import { until } from '../../tests/support/until.ts'
 import { Clock } from '../base/clock.ts'
 import { Db, DbFault } from '../postgres/db.ts'
-import { addRoutes, type RouteRow, routeLeases } from '../store/sending/routes.ts'
+import { insertRoutes, type RouteRow, routeLeases } from '../store/sending/routes.ts'
 import { LeaseHolder, type LeaseTerms, type LeaseWorker } from './lease-holder.ts'
 import type { Membership } from './membership.ts'
 
@@ -54,7 +54,7 @@ class Idler implements LeaseWorker<RouteRow> {
 async function makeHolder(t: TestContext) {
   const db = new Db({ connection: await testDatabase(t) })
   t.after(() => db.close())
-  await addRoutes(db.writer, ['a.test', 'b.test'], new Date())
+  await insertRoutes(db.writer, ['a.test', 'b.test'], new Date())
   const workers: Idler[] = []
   /** The rows that each search finds besides hints. */
   const found: string[] = []

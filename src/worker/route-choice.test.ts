@@ -1,7 +1,7 @@
 // Slots for queues are given out in rounds, and no organization gets all of them.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { chooseRoutes, type Holding } from './route-choice.ts'
+import { chooseRoutes, type HeldQueue } from './route-choice.ts'
 
 const candidatesOf = (organizationId: string, count: number, { failures = 0 } = {}) =>
   Array.from({ length: count }, (_, i) => ({
@@ -10,7 +10,7 @@ const candidatesOf = (organizationId: string, count: number, { failures = 0 } = 
     failures,
   }))
 
-const holdingsOf = (organizationId: string | null, count: number, isOpening: boolean): Holding[] =>
+const holdingsOf = (organizationId: string | null, count: number, isOpening: boolean): HeldQueue[] =>
   Array.from({ length: count }, () => ({ organizationId, isOpening }))
 
 function chosenBy(chosen: { organizationId: string }[]): Record<string, number> {

@@ -3,7 +3,7 @@ import { mayTake } from '../base/share.ts'
 import type { Candidate } from '../store/sending/routes.ts'
 
 /** A queue that this node holds. Without an organization it takes no slot. */
-export interface Holding {
+export interface HeldQueue {
   organizationId: string | null
   /** No message has gone out yet, so its destination may be one that never answers. */
   isOpening: boolean
@@ -21,7 +21,7 @@ const openingRatio = 1 / 3
  */
 export function chooseRoutes(
   candidates: readonly Candidate[],
-  held: Iterable<Holding>,
+  held: Iterable<HeldQueue>,
   max: number,
 ): Candidate[] {
   const slots = new Slots(held)
@@ -41,7 +41,7 @@ class Slots {
   #heldCount = 0
   #openingCount = 0
 
-  constructor(held: Iterable<Holding>) {
+  constructor(held: Iterable<HeldQueue>) {
     for (const holding of held) this.#add(holding)
   }
 
@@ -53,7 +53,7 @@ class Slots {
     return isFree
   }
 
-  #add({ organizationId: id, isOpening }: Holding): void {
+  #add({ organizationId: id, isOpening }: HeldQueue): void {
     if (id === null) return
     this.#held.set(id, (this.#held.get(id) ?? 0) + 1)
     this.#heldCount++

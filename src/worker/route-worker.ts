@@ -8,7 +8,7 @@ import { type ClaimedJob, ClaimedJobs, type ClaimVerbs } from './claimed-jobs.ts
 import type { LeaseWorker } from './lease-holder.ts'
 
 /** A connection, as the worker sees it. */
-export interface Connection {
+export interface OutboundConnection {
   readonly usable: boolean
   quit(): Promise<void>
   destroy(): void
@@ -28,12 +28,14 @@ export interface Carried {
 export interface RouteVerbs<Job> extends ClaimVerbs<Job> {
   /** Takes back the deliveries that a lost owner had on the wire. */
   reclaim(): Promise<void>
-  open(signal: AbortSignal): Promise<{ connection: Connection } | { fault: RouteFault } | { refused: true }>
+  open(
+    signal: AbortSignal,
+  ): Promise<{ connection: OutboundConnection } | { fault: RouteFault } | { refused: true }>
   /**
    * Sends one job, claimed `waitedMs` ago, and resolves once its result is being recorded. Gives the job back if it is
    * held by now.
    */
-  carry(connection: Connection, job: Job, waitedMs: number): Promise<Carried>
+  carry(connection: OutboundConnection, job: Job, waitedMs: number): Promise<Carried>
   nextDue(): Promise<Date | null>
   noteFault(failures: number, notBefore: Date, fault: RouteFault): Promise<void>
   clearFault(): Promise<void>
@@ -234,7 +236,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
   }
 
   /** Carries jobs until there are none. Returns the fault that ended it if it had not been of use before. */
-  async #use(connection: Connection, grow: () => void): Promise<RouteFault | null> {
+  async #use(connection: OutboundConnection, grow: () => void): Promise<RouteFault | null> {
     let used = false
     for (let next = await this.#next(); next; next = await this.#next()) {
       grow()
@@ -249,7 +251,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     return null
   }
 
-  async #carry(connection: Connection, claimed: ClaimedJob<Job>): Promise<Carried> {
+  async #carry(connection: OutboundConnection, claimed: ClaimedJob<Job>): Promise<Carried> {
     try {
       const waitedMs = performance.now() - claimed.claimedMs
       return await this.#options.verbs.carry(connection, claimed.job, waitedMs)

@@ -10,7 +10,7 @@ import { ProvedDomains } from '../../src/flow/proved-domains.ts'
 import { moveDeliveries } from '../../src/flow/route-policy.ts'
 import { purgeContents } from '../../src/flow/upkeep/purge-contents.ts'
 import { returnPathOf } from '../../src/mail/return-path.ts'
-import { addRoutes } from '../../src/store/sending/routes.ts'
+import { insertRoutes } from '../../src/store/sending/routes.ts'
 import type { Api, Inbox, Submission } from '../support/api.ts'
 import { type Domain, proveDomain, publish, registerDomain, verify } from '../support/customer-domain.ts'
 import { mailauth } from '../support/dkim-judges.ts'
@@ -467,7 +467,7 @@ test('deleting a domain cancels its waiting mail, and an overlooked mail is canc
 test('a domain with a long queue is deleted in parts, each committed on its own', async () => {
   const { api } = await node.createCaller()
   const domain = await proveDomain(api, dns, 'long.example', ['outbound'])
-  await addRoutes(db.writer, ['paused.test'], clock.now())
+  await insertRoutes(db.writer, ['paused.test'], clock.now())
   await pauseQueue(node.foundation, 'paused.test', 'paused')
   const people = (name: string) => Array.from({ length: 600 }, (_, i) => `${name}${i}@paused.test`)
   const both = [

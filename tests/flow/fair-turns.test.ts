@@ -9,7 +9,7 @@ import { readReports } from '../../src/flow/reports/read-report.ts'
 import type { ReportAddress } from '../../src/mail/bounce/report.ts'
 import { ParsePool, ParseTimedOut } from '../../src/mail/parse-pool.ts'
 import type { Tx } from '../../src/postgres/db.ts'
-import { claimWork, putBackWork, type WorkClaim, type WorkKind } from '../../src/store/work.ts'
+import { claimWork, putBackWork, type WorkClaimRequest, type WorkKind } from '../../src/store/work.ts'
 import type { Message } from '../support/api.ts'
 import { addWork, joinAsNode } from '../support/claims.ts'
 import { makePlace, startNode } from '../support/node.ts'
@@ -101,7 +101,7 @@ async function makeClaims(t: TestContext, kind: WorkKind) {
   const [table, id] = { mail: ['spool', 'id'], report: ['kept_mail', 'id'], scan: ['scan', 'message_id'] }[
     kind
   ]
-  return async (wanted: Partial<WorkClaim>) => {
+  return async (wanted: Partial<WorkClaimRequest>) => {
     const { claim, ids, last, isMore } = (await claims.take({ limit: 64, maxBytes: 1 << 20, ...wanted }))!
     await claims.giveBack(claim, ids)
     const rows = await db.query<{ organization: OrganizationId }>(

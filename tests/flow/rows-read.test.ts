@@ -9,7 +9,7 @@ import { readBacklog } from '../../src/store/sending/backlog.ts'
 import { claimDeliveries, nextDue } from '../../src/store/sending/deliveries.ts'
 import { lockReportedDeliveries } from '../../src/store/sending/reports.ts'
 import { RoundRobin } from '../../src/store/sending/round-robin.ts'
-import { addRoutes, type WalkCursor, walkQueues } from '../../src/store/sending/routes.ts'
+import { insertRoutes, type WalkCursor, walkQueues } from '../../src/store/sending/routes.ts'
 import { testDatabase, turnAutovacuumOff } from '../support/postgres.ts'
 
 // One connection, so that the plans made over empty tables are the plans that run.
@@ -154,7 +154,7 @@ interface Waiting {
 
 /** Adds one waiting delivery for each of the organizations, which exist from then on. */
 async function addWaiting({ route, organizations, status, dueAt }: Waiting): Promise<void> {
-  await addRoutes(db.writer, [route], new Date())
+  await insertRoutes(db.writer, [route], new Date())
   await db.query(
     `insert into organization (id, name, status, limits, created_at, updated_at)
     select id, '', 'active', '{}', now(), now() from unnest($1::uuid[]) id on conflict do nothing`,
@@ -252,7 +252,7 @@ test('a step through all queues reads the same, however many queues one organiza
   const dueAt = new Date(Date.now() - 1_000)
   const [busy, other] = newOrganizations(2)
   const names = Array.from({ length: 3_000 }, (_, i) => `w${i}.evil.test`)
-  await addRoutes(db.writer, names, new Date())
+  await insertRoutes(db.writer, names, new Date())
   await addWaiting({ route: 'w.other.test', organizations: [other!], status: 'pending', dueAt })
   await addWaiting({ route: 'w.evil.test', organizations: [busy!], status: 'pending', dueAt })
   await db.query(

@@ -199,7 +199,7 @@ test('search: mail filed during an inbox’s first search is found once', async 
       filed.get(inbox)!.push(...numbers)
     }
   })
-  const rotations = { rotation: { last: null }, olderRotation: { last: null } }
+  const rotations = { cursor: { last: null }, olderCursor: { last: null } }
   const running = (async () => {
     while (isFiling) {
       await makeSearchable({ db, log: silentLog, parsePool: { words: make }, ...rotations })
@@ -250,7 +250,7 @@ for (const seed of range(1, 7))
     const organizations = [await addUnsearched(['inb_1', 'inb_2']), await addUnsearched(['inb_3'])]
     const crash = new Error('crash')
     const passOver = (error: unknown) => assert.equal(error, crash)
-    const rotations = { rotation: { last: null }, olderRotation: { last: null } }
+    const rotations = { cursor: { last: null }, olderCursor: { last: null } }
     const run = (words: typeof make) =>
       makeSearchable({ db, log: silentLog, parsePool: { words }, ...rotations })
     const filed: InboxId[] = []

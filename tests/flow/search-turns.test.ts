@@ -110,8 +110,8 @@ test('search: each message is found exactly once, whatever crashes at any step',
       db,
       log: silentLog,
       parsePool: { words },
-      rotation: rotations[node]!,
-      olderRotation: olderRotations[node]!,
+      cursor: rotations[node]!,
+      olderCursor: olderRotations[node]!,
     })
   const make = async (mails: SearchedMail[]) => mails.map(writeVector)
   const most = () => ({ rows: 1 + random(4), items: 1 + random(60) })

@@ -267,8 +267,8 @@ test('search: the outbox keeps unindexed messages, and both survive a restore in
   await file([{ n: 4, text: 'word' }])
   // The rows of the other cluster have transaction numbers ahead of this one's.
   const words = async (mails: SearchedMail[]) => mails.map(writeVector)
-  const [rotation, olderRotation] = [{ last: null }, { last: null }]
-  while (await makeSearchable({ db, log: silentLog, parsePool: { words }, rotation, olderRotation }));
+  const [cursor, olderCursor] = [{ last: null }, { last: null }]
+  while (await makeSearchable({ db, log: silentLog, parsePool: { words }, cursor, olderCursor }));
   assert.deepEqual(await find('word'), [1])
   assert.equal(await db.transaction(mendOutbox), true)
   await index()

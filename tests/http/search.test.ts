@@ -18,8 +18,8 @@ after(() => parsePool.close())
 
 async function index(): Promise<void> {
   const log = { ...console } as never
-  const [rotation, olderRotation] = [{ last: null }, { last: null }]
-  const deps = { db: stage.db, log, parsePool, rotation, olderRotation }
+  const [cursor, olderCursor] = [{ last: null }, { last: null }]
+  const deps = { db: stage.db, log, parsePool, cursor, olderCursor }
   await indexAll(stage.db, () => makeSearchable(deps))
 }
 

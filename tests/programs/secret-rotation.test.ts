@@ -14,9 +14,9 @@ import { rotateManagedKeys } from '../../src/flow/domains/managed-keys.ts'
 import { readKeyFile } from '../../src/flow/secrets/key-file.ts'
 import {
   openOrNull,
-  purposes,
   type Rotation,
   rotateSecretKey,
+  sealPurposes,
 } from '../../src/flow/secrets/rotate-secret-key.ts'
 import { findSealing, isFormer } from '../../src/flow/secrets/secret-key.ts'
 import { readReturnPath, returnPathOf } from '../../src/mail/return-path.ts'
@@ -49,7 +49,7 @@ async function openAll(db: Db, key: Buffer): Promise<number> {
   let count = 0
   for (const kind of secretKinds)
     for await (const secret of eachSealed(db, kind)) {
-      assert.ok(openOrNull(box, purposes[kind], secret), `${kind} ${secret.context}`)
+      assert.ok(openOrNull(box, sealPurposes[kind], secret), `${kind} ${secret.context}`)
       count++
     }
   return count
@@ -75,8 +75,8 @@ async function setStage(t: TestContext) {
     `insert into acme_account (directory, sealed_key, chain, sealed_certificate_key, created_at)
     values ('https://ca.test/', $1, 'a chain', $2, now())`,
     [
-      secretBox.seal(purposes['account key'], 'a key', 'https://ca.test/'),
-      secretBox.seal(purposes['certificate key'], 'another', 'a chain'),
+      secretBox.seal(sealPurposes['account key'], 'a key', 'https://ca.test/'),
+      secretBox.seal(sealPurposes['certificate key'], 'another', 'a chain'),
     ],
   )
   return { place, env, node, caller, api, secret, receiver, sink, file: join(place.folder, 'secret-key') }

@@ -6,7 +6,7 @@ import { makeSearchable } from '../../src/flow/searching/make-searchable.ts'
 import { readQuery, type SearchedMail, writeVector } from '../../src/mail/read/words.ts'
 import { Db } from '../../src/postgres/db.ts'
 import { listMessages } from '../../src/store/mailbox/message-pages.ts'
-import { takeNewMessages, writeQuery } from '../../src/store/mailbox/search.ts'
+import { takeNewMessages, writeTsquery } from '../../src/store/mailbox/search.ts'
 import { beginSearch } from '../../src/store/mailbox/searched-inboxes.ts'
 import { indexAll, unread } from './indexed.ts'
 import { testDatabase } from './postgres.ts'
@@ -76,11 +76,11 @@ export async function setStage(t: TestContext, maxConnections = 16) {
       await beforeCommit()
     })
   }
-  const [rotation, olderRotation] = [{ last: null }, { last: null }]
+  const [cursor, olderCursor] = [{ last: null }, { last: null }]
   const make = async (mails: SearchedMail[]) => mails.map(writeVector)
   /** Indexes one batch, or begins new parts. */
   const indexSome = (words = make) =>
-    makeSearchable({ db, log: silentLog, parsePool: { words }, rotation, olderRotation })
+    makeSearchable({ db, log: silentLog, parsePool: { words }, cursor, olderCursor })
   /** Queues all new mail once no transaction of another test delays it. Indexes nothing. */
   const take = async () => {
     const most = { rows: 256, items: 2_000 }
@@ -94,7 +94,7 @@ export async function setStage(t: TestContext, maxConnections = 16) {
   }
   const find = async (q: string, { inbox = 'inb_a', before = null as number | null, limit = 100 } = {}) => {
     const filter = { inboxId: inbox as never, direction: null, from: null, sinceId: null, untilId: null }
-    const words = writeQuery(readQuery(q))
+    const words = writeTsquery(readQuery(q))
     const numbers: number[] = []
     let last = before === null ? null : idOf(before)
     do {

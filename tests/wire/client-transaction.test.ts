@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { connect, type SmtpConnection } from '../../src/smtp/client/client.ts'
-import type { Envelope, SendOptions, SendResult } from '../../src/smtp/client/transaction.ts'
+import type { RecipientEnvelope, SendOptions, SendResult } from '../../src/smtp/client/transaction.ts'
 import { startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
 import { play } from './client-script.ts'
@@ -322,7 +322,13 @@ const transcripts: Record<string, Row> = {
   },
 }
 
-type Unsendable = [name: string, extensions: string, given: Partial<Envelope>, want: string, body?: string]
+type Unsendable = [
+  name: string,
+  extensions: string,
+  given: Partial<RecipientEnvelope>,
+  want: string,
+  body?: string,
+]
 
 /** The client refuses these itself. */
 const unsendable: Unsendable[] = [

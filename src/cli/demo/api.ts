@@ -8,7 +8,7 @@ export interface TourRequest {
   body?: object
 }
 
-export interface Exchange {
+export interface TourExchange {
   request: TourRequest
   status: number
   /** JSON, or text if the answer is a mail or a file. For a call made by the service: its body. */
@@ -19,7 +19,7 @@ export interface Exchange {
 /** Names and values of an answer, for people. */
 type Excerpt = [name: string, value: string][]
 
-export interface Step extends Exchange {
+export interface TourStep extends TourExchange {
   title: string
   /** Explains the answer in a sentence or two. */
   meaning: string
@@ -48,7 +48,7 @@ export async function waitFor<Found>(find: () => Found | Promise<Found>, fault: 
 /** Calls the API of one service with one key. Throws a TourFault if there is no valid answer. */
 export class TourApi {
   /** The last request with its answer. */
-  last: Exchange | null = null
+  last: TourExchange | null = null
   readonly #http: string
   readonly #secret: string
 
@@ -88,7 +88,7 @@ export class TourApi {
   }
 
   /** Returns the last request as a step, with an excerpt of its answer. */
-  step(title: string, meaning: string, excerpt: Record<string, string> | Excerpt): Step {
+  step(title: string, meaning: string, excerpt: Record<string, string> | Excerpt): TourStep {
     return {
       title,
       meaning,

@@ -1,6 +1,6 @@
 // The tour's part on mail to an unknown address: its bounce, the suppression, and the validation of addresses.
 import { randomBytes, randomUUID } from 'node:crypto'
-import type { Step, TourApi, TourRequest } from './api.ts'
+import type { TourApi, TourRequest, TourStep } from './api.ts'
 import type { TourReceiver } from './receiver.ts'
 import type { Schemas } from './schemas.ts'
 
@@ -11,7 +11,7 @@ export async function* walkBounce(
   receiver: TourReceiver,
   ada: Inbox,
   ben: Inbox,
-): AsyncGenerator<Step, void> {
+): AsyncGenerator<TourStep, void> {
   // A new address each time, because an address that bounced is suppressed.
   const unknown = `demo-nobody-${randomBytes(4).toString('hex')}@${ben.address.split('@')[1]}`
   const { submission } = await api.ask<Schemas['Acceptance']>(writeTo(ada, unknown), 202)
@@ -48,7 +48,7 @@ function writeTo(inbox: Inbox, email: string): TourRequest {
   }
 }
 
-async function awaitBounce(api: TourApi, submissionId: string): Promise<Step> {
+async function awaitBounce(api: TourApi, submissionId: string): Promise<TourStep> {
   const { response, classification } = await api.getUntil(
     `/v1/submissions/${submissionId}/events`,
     'no bounce was recorded',
@@ -60,7 +60,7 @@ async function awaitBounce(api: TourApi, submissionId: string): Promise<Step> {
   })
 }
 
-async function* followSuppression(api: TourApi, ada: Inbox, unknown: string): AsyncGenerator<Step, void> {
+async function* followSuppression(api: TourApi, ada: Inbox, unknown: string): AsyncGenerator<TourStep, void> {
   const { email, reason } = await api.getUntil(
     '/v1/suppressions?limit=10',
     'the address was not suppressed',

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
-import type { Step } from './api.ts'
+import type { TourStep } from './api.ts'
 import { formatDuration, formatStep } from './demo.ts'
 import { isGenuine } from './receiver.ts'
 import { listFields } from './tour.ts'
 
-const step: Step = {
+const step: TourStep = {
   title: 'Ada gets an inbox',
   meaning: 'Mail is taken.',
   request: {

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { loadSettings, type OutputOptions, type Paint, paintFor, remark } from '../context.ts'
 import { onStopSignal } from '../stop-signal.ts'
-import { type Step, TourApi, TourFault } from './api.ts'
+import { TourApi, TourFault, type TourStep } from './api.ts'
 import { TourReceiver } from './receiver.ts'
 import { findRunning, startTemporary, type TourSite } from './site.ts'
 import { walkTour } from './tour.ts'
@@ -46,7 +46,7 @@ async function demo(options: DemoOptions): Promise<void> {
   const paint = paintFor(terminal)
   const api = new TourApi(site.http, site.secret)
   receiver = new TourReceiver(api)
-  const steps: Step[] = []
+  const steps: TourStep[] = []
   try {
     say(introduce(site))
     for await (const step of walkTour(api, receiver)) {
@@ -72,7 +72,7 @@ const indent = '     '
 
 /** Formats one step for people: title, request, status with time, and excerpt. */
 export function formatStep(
-  { title, meaning, request, status, excerpt, durationMs }: Step,
+  { title, meaning, request, status, excerpt, durationMs }: TourStep,
   number: number,
   paint: Paint,
 ): string {
@@ -105,7 +105,7 @@ function introduce({ origin, http }: TourSite): string {
   return `\n${where}\nEach step is a request that you could make with curl and the header x-api-key.`
 }
 
-function conclude({ origin, http }: TourSite, steps: Step[]): string {
+function conclude({ origin, http }: TourSite, steps: TourStep[]): string {
   const total = `\nDone: ${steps.length} steps in ${formatDuration(totalMs(steps))}.`
   const next = {
     running: `Everything is still there: ${http}/docs shows what else can be asked.`,
@@ -114,11 +114,11 @@ function conclude({ origin, http }: TourSite, steps: Step[]): string {
   return `${total}\n${next[origin]}\n`
 }
 
-function totalMs(steps: Step[]): number {
+function totalMs(steps: TourStep[]): number {
   return steps.reduce((sum, { durationMs }) => sum + durationMs, 0)
 }
 
-function toDocument({ origin, http }: TourSite, steps: Step[]) {
+function toDocument({ origin, http }: TourSite, steps: TourStep[]) {
   const printed = steps.map(({ excerpt: _, durationMs, ...step }) => ({
     ...step,
     durationMs: Math.round(durationMs * 10) / 10,

@@ -3,7 +3,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type Step, type TourApi, waitFor } from './api.ts'
+import { type TourApi, type TourStep, waitFor } from './api.ts'
 import type { Schemas } from './schemas.ts'
 
 interface Call {
@@ -13,7 +13,7 @@ interface Call {
   arrivedMs: number
 }
 
-const eventTypes = ['message.received', 'message.bounced']
+const subscribedTypes = ['message.received', 'message.bounced']
 const maxCalls = 1_000
 const maxCallBytes = 1 << 20
 /** The maximum age of a call, as Standard Webhooks recommends. It prevents later replays of a recorded call. */
@@ -36,10 +36,10 @@ export class TourReceiver {
   }
 
   /** Registers the endpoint with the service. */
-  async open(): Promise<Step> {
+  async open(): Promise<TourStep> {
     this.#server.listen(0, '127.0.0.1')
     await once(this.#server, 'listening')
-    const body = { url: this.#url(), eventTypes, description: 'posthorn demo' }
+    const body = { url: this.#url(), eventTypes: subscribedTypes, description: 'posthorn demo' }
     const request = { method: 'POST', path: '/v1/webhooks', body } as const
     const webhook = await this.#api.ask<Schemas['WebhookWithSecret']>(request, 201)
     this.#webhook = webhook
@@ -53,7 +53,7 @@ export class TourReceiver {
   }
 
   /** Returns the call of that type whose body names `subject`. Throws a TourFault if none comes. */
-  async awaitCall(type: string, subject: string): Promise<Step> {
+  async awaitCall(type: string, subject: string): Promise<TourStep> {
     const isIt = ({ raw }: Call) => raw.includes(subject) && JSON.parse(raw).type === type
     const call = await waitFor(
       () => this.#calls.find(isIt),

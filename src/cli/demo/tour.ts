@@ -1,7 +1,7 @@
 // The guided tour: inboxes, a message with its reply and thread, webhooks, a bounce; each step a request with its answer.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { pollMs, type Step, type TourApi, TourFault, type TourRequest } from './api.ts'
+import { pollMs, type TourApi, TourFault, type TourRequest, type TourStep } from './api.ts'
 import { walkBounce } from './bounce.ts'
 import type { TourReceiver } from './receiver.ts'
 import type { Schemas } from './schemas.ts'
@@ -11,7 +11,7 @@ type Message = Schemas['Message']
 type Acceptance = Schemas['Acceptance']
 
 /** Runs the whole tour and yields each step when it is done. Throws a TourFault at the first failure. */
-export async function* walkTour(api: TourApi, receiver: TourReceiver): AsyncGenerator<Step, void> {
+export async function* walkTour(api: TourApi, receiver: TourReceiver): AsyncGenerator<TourStep, void> {
   const ada = yield* openInbox(api, 'Ada', 'demo-ada')
   const ben = yield* openInbox(api, 'Ben', 'demo-ben')
   yield await receiver.open()
@@ -28,7 +28,7 @@ export async function* walkTour(api: TourApi, receiver: TourReceiver): AsyncGene
 }
 
 /** Each tour of a service uses the same two inboxes: an organization may open only a few on the managed domain, for life. */
-async function* openInbox(api: TourApi, name: string, localPart: string): AsyncGenerator<Step, Inbox> {
+async function* openInbox(api: TourApi, name: string, localPart: string): AsyncGenerator<TourStep, Inbox> {
   const { inboxes } = await api.get<Schemas['InboxList']>(`/v1/inboxes?q=${localPart}`)
   const known = inboxes.find((inbox) => inbox.localPart === localPart)
   if (known) {
@@ -54,7 +54,7 @@ const menu = {
   content: Buffer.from('Soup. Fish. Cake.\n').toString('base64'),
 }
 
-async function* send(api: TourApi, from: Inbox, to: Inbox): AsyncGenerator<Step, Acceptance> {
+async function* send(api: TourApi, from: Inbox, to: Inbox): AsyncGenerator<TourStep, Acceptance> {
   const request: TourRequest = {
     method: 'POST',
     path: `/v1/inboxes/${from.id}/messages`,
@@ -89,7 +89,7 @@ async function* send(api: TourApi, from: Inbox, to: Inbox): AsyncGenerator<Step,
   return accepted
 }
 
-async function* awaitArrival(api: TourApi, inbox: Inbox, sent: Message): AsyncGenerator<Step, Message> {
+async function* awaitArrival(api: TourApi, inbox: Inbox, sent: Message): AsyncGenerator<TourStep, Message> {
   const arrived = await api.getUntil(
     `/v1/inboxes/${inbox.id}/messages?direction=inbound&limit=10`,
     'the message did not arrive',
@@ -114,7 +114,7 @@ async function* awaitArrival(api: TourApi, inbox: Inbox, sent: Message): AsyncGe
   return arrived
 }
 
-async function* answer(api: TourApi, target: Message): AsyncGenerator<Step, Acceptance> {
+async function* answer(api: TourApi, target: Message): AsyncGenerator<TourStep, Acceptance> {
   const request: TourRequest = {
     method: 'POST',
     path: `/v1/threads/${target.threadId}/replies`,
@@ -133,7 +133,7 @@ async function* answer(api: TourApi, target: Message): AsyncGenerator<Step, Acce
   return accepted
 }
 
-async function showThread(api: TourApi, sent: Message, reply: Message): Promise<Step> {
+async function showThread(api: TourApi, sent: Message, reply: Message): Promise<TourStep> {
   const wanted = [sent.internetMessageId, reply.internetMessageId]
   const both = await api.getUntil(
     `/v1/threads/${sent.threadId}`,
@@ -150,7 +150,7 @@ async function showThread(api: TourApi, sent: Message, reply: Message): Promise<
   )
 }
 
-async function showEvents(api: TourApi, submissionId: string): Promise<Step> {
+async function showEvents(api: TourApi, submissionId: string): Promise<TourStep> {
   const history = await api.getUntil(
     `/v1/submissions/${submissionId}/events`,
     'no delivery was recorded',
@@ -167,7 +167,7 @@ async function showEvents(api: TourApi, submissionId: string): Promise<Step> {
   )
 }
 
-async function showSource(api: TourApi, message: Message): Promise<Step> {
+async function showSource(api: TourApi, message: Message): Promise<TourStep> {
   const source = await api.get<string>(`/v1/messages/${message.id}/source`)
   return api.step(
     'Ben’s message as it stood on the wire',
@@ -199,7 +199,7 @@ const scanMeanings: Record<number, string> = {
   423: 'Nobody has scanned it, so nobody gets it: see that the clamd of POSTHORN_CLAMD answers.',
 }
 
-async function downloadAttachment(api: TourApi, message: Message): Promise<Step> {
+async function downloadAttachment(api: TourApi, message: Message): Promise<TourStep> {
   const path = `/v1/messages/${message.id}/attachments/${message.attachments?.[0]?.id}`
   const untilMs = performance.now() + scanTimeLimitMs
   const ask = () => api.ask<string | Schemas['Error']>({ method: 'GET', path }, 200, 409, 423)
@@ -213,7 +213,7 @@ async function downloadAttachment(api: TourApi, message: Message): Promise<Step>
   return api.step('Ben’s attachment', scanMeanings[api.last!.status]!, excerpt)
 }
 
-async function showMetrics(api: TourApi): Promise<Step> {
+async function showMetrics(api: TourApi): Promise<TourStep> {
   const { totals, latencyMs } = await api.get<Schemas['DeliveryMetrics']>('/v1/metrics/delivery?hours=24')
   const { accepted, delivered, bounced, received } = totals
   return api.step(

@@ -20,7 +20,10 @@ export interface ManagedDomain {
   dmarc: TextRecord
 }
 
-export function recordsOf({ managedDomain: domain, mailHost }: Settings, dkim: ManagedKey[]): ManagedDomain {
+export function expectedRecords(
+  { managedDomain: domain, mailHost }: Settings,
+  dkim: ManagedKey[],
+): ManagedDomain {
   return {
     domain,
     mailHost,
@@ -45,10 +48,10 @@ export async function checkRecords(
     )
   return Promise.all([
     address(),
-    resolver.resolve('MX', mx.name).then((answer) => evaluateMx(mx, answer)),
-    ...dkim.map(async (record) => evaluateDkim(record, await resolver.resolve('TXT', record.name))),
-    resolver.resolve('TXT', spf.name).then((answer) => evaluateSpf(spf, answer)),
-    resolver.resolve('TXT', dmarc.name).then((answer) => evaluateDmarc(dmarc, answer)),
+    resolver.resolve('MX', mx.name).then((answer) => checkMxRecord(mx, answer)),
+    ...dkim.map(async (record) => checkDkimRecord(record, await resolver.resolve('TXT', record.name))),
+    resolver.resolve('TXT', spf.name).then((answer) => checkSpfRecord(spf, answer)),
+    resolver.resolve('TXT', dmarc.name).then((answer) => checkDmarcRecord(dmarc, answer)),
   ])
 }
 
@@ -71,7 +74,7 @@ function whereIs(published: readonly string[]): string {
 }
 
 /** Whether mail for the domain goes to our host. */
-export function evaluateMx(
+export function checkMxRecord(
   wanted: ManagedDomain['mx'],
   answer: DnsAnswer<{ exchange: string; preference: number }>,
 ): Check {
@@ -90,7 +93,7 @@ export function evaluateMx(
 type PublishedKey = Pick<ManagedKey, 'name' | 'value' | 'zoneLine' | 'state' | 'publishedUntil'>
 
 /** Whether the key is published: the signing key, a pending key, or a former key whose mail may still be on its way. */
-export function evaluateDkim(wanted: PublishedKey, answer: DnsAnswer<string>): Check {
+export function checkDkimRecord(wanted: PublishedKey, answer: DnsAnswer<string>): Check {
   const { state, zoneLine } = wanted
   const name = `DNS: DKIM ${wanted.name.split('.', 1)[0]}`
   const found = foundIn(answer)
@@ -120,7 +123,7 @@ function keyIn(record: string): string | undefined {
 }
 
 /** Bounces return to the managed domain itself, so receivers look up its own policy. */
-export function evaluateSpf(wanted: TextRecord, answer: DnsAnswer<string>): Check {
+export function checkSpfRecord(wanted: TextRecord, answer: DnsAnswer<string>): Check {
   const name = 'DNS: SPF'
   const policies = foundIn(answer).filter((text) => /^v=spf1( |$)/i.test(text))
   if (policies.length === 1) return ok(name, `${wanted.name} has "${policies[0]}"`)
@@ -134,7 +137,7 @@ export function evaluateSpf(wanted: TextRecord, answer: DnsAnswer<string>): Chec
   return unanswered(name, answer, mend) ?? failed(name, `${wanted.name} has no policy`, mend)
 }
 
-function evaluateDmarc(wanted: TextRecord, answer: DnsAnswer<string>): Check {
+function checkDmarcRecord(wanted: TextRecord, answer: DnsAnswer<string>): Check {
   const name = 'DNS: DMARC'
   const policy = foundIn(answer).find((text) => /^v=DMARC1\b/i.test(text))
   if (policy) return ok(name, `${wanted.name} has "${policy}"`)

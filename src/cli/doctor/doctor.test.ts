@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ManagedKey } from '../../flow/domains/managed-keys.ts'
 import { type Check, checkPages, evaluateCertificate, failed, ok, skipped, warning } from './checks.ts'
-import { checkRecords, evaluateDkim, evaluateMx, evaluateSpf, type ManagedDomain } from './dns.ts'
+import { checkDkimRecord, checkMxRecord, checkRecords, checkSpfRecord, type ManagedDomain } from './dns.ts'
 import { formatCheck } from './doctor.ts'
 
 const now = new Date('2026-11-21T10:00:00Z')
@@ -47,29 +47,39 @@ const silent = { status: 'temporary' as const, reason: 'DNS did not answer in ti
 const answers: [string, Check, Check['status'], RegExp][] = [
   [
     'MX that is ours',
-    evaluateMx(mx, found({ exchange: 'mx.example.com', preference: 5 })),
+    checkMxRecord(mx, found({ exchange: 'mx.example.com', preference: 5 })),
     'ok',
     /mx\.example\.com/,
   ],
   [
     'MX of another',
-    evaluateMx(mx, found({ exchange: 'mx.other.test', preference: 5 })),
+    checkMxRecord(mx, found({ exchange: 'mx.other.test', preference: 5 })),
     'failed',
     /mx\.other\.test, not here/,
   ],
-  ['no MX', evaluateMx(mx, missing), 'failed', /has no MX/],
-  ['MX unknown', evaluateMx(mx, silent), 'warning', /in time/],
-  ['DKIM, spaced', evaluateDkim(dkim, found('v=DKIM1; p = AB CD ; k=rsa')), 'ok', /the key that signs/],
-  ['DKIM of another key', evaluateDkim(dkim, found('v=DKIM1; p=WXYZ')), 'failed', /another key/],
-  ['no DKIM', evaluateDkim(dkim, { status: 'nodata' }), 'failed', /not there/],
-  ['a new key in DNS', evaluateDkim(pending, found(value)), 'ok', /the new key, which signs within seconds/],
-  ['a new key not in DNS', evaluateDkim(pending, missing), 'warning', /waits to be published/],
-  ['a former key in DNS', evaluateDkim(retired, found(value)), 'ok', /take it away after 2026-11-28/],
-  ['a former key not in DNS', evaluateDkim(retired, missing), 'warning', /on its way until 2026-11-28/],
-  ['SPF among others', evaluateSpf(spf, found('something=else', 'v=spf1 mx -all')), 'ok', /v=spf1 mx -all/],
-  ['two SPF', evaluateSpf(spf, found('v=spf1 -all', 'v=spf1 mx -all')), 'failed', /2 policies/],
+  ['no MX', checkMxRecord(mx, missing), 'failed', /has no MX/],
+  ['MX unknown', checkMxRecord(mx, silent), 'warning', /in time/],
+  ['DKIM, spaced', checkDkimRecord(dkim, found('v=DKIM1; p = AB CD ; k=rsa')), 'ok', /the key that signs/],
+  ['DKIM of another key', checkDkimRecord(dkim, found('v=DKIM1; p=WXYZ')), 'failed', /another key/],
+  ['no DKIM', checkDkimRecord(dkim, { status: 'nodata' }), 'failed', /not there/],
+  [
+    'a new key in DNS',
+    checkDkimRecord(pending, found(value)),
+    'ok',
+    /the new key, which signs within seconds/,
+  ],
+  ['a new key not in DNS', checkDkimRecord(pending, missing), 'warning', /waits to be published/],
+  ['a former key in DNS', checkDkimRecord(retired, found(value)), 'ok', /take it away after 2026-11-28/],
+  ['a former key not in DNS', checkDkimRecord(retired, missing), 'warning', /on its way until 2026-11-28/],
+  [
+    'SPF among others',
+    checkSpfRecord(spf, found('something=else', 'v=spf1 mx -all')),
+    'ok',
+    /v=spf1 mx -all/,
+  ],
+  ['two SPF', checkSpfRecord(spf, found('v=spf1 -all', 'v=spf1 mx -all')), 'failed', /2 policies/],
   ['pages that are not built', checkPages({ roles: ['dashboard'] }, '/nowhere'), 'warning', /not built/],
-  ['a text that only begins like SPF', evaluateSpf(spf, found('v=spf10 -all')), 'failed', /no policy/],
+  ['a text that only begins like SPF', checkSpfRecord(spf, found('v=spf10 -all')), 'failed', /no policy/],
 ]
 
 for (const [what, check, status, words] of answers)

@@ -29,7 +29,7 @@ import {
 } from './checks.ts'
 import { checkClamd } from './clamd.ts'
 import { checkDmarcReports } from './dmarc-reports.ts'
-import { checkRecords, type ManagedDomain, recordsOf } from './dns.ts'
+import { checkRecords, expectedRecords, type ManagedDomain } from './dns.ts'
 import { checkHold } from './hold.ts'
 import { checkOperatorMail, describeRequestMail } from './operator-mail.ts'
 import { checkNames, checkOutbound, checkWayOut } from './outbound.ts'
@@ -146,7 +146,7 @@ async function examineFoundation(
   found(...(await checkDmarcReports(foundation)))
   found(await checkOperatorMail(db))
   if (settings.acme) found(await checkOrdered(foundation))
-  return recordsOf(settings, await listManagedKeys(db, settings.managedDomain))
+  return expectedRecords(settings, await listManagedKeys(db, settings.managedDomain))
 }
 
 /** Reports why the service would refuse to start. Without a data folder no other check matters. */

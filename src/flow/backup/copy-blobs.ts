@@ -5,7 +5,7 @@ import type { Blobs } from '../../blobs/blobs.ts'
 import { blobFile, names } from './backup-folder.ts'
 import { checkFile, readFileBytes, splitLines, tryLinking, writeChecked } from './checked-files.ts'
 import type { BlobRecord, Manifest } from './manifest.ts'
-import { formatBytes, Pace } from './pace.ts'
+import { formatBytes, ProgressReporter } from './progress-reporter.ts'
 
 interface Deps {
   blobs: Blobs
@@ -19,7 +19,7 @@ const atOnce = 4
  */
 export async function copyBlobs({ blobs, progress }: Deps, folder: string): Promise<Manifest['blobs']> {
   const found = { count: 0, totalBytes: 0, missing: [] as string[] }
-  const pace = new Pace(progress)
+  const reporter = new ProgressReporter(progress)
   const copy = createCopier(blobs, folder)
   const wanted = readFileBytes(join(folder, names.wantedBlobs))
   async function* records(): AsyncGenerator<Buffer> {
@@ -33,7 +33,7 @@ export async function copyBlobs({ blobs, progress }: Deps, folder: string): Prom
         found.totalBytes += record.sizeBytes
         yield Buffer.from(`${JSON.stringify(record)}\n`)
       }
-      pace.say(() => `blobs: ${found.count}, ${formatBytes(found.totalBytes)}`)
+      reporter.say(() => `blobs: ${found.count}, ${formatBytes(found.totalBytes)}`)
     }
   }
   const list = await writeChecked(join(folder, names.blobList), records())

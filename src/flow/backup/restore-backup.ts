@@ -35,7 +35,7 @@ import { blobFile, names, readManifest, tableFile, writeFlushed } from './backup
 import { checkFile, damaged, readChecked, readFileBytes } from './checked-files.ts'
 import { inGroups, readRecords } from './copy-blobs.ts'
 import type { BlobRecord, CheckedFile, Manifest, TableFile } from './manifest.ts'
-import { formatBytes, Pace } from './pace.ts'
+import { formatBytes, ProgressReporter } from './progress-reporter.ts'
 import { findMark, leaveMark, removeMark } from './restore-mark.ts'
 import { openKeys } from './sealed-key.ts'
 
@@ -180,7 +180,7 @@ async function restoreBlobs(
   folder: string,
   { blobs: { list, count } }: Manifest,
 ): Promise<void> {
-  const pace = new Pace(progress)
+  const reporter = new ProgressReporter(progress)
   let restored = 0
   const restore = (record: BlobRecord) =>
     blobs.put(record.key, readNamed(folder, blobFile(record.key), record))
@@ -192,7 +192,7 @@ async function restoreBlobs(
     for (const { key } of group) if (!isUuid.test(key)) throw damaged(names.blobList)
     await Promise.all(group.map(restore))
     restored += group.length
-    pace.say(() => `blobs: ${restored} of ${count}`)
+    reporter.say(() => `blobs: ${restored} of ${count}`)
   }
 }
 
@@ -243,8 +243,8 @@ async function restoreTable(
   { folder, progress }: { folder: string } & Pick<RestoreDeps, 'progress'>,
 ): Promise<void> {
   const name = tableFile(table.name)
-  const pace = new Pace(progress)
-  const packed = pace.through(
+  const reporter = new ProgressReporter(progress)
+  const packed = reporter.through(
     readNamed(folder, name, table),
     (read) => `table ${table.name}: ${read} of ${formatBytes(table.sizeBytes)}`,
   )

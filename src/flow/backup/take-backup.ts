@@ -23,7 +23,7 @@ import { writeChecked } from './checked-files.ts'
 import { copyBlobs } from './copy-blobs.ts'
 import { leftOut } from './left-out.ts'
 import { type CheckedFile, format, formatVersion, type Manifest, type TableFile } from './manifest.ts'
-import { Pace } from './pace.ts'
+import { ProgressReporter } from './progress-reporter.ts'
 import { sealKeys } from './sealed-key.ts'
 
 export interface BackupDeps {
@@ -137,10 +137,10 @@ async function copyTable(
   { folder, progress }: { folder: string } & Pick<BackupDeps, 'progress'>,
 ): Promise<TableFile> {
   const { pieces, rowCount } = copyOut(client, copyText(table, 'to stdout'))
-  const pace = new Pace(progress)
+  const reporter = new ProgressReporter(progress)
   let file: CheckedFile | undefined
   await pipeline(
-    pace.through(pieces, (readBytes) => `table ${table.name}: ${readBytes} read`),
+    reporter.through(pieces, (readBytes) => `table ${table.name}: ${readBytes} read`),
     createZstdCompress(),
     async (packed) => {
       file = await writeChecked(join(folder, tableFile(table.name)), packed)

@@ -5,7 +5,7 @@ import { blobFile, names, readManifest, tableFile } from './backup-folder.ts'
 import { checkFile, readFileBytes } from './checked-files.ts'
 import { inGroups, readRecords } from './copy-blobs.ts'
 import type { BlobRecord, CheckedFile, Manifest } from './manifest.ts'
-import { formatBytes, Pace } from './pace.ts'
+import { formatBytes, ProgressReporter } from './progress-reporter.ts'
 import { openKeys } from './sealed-key.ts'
 
 export interface Verified {
@@ -36,10 +36,10 @@ export async function verifyBackup(folder: string, { passphrase, progress }: Opt
     const fault = await compare(join(folder, name), name, expected)
     if (fault && faults.length < maxFaults) faults.push(fault)
   }
-  const pace = new Pace(progress)
+  const reporter = new ProgressReporter(progress)
   for (const table of manifest.tables) {
     await check(tableFile(table.name), table)
-    pace.say(() => `table ${table.name}: ${formatBytes(table.sizeBytes)}`)
+    reporter.say(() => `table ${table.name}: ${formatBytes(table.sizeBytes)}`)
   }
   if (manifest.key) await check(names.key, manifest.key)
   await check(names.blobList, manifest.blobs.list)
@@ -54,13 +54,13 @@ async function checkBlobs(
   folder: string,
   { check, progress }: { check(name: string, file: BlobRecord): Promise<void> } & Pick<Options, 'progress'>,
 ): Promise<void> {
-  const pace = new Pace(progress)
+  const reporter = new ProgressReporter(progress)
   let count = 0
   const records = readRecords(readFileBytes(join(folder, names.blobList)))
   for await (const group of inGroups(records, atOnce)) {
     await Promise.all(group.map((record) => check(blobFile(record.key), record)))
     count += group.length
-    pace.say(() => `blobs: ${count}`)
+    reporter.say(() => `blobs: ${count}`)
   }
 }
 

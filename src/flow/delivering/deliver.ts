@@ -9,7 +9,7 @@ import { compose, type DraftAttachment } from '../../mail/write/compose.ts'
 import { dateTime } from '../../mail/write/date-time.ts'
 import { signDkim } from '../../mailauth/dkim-sign.ts'
 import type { SmtpConnection } from '../../smtp/client/client.ts'
-import type { Envelope, RecipientResult, SendResult } from '../../smtp/client/transaction.ts'
+import type { RecipientEnvelope, RecipientResult, SendResult } from '../../smtp/client/transaction.ts'
 import type { Step } from '../../smtp/client/wire.ts'
 import { findRaw } from '../../store/mailbox/raws.ts'
 import type { DeliveryResult, OutboundContent } from '../../store/sending/deliveries.ts'
@@ -123,7 +123,7 @@ function envelopesOf(
   { secretBox }: DeliveryDeps,
   { content, deliveries }: DeliveryJob,
   { returnPathHost }: SendingIdentity,
-): Envelope[] {
+): RecipientEnvelope[] {
   const { submissionId, createdAt, sender, recipients } = content
   const { to, cc = [], replyTo } = recipients
   const visible = [sender, ...to, ...cc, ...(replyTo ? [replyTo] : [])]

@@ -4,8 +4,8 @@ import type { SubmissionId } from '../../base/ids.ts'
 import type { RecentlyUsed } from '../../base/recently-used.ts'
 import type { Db } from '../../postgres/db.ts'
 import {
-  type Claim,
   type ClaimedDelivery,
+  type ClaimRequest,
   claimDeliveries,
   type DeliveryResult,
   endDeliveries,
@@ -45,7 +45,7 @@ interface Lease {
  */
 export async function claimJobs(
   deps: JobDeps,
-  claim: Claim,
+  claim: ClaimRequest,
   record: (results: DeliveryResult[]) => void,
 ): Promise<DeliveryJob[]> {
   const { db, clock } = deps

@@ -3,8 +3,8 @@ import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newUuid } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
-import { type Evaluation, evaluate, selectorsSeen } from '../../dns/evaluate-domain.ts'
-import { type Found, lookupRecords } from '../../dns/lookup-domain.ts'
+import { type DomainEvaluation, evaluate, selectorsSeen } from '../../dns/evaluate-domain.ts'
+import { lookupRecords, type RecordAnswers } from '../../dns/lookup-domain.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import { activateFoundKeys, deleteRetiredKeys, listDomainKeys } from '../../store/domains/dkim-keys.ts'
@@ -93,7 +93,7 @@ function isBetween(begun: Date, time: Date, now: Date): boolean {
 async function record(
   tx: Tx,
   row: DomainRow,
-  { found, deps, at }: { found: Found; deps: ViewDeps; at: Date },
+  { found, deps, at }: { found: RecordAnswers; deps: ViewDeps; at: Date },
 ): Promise<DomainRow> {
   const keys = await listDomainKeys(tx, [row.id])
   const records = recordsOf(row, keys, deps)
@@ -114,7 +114,7 @@ async function record(
 }
 
 /** The row after a check. */
-function follow(row: DomainRow, evaluation: Evaluation, at: Date): DomainRow {
+function follow(row: DomainRow, evaluation: DomainEvaluation, at: Date): DomainRow {
   const ownership = nextStanding(row.status, row.standing.ownership, evaluation.ownership, at)
   const outbound = nextStanding(row.outbound, row.standing.outbound, evaluation.outbound, at)
   const inbound = nextStanding(row.inbound, row.standing.inbound, evaluation.inbound, at)

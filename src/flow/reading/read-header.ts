@@ -11,11 +11,11 @@ import type { Caller } from '../caller.ts'
 import { openReceived } from './read-mailbox.ts'
 
 /** A field. Long values are written piece by piece. */
-export type HeaderField = { [Part in keyof RawField]: string | LongText }
+export type WrittenField = { [Part in keyof RawField]: string | LongText }
 
 export interface ReceivedHeader {
   /** In order, with the fields that this service wrote first. A large header is read lazily. */
-  fields: HeaderField[] | AsyncIterable<HeaderField>
+  fields: WrittenField[] | AsyncIterable<WrittenField>
   /** Whether there are more than 10,000 fields, or more than 1 MiB of them. */
   isCut: boolean
   /** Bytes that stay in memory until all fields are read. */
@@ -52,7 +52,7 @@ async function readStart(stream: Readable): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-async function* readEach(block: Buffer, spans: FieldSpan[]): AsyncGenerator<HeaderField> {
+async function* readEach(block: Buffer, spans: FieldSpan[]): AsyncGenerator<WrittenField> {
   let unyieldedBytes = 0
   for (const span of spans) {
     const { name, value, raw } = readField(block, span)

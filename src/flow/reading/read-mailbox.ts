@@ -15,7 +15,7 @@ import {
   type MessageRow,
   type ThreadRow,
 } from '../../store/mailbox/messages.ts'
-import { writeQuery } from '../../store/mailbox/search.ts'
+import { writeTsquery } from '../../store/mailbox/search.ts'
 import { type Caller, requireInbox } from '../caller.ts'
 import { openStored, streamFrom } from '../stored-bytes.ts'
 import { traceHeader } from './trace-fields.ts'
@@ -34,7 +34,7 @@ export function readWords(query: string): string {
   const phrases = readQuery(query)
   // Some letters, such as the filler of Hangul, are no word by themselves.
   if (phrases.length === 0) throw new ServiceError('invalid_request', '/q must hold a word to look for')
-  return writeQuery(phrases)
+  return writeTsquery(phrases)
 }
 
 export async function readThread(db: Queryable, caller: Caller, id: string): Promise<ThreadRow> {

@@ -33,10 +33,10 @@ interface ReceivingDomain {
 }
 
 /** The destination of an address that accepts mail. */
-export type Mailbox =
+export type LocalMailbox =
   | { inbox: AddressedInbox }
   | { kept: KeptRow['purpose']; submissionId: SubmissionId | null }
-export type Target = Mailbox | { refusal: Reply }
+export type Target = LocalMailbox | { refusal: Reply }
 
 /** How long a resolved inbox is cached. */
 const knownMs = 1_000

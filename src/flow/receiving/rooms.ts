@@ -5,7 +5,7 @@ import { type Reply, reply } from '../../smtp/reply.ts'
 import type { Envelope } from '../../smtp/server/backend.ts'
 import type { KeptRow, ReceivedMail } from '../../store/mailbox/spool.ts'
 import { type KeptRooms, maxKeptBytes, type Room } from './kept-rooms.ts'
-import type { Mailbox, Mailboxes } from './mailboxes.ts'
+import type { LocalMailbox, Mailboxes } from './mailboxes.ts'
 
 // RFC 3463 3.3: X.2.2, mailbox full.
 export const full = reply(452, '4.2.2', 'The mailbox is full or has had too much mail today, try again later')
@@ -34,7 +34,7 @@ export class Rooms {
   }
 
   /** Null if there is room for one more copy besides those for earlier recipients. The commit checks again. */
-  async refusalOf(envelope: Envelope, mailbox: Mailbox): Promise<Reply | null> {
+  async refusalOf(envelope: Envelope, mailbox: LocalMailbox): Promise<Reply | null> {
     const key = tooLargeKey(envelope, holderOf(mailbox))
     const sizeBytes = envelope.from.sizeBytes ?? this.#tooLarge.get(key) ?? 1
     if ('kept' in mailbox && sizeBytes > maxKeptBytes[mailbox.kept]) return tooLarge
@@ -44,7 +44,7 @@ export class Rooms {
     return hasRoom ? null : full
   }
 
-  async #roomOf(envelope: Envelope, mailbox: Mailbox): Promise<Room> {
+  async #roomOf(envelope: Envelope, mailbox: LocalMailbox): Promise<Room> {
     if ('kept' in mailbox)
       return await this.#deps.keptRooms.find(mailbox.kept, this.#deps.networkOf(envelope))
     const { roomMessages: messages, roomBytes: bytes } = mailbox.inbox
@@ -52,7 +52,7 @@ export class Rooms {
   }
 
   /** The number of copies for the mailbox's holder, including one for this recipient. */
-  async #countCopies({ to: earlier }: Envelope, mailbox: Mailbox): Promise<number> {
+  async #countCopies({ to: earlier }: Envelope, mailbox: LocalMailbox): Promise<number> {
     const copies = new Set([copyOf(mailbox)])
     for (const path of earlier) {
       const target = await this.#deps.mailboxes.resolve(path)
@@ -79,11 +79,11 @@ export class Rooms {
  * Identifies the copy. An inbox, or a purpose of the service, gets one copy of a mail, however many of its addresses and
  * tags are named.
  */
-export function copyOf(mailbox: Mailbox): string {
+export function copyOf(mailbox: LocalMailbox): string {
   return 'inbox' in mailbox ? mailbox.inbox.id : `${mailbox.kept} ${mailbox.submissionId}`
 }
 
-function holderOf(mailbox: Mailbox): Holder {
+function holderOf(mailbox: LocalMailbox): Holder {
   return 'inbox' in mailbox ? mailbox.inbox.organizationId : mailbox.kept
 }
 

@@ -3,13 +3,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from '../../postgres/db.ts'
 import { settleIndex, takeNewMessages } from '../../store/mailbox/search.ts'
 import { findUnfinished, isSearchUsed } from '../../store/mailbox/searched-inboxes.ts'
-import { type IndexingDeps, indexSome, olderMessages, type Rotation, waitingMessages } from './word-batch.ts'
+import {
+  type IndexingDeps,
+  indexSome,
+  type OrganizationCursor,
+  olderMessages,
+  waitingMessages,
+} from './word-batch.ts'
 
 interface Deps extends IndexingDeps {
   /** The organization that this node indexed last. */
-  rotation: Rotation
+  cursor: OrganizationCursor
   /** The same for older messages. */
-  olderRotation: Rotation
+  olderCursor: OrganizationCursor
 }
 
 /** The part of the outbox that one transaction reads, 2 to 15 ms. Most rows are not about a new message. */
@@ -34,7 +40,7 @@ export async function makeSearchableAtEase(deps: Deps): Promise<boolean> {
 export async function makeSearchable(deps: Deps): Promise<boolean> {
   if (!(await isSearchUsed(deps.db))) return false
   const isMore = await takeNew(deps.db)
-  const stored = await indexSome(deps, waitingMessages(deps.rotation), { waitMs: claimMs })
+  const stored = await indexSome(deps, waitingMessages(deps.cursor), { waitMs: claimMs })
   const isUnfinished = await indexOlder(deps)
   if (stored !== null || isUnfinished) await settleIndex(deps.db.writer)
   return stored !== null || isMore || isUnfinished
@@ -49,9 +55,9 @@ async function takeNew(db: Db): Promise<boolean> {
 
 /** Indexes some older messages in an inbox of the next organization. Returns whether any inbox is incomplete. */
 async function indexOlder(deps: Deps): Promise<boolean> {
-  const inbox = await findUnfinished(deps.db, deps.olderRotation.last)
+  const inbox = await findUnfinished(deps.db, deps.olderCursor.last)
   if (!inbox) return false
-  deps.olderRotation.last = inbox.organizationId
+  deps.olderCursor.last = inbox.organizationId
   await indexSome(deps, olderMessages(inbox.inboxId), { waitMs: claimMs })
   return true
 }

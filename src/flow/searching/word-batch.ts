@@ -48,21 +48,21 @@ interface Messages<Item extends { id: MessageId }> {
 }
 
 /** The organization that was indexed last. The next one follows it in the order of ids. */
-export interface Rotation {
+export interface OrganizationCursor {
   last: OrganizationId | null
 }
 
 /** Messages from the outbox, round robin over organizations. */
-export function waitingMessages(rotation: Rotation): Messages<WaitingMessage> {
+export function waitingMessages(cursor: OrganizationCursor): Messages<WaitingMessage> {
   return {
-    find: (tx, limit) => findWaitingMessages(tx, rotation.last, limit),
+    find: (tx, limit) => findWaitingMessages(tx, cursor.last, limit),
     prepare: async (tx, items) => {
       const ids = items.map(({ id }) => id)
       return ids.length > 0 && (await addSearchParts(tx, ids))
     },
     begin: (items) => {
       // Every organization's first message comes before any second one, so the organization that appears last was last.
-      rotation.last = [...new Set(items.map(({ organizationId }) => organizationId))].at(-1) ?? null
+      cursor.last = [...new Set(items.map(({ organizationId }) => organizationId))].at(-1) ?? null
     },
     end: dropWaiting,
   }

@@ -16,7 +16,7 @@ import {
 import { operator, recordAction } from '../audit.ts'
 import { makeDomainKeys, sealDkimKey } from './dkim-secret.ts'
 import { makeKeyFile, readKeyFile } from './key-file.ts'
-import { openOrNull, purposes, requireNoNodes } from './rotate-secret-key.ts'
+import { openOrNull, requireNoNodes, sealPurposes } from './rotate-secret-key.ts'
 import { findSealing, openBox, requireSealingKey } from './secret-key.ts'
 
 interface Deps {
@@ -48,7 +48,7 @@ export async function countLost({ db, file }: Pick<Deps, 'db' | 'file'>): Promis
   const counts: Record<string, number> = {}
   for (const kind of secretKinds)
     for await (const secret of eachSealed(db, kind))
-      if (!box || !openOrNull(box, purposes[kind], secret)) counts[kind] = (counts[kind] ?? 0) + 1
+      if (!box || !openOrNull(box, sealPurposes[kind], secret)) counts[kind] = (counts[kind] ?? 0) + 1
   return counts
 }
 
@@ -63,7 +63,8 @@ export async function replaceSecretKey(deps: Deps): Promise<Replacement> {
   const replaced: Replacement = { isNewKey, domains: [], webhooks: [], accounts: 0 }
   for (const kind of secretKinds)
     for await (const secret of eachSealed(db, kind))
-      if (!openOrNull(box, purposes[kind], secret)) await replaceOne(deps, box, { kind, secret, replaced })
+      if (!openOrNull(box, sealPurposes[kind], secret))
+        await replaceOne(deps, box, { kind, secret, replaced })
   replaced.domains = [...new Set(replaced.domains)]
   progress('what the lost key had sealed is replaced')
   return replaced

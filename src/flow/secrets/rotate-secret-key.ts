@@ -39,7 +39,7 @@ export interface Rotation {
 }
 
 /** The purpose that each kind is sealed for. */
-export const purposes: Record<SecretKind, string> = {
+export const sealPurposes: Record<SecretKind, string> = {
   'DKIM key': dkimPurpose,
   'webhook secret': signingPurpose,
   'former webhook secret': signingPurpose,
@@ -123,7 +123,7 @@ async function resealAll(
 }
 
 async function resealKind(tx: Tx, kind: SecretKind, { present, next }: Boxes) {
-  const purpose = purposes[kind]
+  const purpose = sealPurposes[kind]
   const passed = { resealed: 0, unopened: [] as string[] }
   for await (const secret of eachSealed(tx, kind)) {
     const { context } = secret

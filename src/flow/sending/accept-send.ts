@@ -14,7 +14,7 @@ import { type Db, DbFault } from '../../postgres/db.ts'
 import { findInboxes, type InboxRow } from '../../store/mailbox/inboxes.ts'
 import { findMessage, findThread, type MessageRow } from '../../store/mailbox/messages.ts'
 import { insertRaws, maxInlineBytes, type RawRow } from '../../store/mailbox/raws.ts'
-import { addRoutes } from '../../store/sending/routes.ts'
+import { insertRoutes } from '../../store/sending/routes.ts'
 import {
   acceptSends,
   type EarlierSend,
@@ -307,7 +307,7 @@ export class Acceptance {
   async #addRoutes(routes: string[]): Promise<void> {
     const unknown = routes.filter((route) => !this.#knownRoutes.has(route))
     if (unknown.length === 0) return
-    await addRoutes(this.#deps.db.writer, unknown, this.#deps.clock.now())
+    await insertRoutes(this.#deps.db.writer, unknown, this.#deps.clock.now())
     for (const route of unknown) this.#knownRoutes.set(route, true)
   }
 

@@ -1,6 +1,6 @@
 // The worker thread that reads large bodies: JSON, its digest, and files from base64.
 import { parentPort } from 'node:worker_threads'
-import type { Fault } from '../../base/thread-pool.ts'
+import type { PoolFault } from '../../base/thread-pool.ts'
 import { requestHash } from '../../flow/idempotency.ts'
 import { decodeBase64 } from './base64.ts'
 import { parseJson } from './parse-json.ts'
@@ -36,7 +36,7 @@ port?.on('message', (request: BodyRequest) => {
 })
 port?.postMessage('ready')
 
-function refusalOf(error: unknown): BodyAnswer | Fault {
+function refusalOf(error: unknown): BodyAnswer | PoolFault {
   if (!(error instanceof RequestFault)) return { fault: String(error) }
   return { refusal: { code: error.code, message: error.message } }
 }

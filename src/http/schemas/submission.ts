@@ -111,7 +111,7 @@ const classifications = [
   ...['protocol', 'expired', 'other'],
 ]
 
-const eventTypes = [
+const submissionEventTypes = [
   ...[
     'accepted',
     'queued',
@@ -153,7 +153,7 @@ export const Event = component(
       id: Uuid,
       submissionId: Uuid,
       recipient: nullable(Type.String({ description: 'Whom it is about; null: all of them.' })),
-      type: oneOf(eventTypes, 'What happened.'),
+      type: oneOf(submissionEventTypes, 'What happened.'),
       at: Time,
       attempt: nullable(Type.Integer({ description: 'The number of the attempt, from 1.' })),
       remote: nullable({ ...Remote, description: 'The server that was spoken to.' }),

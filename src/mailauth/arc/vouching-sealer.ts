@@ -1,5 +1,5 @@
 // Decides whether trusted sealers, such as lists and forwarders, vouch for a mail that DMARC alone would refuse.
-import type { AuthResults, MethodResult } from '../parse-auth-results.ts'
+import type { AuthResults, ReportedResult } from '../parse-auth-results.ts'
 import type { ArcVerdict } from './validate-arc.ts'
 
 /** The author's domain as DMARC found it. */
@@ -50,13 +50,13 @@ function passOf(reported: AuthResults | null, author: AuthorDomain): string | nu
   return aligned === undefined ? null : `${aligned.method}=pass`
 }
 
-function isPassFor({ result, properties }: MethodResult, { domain }: AuthorDomain): boolean {
+function isPassFor({ result, properties }: ReportedResult, { domain }: AuthorDomain): boolean {
   const from = properties.get('header.from')
   return result === 'pass' && (from === undefined || domainOf(from) === domain)
 }
 
 /** The domains that a method proved. Reads the properties of RFC 8601 2.7.1 and 2.7.2, and the old name smtp.mfrom. */
-function domainsOf({ method, properties }: MethodResult): string[] {
+function domainsOf({ method, properties }: ReportedResult): string[] {
   const proved = { dkim: ['header.d', 'header.i'], spf: ['smtp.mailfrom', 'smtp.mfrom'] }[method] ?? []
   return proved.flatMap((name) => properties.get(name) ?? []).map(domainOf)
 }

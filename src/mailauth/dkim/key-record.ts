@@ -1,8 +1,8 @@
 // Reads the public keys of signers from TXT records (RFC 6376 3.6.1, RFC 8463), each parsed once.
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { BoundedMap } from '../../base/bounded-map.ts'
-import type { Read, Refusal } from './signature.ts'
-import { decodeBase64, parseTagList, type TagList, withoutFolding } from './tag-list.ts'
+import type { Read, SignatureRefusal } from './signature.ts'
+import { decodeFoldedBase64, parseTagList, type TagList, withoutFolding } from './tag-list.ts'
 
 export interface DkimKeyRecord {
   type: 'rsa' | 'ed25519'
@@ -49,7 +49,7 @@ function parseKeyRecord(text: string): Read<DkimKeyRecord> {
   if (letters === undefined) return refuse('key syntax error: no p=')
   // RFC 6376 3.6.1: an empty p= means that the key was revoked.
   if (letters === '') return refuse('key revoked')
-  const bytes = decodeBase64(letters)
+  const bytes = decodeFoldedBase64(letters)
   if (bytes === null) return refuse('key syntax error in p=')
   const type = value('k') ?? 'rsa'
   const key = type === 'rsa' ? readRsaKey(bytes) : type === 'ed25519' ? readEd25519Key(bytes) : null
@@ -59,7 +59,7 @@ function parseKeyRecord(text: string): Read<DkimKeyRecord> {
     : { status: 'ok', tags: { ...key, ...flags(tags) } }
 }
 
-function refuse(reason: string): { status: 'refused'; refusal: Refusal } {
+function refuse(reason: string): { status: 'refused'; refusal: SignatureRefusal } {
   return { status: 'refused', refusal: { result: 'permerror', reason } }
 }
 
@@ -83,7 +83,7 @@ type Key = Pick<DkimKeyRecord, 'type' | 'publicKey' | 'sizeBits'>
 const maxModulusBits = 4096
 const maxExponent = 2n ** 32n
 
-function readRsaKey(bytes: Buffer): Key | Refusal | null {
+function readRsaKey(bytes: Buffer): Key | SignatureRefusal | null {
   const publicKey = importRsaKey(bytes)
   if (publicKey === null) return null
   const { modulusLength = 0, publicExponent = 0n } = publicKey.asymmetricKeyDetails ?? {}

@@ -4,12 +4,12 @@ import type { AuthResult } from '../../base/auth-result.ts'
 import { parseDomain } from '../../mail/address.ts'
 import type { HeaderCanonicalization, HeaderField } from '../header-fields.ts'
 import type { BodyCanonicalization } from './body-digest.ts'
-import { decodeBase64, parseTagList, type TagList, withoutFolding } from './tag-list.ts'
+import { decodeFoldedBase64, parseTagList, type TagList, withoutFolding } from './tag-list.ts'
 
 export type VerifiedAlgorithm = 'rsa-sha256' | 'ed25519-sha256'
 
 /** Why a signature cannot pass, whatever its key. */
-export interface Refusal {
+export interface SignatureRefusal {
   result: Exclude<AuthResult, 'pass' | 'none' | 'softfail'>
   reason: string
 }
@@ -51,7 +51,7 @@ export interface SignatureLabels {
   canonicalization: string | null
 }
 
-export type Read<Tags> = { status: 'ok'; tags: Tags } | { status: 'refused'; refusal: Refusal }
+export type Read<Tags> = { status: 'ok'; tags: Tags } | { status: 'refused'; refusal: SignatureRefusal }
 
 const maxFieldLength = 16 * 1024
 
@@ -131,7 +131,10 @@ function labelsOf(signature: DkimSignature, reader: TagReader): SignatureLabels 
   }
 }
 
-function refuse(result: Refusal['result'], reason: string): { status: 'refused'; refusal: Refusal } {
+function refuse(
+  result: SignatureRefusal['result'],
+  reason: string,
+): { status: 'refused'; refusal: SignatureRefusal } {
   return { status: 'refused', refusal: { result, reason } }
 }
 
@@ -148,7 +151,7 @@ class TagReader {
   algorithm: string | null = null
   readonly #field: HeaderField
   readonly #tags: TagList
-  #refusal: Refusal | null = null
+  #refusal: SignatureRefusal | null = null
 
   constructor(field: HeaderField, tags: TagList) {
     this.#field = field
@@ -159,7 +162,7 @@ class TagReader {
     return this.#refusal === null ? { status: 'ok', tags } : { status: 'refused', refusal: this.#refusal }
   }
 
-  refuse(result: Refusal['result'], reason: string): void {
+  refuse(result: SignatureRefusal['result'], reason: string): void {
     this.#refusal ??= { result, reason }
   }
 
@@ -233,7 +236,7 @@ class TagReader {
   }
 
   #readBase64(name: string): Buffer {
-    const decoded = decodeBase64(this.match(name, /./s))
+    const decoded = decodeFoldedBase64(this.match(name, /./s))
     if (decoded === null) this.refuse('neutral', `signature syntax error in ${name}=`)
     return decoded ?? Buffer.alloc(0)
   }

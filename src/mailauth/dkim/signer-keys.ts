@@ -3,9 +3,11 @@ import type { Awaitable } from '../../base/within.ts'
 import type { DnsAnswer } from '../../dns/resolver.ts'
 import type { Asked, Lookup } from '../lookup.ts'
 import { type DkimKeyRecord, readKeyRecord } from './key-record.ts'
-import type { Refusal, VerifiedAlgorithm } from './signature.ts'
+import type { SignatureRefusal, VerifiedAlgorithm } from './signature.ts'
 
-export type FoundKeys = { status: 'ok'; keys: DkimKeyRecord[] } | { status: 'refused'; refusal: Refusal }
+export type FoundKeys =
+  | { status: 'ok'; keys: DkimKeyRecord[] }
+  | { status: 'refused'; refusal: SignatureRefusal }
 
 const maxRecords = 5
 const maxNameLength = 253
@@ -61,14 +63,14 @@ export class SignerKeys {
   }
 }
 
-function refuse(result: Refusal['result'], reason: string): FoundKeys {
+function refuse(result: SignatureRefusal['result'], reason: string): FoundKeys {
   return { status: 'refused', refusal: { result, reason } }
 }
 
 // RFC 6376 3.6.2.2: the meaning of several records is undefined. Any fitting one of the first five may verify the signature.
 function selectKeys(records: readonly string[], algorithm: VerifiedAlgorithm): FoundKeys {
   const keys: DkimKeyRecord[] = []
-  let refusal: Refusal | null = null
+  let refusal: SignatureRefusal | null = null
   for (const text of records.slice(0, maxRecords)) {
     const read = readKeyRecord(text)
     if (read.status === 'refused') refusal ??= read.refusal

@@ -54,7 +54,7 @@ export function withoutFolding(text: string): string {
 }
 
 /** Decodes base64, which may be folded. Null if the text is not base64. */
-export function decodeBase64(text: string): Buffer | null {
+export function decodeFoldedBase64(text: string): Buffer | null {
   const letters = withoutFolding(text)
   return /^[A-Za-z0-9+/]+={0,2}$/.test(letters) ? Buffer.from(letters, 'base64') : null
 }

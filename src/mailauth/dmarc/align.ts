@@ -1,7 +1,7 @@
 // Identifier alignment: whether a domain that SPF or DKIM proved belongs to the organization of the author's domain.
 import { fitsDns, isWithin, registeredDomain } from './dns-name.ts'
 import type { AlignmentMode } from './record.ts'
-import { type Organization, organizationalDomain, type RecordLookup, walkTree } from './tree-walk.ts'
+import { type OrganizationalDomain, organizationalDomain, type RecordLookup, walkTree } from './tree-walk.ts'
 
 /** `unknown`: DNS did not answer. `unsought`: the message has too many identifiers to look all of them up. */
 export type Alignment =
@@ -12,7 +12,7 @@ export type Alignment =
 
 export interface Author {
   domain: string
-  organization: Organization
+  organization: OrganizationalDomain
 }
 
 /** Identifiers below the organization that one message may have looked up in DNS. */
@@ -24,7 +24,7 @@ const maxWalks = 4
  */
 export class Aligner {
   readonly #ask: RecordLookup
-  readonly #organizations = new Map<string, Promise<Organization>>()
+  readonly #organizations = new Map<string, Promise<OrganizationalDomain>>()
 
   constructor(ask: RecordLookup) {
     this.#ask = ask
@@ -46,7 +46,7 @@ export class Aligner {
     return { status: own.domain === organization.domain ? 'aligned' : 'unaligned' }
   }
 
-  #organizationOf(identifier: string, authors: string): Promise<Organization> | null {
+  #organizationOf(identifier: string, authors: string): Promise<OrganizationalDomain> | null {
     let own = this.#organizations.get(identifier)
     if (own !== undefined) return own
     // Against messages with many signatures, each of which asks for another name. The author's own walk has asked for
@@ -57,7 +57,7 @@ export class Aligner {
     return own
   }
 
-  async #seek(identifier: string): Promise<Organization> {
+  async #seek(identifier: string): Promise<OrganizationalDomain> {
     const { found, failure } = await walkTree(this.#ask, identifier)
     return failure === null
       ? { status: 'known', domain: organizationalDomain(identifier, found) }

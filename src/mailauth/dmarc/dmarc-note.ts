@@ -12,7 +12,7 @@ export interface DmarcNote {
   mail: ReportedMail
 }
 
-export interface EvaluatedMail {
+export interface DmarcEvidence {
   verdict: DmarcVerdict
   /** The client's address. */
   sourceIp: string
@@ -28,7 +28,7 @@ const maxSignatures = 10
 const maxNameLength = 255
 
 /** The note of a mail. Null if its domain asks for no reports, or if DMARC came to no conclusion. */
-export function dmarcNoteOf(evaluated: EvaluatedMail): DmarcNote | null {
+export function dmarcNoteOf(evaluated: DmarcEvidence): DmarcNote | null {
   const { verdict, sourceIp, envelopeFrom, spf } = evaluated
   const { result, record, policyDomain, domain, alignedBy } = verdict
   if ((result !== 'pass' && result !== 'fail') || !record?.p || policyDomain === null) return null
@@ -50,12 +50,12 @@ export function dmarcNoteOf(evaluated: EvaluatedMail): DmarcNote | null {
   }
 }
 
-function dispositionOf({ verdict, applied }: EvaluatedMail): ReportedMail['disposition'] {
+function dispositionOf({ verdict, applied }: DmarcEvidence): ReportedMail['disposition'] {
   if (verdict.result === 'fail') return applied
   return verdict.policy === 'none' ? 'none' : 'pass'
 }
 
-function overrideOf({ verdict, applied }: EvaluatedMail): ReportedMail['override'] {
+function overrideOf({ verdict, applied }: DmarcEvidence): ReportedMail['override'] {
   if (verdict.result !== 'fail') return null
   // RFC 9990 3.1.1.9: the report gives a reason if the applied policy is not the record's.
   return applied === verdict.disposition ? verdict.override : 'local_policy'
@@ -65,7 +65,7 @@ function overrideOf({ verdict, applied }: EvaluatedMail): ReportedMail['override
  * RFC 9990 3.1.3: signatures that passed for the author's domain, then for its organization's, then for any, then the
  * rest.
  */
-function signatures({ dkim, verdict }: EvaluatedMail): ReportedMail['dkim'] {
+function signatures({ dkim, verdict }: DmarcEvidence): ReportedMail['dkim'] {
   const organization = verdict.organizationalDomain
   const ordinal = ({ domain, result }: { domain: string; result: AuthResult }) => {
     if (result !== 'pass') return 3

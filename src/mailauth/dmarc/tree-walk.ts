@@ -103,12 +103,12 @@ function childTowards(start: string, parent: string): string {
 
 /** The record that gives the policy of an author's domain. */
 export type Discovery =
-  | { status: 'found'; policyDomain: string; record: DmarcRecord; organization: Organization }
+  | { status: 'found'; policyDomain: string; record: DmarcRecord; organization: OrganizationalDomain }
   | { status: 'absent'; organizationalDomain: string }
   | { status: 'temporary'; reason: string }
 
 /** The organizational domain. If the walk failed: a name that it equals or is below, and the reason. */
-export type Organization =
+export type OrganizationalDomain =
   | { status: 'known'; domain: string }
   | { status: 'temporary'; within: string; reason: string }
 

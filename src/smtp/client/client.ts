@@ -4,8 +4,8 @@ import { type Reply, replyLine, wordless } from '../reply.ts'
 import { OutgoingMessage } from './message.ts'
 import type { PeerReply } from './reply-reader.ts'
 import {
-  type Envelope,
   type PeerState,
+  type RecipientEnvelope,
   type SendOptions,
   type SendResult,
   type Timeouts,
@@ -239,7 +239,7 @@ export class SmtpConnection {
    * out: try a new connection.
    */
   async send(
-    envelopes: readonly Envelope[],
+    envelopes: readonly RecipientEnvelope[],
     message: Buffer,
     options: SendOptions = {},
   ): Promise<SendResult> {
@@ -267,7 +267,7 @@ export class SmtpConnection {
     this.#wire.destroy('closed by us')
   }
 
-  #unsent(envelopes: readonly Envelope[], { onResult }: SendOptions): SendResult {
+  #unsent(envelopes: readonly RecipientEnvelope[], { onResult }: SendOptions): SendResult {
     const failed = this.#wire.fault ?? fault('closed', 'the connection is in use')
     const recipients = envelopes.map(() => ({ outcome: 'untried' as const }))
     for (const [index, result] of recipients.entries()) onResult?.(index, result, [])

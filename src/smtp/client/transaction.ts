@@ -18,7 +18,7 @@ export interface Timeouts {
 }
 
 /** One recipient, and the return path of this recipient's copy. */
-export interface Envelope {
+export interface RecipientEnvelope {
   /** Reverse path; the empty string for the null path. */
   from: string
   to: string
@@ -88,7 +88,7 @@ const quotedPath = /^"(?:[^"\\\x00-\x1f\x7f]|\\[\x20-\x7e])*"@[^\x00-\x20\x7f<>]
 export async function transact(
   wire: Wire,
   state: PeerState,
-  envelopes: readonly Envelope[],
+  envelopes: readonly RecipientEnvelope[],
   message: OutgoingMessage,
   { mayFinish = () => true, onResult = () => {} }: SendOptions,
 ): Promise<SendResult> {
@@ -131,7 +131,7 @@ class Transaction {
   readonly steps: Step[] = []
   readonly #wire: Wire
   readonly #state: PeerState
-  readonly #envelope: Envelope
+  readonly #envelope: RecipientEnvelope
   readonly #message: OutgoingMessage
   readonly #mayFinish: () => boolean
   #next: Transaction | null = null
@@ -144,7 +144,7 @@ class Transaction {
   constructor(
     wire: Wire,
     state: PeerState,
-    envelope: Envelope,
+    envelope: RecipientEnvelope,
     message: OutgoingMessage,
     mayFinish: () => boolean,
   ) {
@@ -362,7 +362,7 @@ class Transaction {
 /** Refuses a message that must not or cannot be sent, with the reply that the peer would give. */
 function refuseUnsendable(
   { extensions, maxSizeBytes }: PeerState,
-  envelope: Envelope,
+  envelope: RecipientEnvelope,
   message: OutgoingMessage,
 ): RecipientResult | null {
   if (envelope.utf8 && !extensions.has('SMTPUTF8'))
@@ -385,7 +385,7 @@ function refused(answer: Reply, stage: Stage): RecipientResult {
   return { outcome: 'refused', reply: answer, stage }
 }
 
-function isPath({ utf8, ...paths }: Envelope, name: 'from' | 'to'): boolean {
+function isPath({ utf8, ...paths }: RecipientEnvelope, name: 'from' | 'to'): boolean {
   const address = paths[name]
   const isSane = plainPath.test(address) || quotedPath.test(address)
   return isSane && (utf8 || /^[\x00-\x7f]*$/.test(address))

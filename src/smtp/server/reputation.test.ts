@@ -7,13 +7,13 @@ import { pino } from 'pino'
 import { Clock } from '../../base/clock.ts'
 import { writtenAddress } from '../../base/ip-address.ts'
 import { type Misdeed, Reputation } from './reputation.ts'
-import { defaultLimits, type ServerLimits } from './server-options.ts'
+import { defaultServerLimits, type ServerLimits } from './server-options.ts'
 
 function start(limits: Partial<ServerLimits> = {}) {
   const clock = new Clock()
   const lines: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
-  return { clock, lines, door: new Reputation({ ...defaultLimits, ...limits }, { clock, log }) }
+  return { clock, lines, door: new Reputation({ ...defaultServerLimits, ...limits }, { clock, log }) }
 }
 
 const networks: [string, string, boolean][] = [

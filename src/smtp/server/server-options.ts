@@ -29,7 +29,7 @@ export interface ServerLimits {
   maxMessages: number
 }
 
-export const defaultLimits: ServerLimits = {
+export const defaultServerLimits: ServerLimits = {
   // RFC 5321 4.5.3.2.7: a server should wait at least 5 minutes for the next command.
   commandTimeoutMs: 300_000,
   chunkTimeoutMs: 180_000,

@@ -6,7 +6,7 @@ import { meters } from '../../base/meters.ts'
 import { formatReply, type Reply, reply } from '../reply.ts'
 import { Connection } from './connection.ts'
 import { Reputation } from './reputation.ts'
-import { defaultLimits, type ServerLimits, type SmtpServerOptions } from './server-options.ts'
+import { defaultServerLimits, type ServerLimits, type SmtpServerOptions } from './server-options.ts'
 
 const backlog = 1024
 const refusalDrainMs = 2000
@@ -26,7 +26,7 @@ export class SmtpServer {
 
   constructor(options: SmtpServerOptions) {
     this.#options = options
-    this.#limits = { ...defaultLimits, ...options.limits }
+    this.#limits = { ...defaultServerLimits, ...options.limits }
     this.#reputation = new Reputation(this.#limits, options)
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket))
   }

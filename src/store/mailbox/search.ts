@@ -99,7 +99,7 @@ interface QueryTerm {
 }
 
 /** Returns a query for phrases that must all occur, as `search_messages` takes it: a tsquery with a $ before each word. */
-export function writeQuery(phrases: QueryTerm[][]): string {
+export function writeTsquery(phrases: QueryTerm[][]): string {
   return phrases.map((phrase) => `(${phrase.map(writeTerm).join('')})`).join(' & ')
 }
 

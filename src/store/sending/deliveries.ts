@@ -55,7 +55,7 @@ const claiming = `select c.submission_id as "submissionId", c.position, c.organi
 /** Makes one claim under a lease; returns what it saw and claimed, or null if the lease has passed. */
 async function claimOnce(
   db: Writer,
-  { route, epoch, wanted, passedOver, rounds }: Claim,
+  { route, epoch, wanted, passedOver, rounds }: ClaimRequest,
   at: Date,
 ): Promise<{ progress: RoundStates; claimed: ClaimedDelivery[] } | null> {
   const named = new Arguments({
@@ -78,7 +78,7 @@ interface QueueOwner {
   rounds: RoundRobin
 }
 
-export interface Claim extends QueueOwner {
+export interface ClaimRequest extends QueueOwner {
   wanted: number
   /** Organizations from which nothing is claimed. */
   passedOver: string[]
@@ -89,7 +89,7 @@ export interface Claim extends QueueOwner {
  * The claim records the attempt. Its cost does not grow with the number of waiting organizations. It comes back empty
  * only after it has passed all of them.
  */
-export async function claimDeliveries(db: Writer, claim: Claim, at: Date): Promise<ClaimedDelivery[]> {
+export async function claimDeliveries(db: Writer, claim: ClaimRequest, at: Date): Promise<ClaimedDelivery[]> {
   const { rounds } = claim
   for (let round = rounds.begin(at); ; ) {
     const found = await claimOnce(db, claim, at)

@@ -6,7 +6,7 @@ import type { StoredStep } from './conversation.ts'
 import { skipScan } from './skip-scan.ts'
 
 /** Adds missing routes. Acceptance calls this once per route and remembers it. */
-export async function addRoutes(db: Writer, keys: string[], at: Date): Promise<void> {
+export async function insertRoutes(db: Writer, keys: string[], at: Date): Promise<void> {
   await db.query(
     // In order, so that two transactions that add the same routes never wait for each other.
     `insert into route (key, created_at) select distinct key, $2::timestamptz from unnest($1::text[]) key order by key

@@ -20,11 +20,11 @@ export interface Specified {
   isVisible?: boolean | 'inherit'
   opacity?: number
   fontSize?: Length | 'inherit'
-  color?: Paint
-  fill?: Paint
-  ground?: Paint
+  color?: SpecifiedColor
+  fill?: SpecifiedColor
+  ground?: SpecifiedColor
   /** A gradient drawn over `ground`. */
-  groundImage?: Paint
+  groundImage?: SpecifiedColor
   /** The background shows only through the letters. */
   isGroundInText?: boolean
   width?: Length | 'auto'
@@ -72,7 +72,7 @@ export interface Specified {
 }
 
 /** Unknown: a color that is not computed here. It counts as the color of the background around it. */
-export type Paint = Color | 'unknown' | 'current' | 'inherit'
+export type SpecifiedColor = Color | 'unknown' | 'current' | 'inherit'
 
 type Key = keyof Specified
 /** An undefined value resets the key, as if there were no declaration. */
@@ -340,12 +340,12 @@ function readFont(value: string): Length | null {
   return at >= 0 && family < words.length ? readFontSize(words[at]!) : null
 }
 
-function readPaint(value: string): Paint | null {
+function readPaint(value: string): SpecifiedColor | null {
   return value === 'currentcolor' ? 'current' : parseColor(value)
 }
 
 /** A background's color, or the first color of a gradient. Pictures count as not loaded, as in mail programs at first. */
-function readGround(value: string): Paint {
+function readGround(value: string): SpecifiedColor {
   for (const word of wordsOf(value)) {
     const paint = readPaint(word)
     if (paint !== null) return paint

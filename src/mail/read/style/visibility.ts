@@ -1,7 +1,7 @@
 // Whether the text of an element can be seen, computed from its declarations and its parent's visibility.
 import { type Color, contrast, over, parseColor } from './css-color.ts'
 import { type Length, pixelsOf } from './css-length.ts'
-import { type Declaration, effectsOf, type Paint, type Specified } from './declaration.ts'
+import { type Declaration, effectsOf, type Specified, type SpecifiedColor } from './declaration.ts'
 
 /** The state that an element passes to its children. Elements that declare nothing share the object. */
 export interface Visibility {
@@ -193,7 +193,7 @@ function scaleOf({ transform, scale }: Specified): number {
 }
 
 function paintOf<Inherited>(
-  paint: Paint | undefined,
+  paint: SpecifiedColor | undefined,
   current: Color | null,
   inherited: Inherited,
 ): Color | null | Inherited {

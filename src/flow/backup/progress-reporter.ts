@@ -1,7 +1,7 @@
 // Reports the progress of long work every few seconds, in words for people.
 const everyMs = 3_000
 
-export class Pace {
+export class ProgressReporter {
   readonly #progress: (line: string) => void
   #spokenMs = performance.now()
 
