@@ -40,7 +40,7 @@ function envelopeOf({ helo, from }: PreparedMail): Envelope {
   const path = { localPart: from.slice(0, at), domain: from.slice(at + 1), address: from }
   return {
     peer: { address: '127.0.0.1', port: 25, helo, protocol: 'ESMTP', tls, isOwn: false, listedBy: [] },
-    from: { ...path, sizeBytes: null, body: '7BIT', utf8: false },
+    from: { ...path, sizeBytes: null, body: '7BIT', needsUtf8: false },
     to: [],
   }
 }

@@ -38,7 +38,7 @@ export class ProvedDomains {
   async findSending(organizationId: OrganizationId, name: string): Promise<ProvedDomain | null> {
     const find = async (sinceMs: number) => {
       const found = await this.find(name, sinceMs)
-      return found?.organizationId === organizationId && found.outbound ? found : null
+      return found?.organizationId === organizationId && found.canSend ? found : null
     }
     return await recheckRefusal(this.#clock, find, (found) => found === null)
   }

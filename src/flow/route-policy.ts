@@ -29,7 +29,7 @@ export function retryScheduleOf(route: string, scheduleMs: readonly number[]): r
 
 /** The queue's key for a recipient's domain. A customer's domain is local only if its MX is proved to be ours. */
 export function routeOf(policy: RoutePolicy, domain: string, proved: ProvedDomain | null): string {
-  if (policy.isLocal(domain) || proved?.inbound) return specialRoutes.local
+  if (policy.isLocal(domain) || proved?.canReceive) return specialRoutes.local
   return policy.mode === 'direct' ? domain : specialRoutes[policy.mode]
 }
 

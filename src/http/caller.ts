@@ -62,11 +62,11 @@ async function enter(deps: Deps, request: FastifyRequest): Promise<{ caller: Cal
 /** Sets the rate limit headers, and refuses if nothing is left of the caller's minute. */
 export function countRequest(
   reply: FastifyReply,
-  { allowed, limit, remaining, resetSeconds }: Admission,
+  { isAllowed, limit, remaining, resetSeconds }: Admission,
 ): void {
   reply.header('ratelimit-policy', `"requests";q=${limit};w=60`)
   reply.header('ratelimit', `"requests";r=${remaining};t=${resetSeconds}`)
-  if (!allowed) throw new ServiceError('rate_limited', undefined, resetSeconds)
+  if (!isAllowed) throw new ServiceError('rate_limited', undefined, resetSeconds)
 }
 
 /**

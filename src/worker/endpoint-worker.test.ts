@@ -17,7 +17,7 @@ function makeWorker(budget: CallBudget, calling: Set<() => void>) {
     },
     call: async () => {
       await new Promise<void>((resolve) => calling.add(resolve))
-      return { worked: true, tookMs: 1, recorded: Promise.resolve(true) }
+      return { hasWorked: true, tookMs: 1, recorded: Promise.resolve(true) }
     },
     nextDue: async () => null,
   }

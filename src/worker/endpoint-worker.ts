@@ -12,7 +12,7 @@ export interface EndpointVerbs<Call> {
   call(
     call: Call,
     signal: AbortSignal,
-  ): Promise<{ worked: boolean; tookMs: number; recorded: Promise<boolean> }>
+  ): Promise<{ hasWorked: boolean; tookMs: number; recorded: Promise<boolean> }>
   nextDue(): Promise<Date | null>
 }
 
@@ -196,7 +196,7 @@ export class EndpointWorker<Call extends { id: string }> implements LeaseWorker<
     let recorded = Promise.resolve(false)
     try {
       const called = await verbs.call(call, this.#abort.signal)
-      this.#pace = called.worked && called.tookMs < slowMs ? 'prompt' : 'slow'
+      this.#pace = called.hasWorked && called.tookMs < slowMs ? 'prompt' : 'slow'
       recorded = called.recorded
     } catch (error) {
       onError(error)

@@ -6,8 +6,8 @@ import { Clock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { type Carried, RouteWorker } from './route-worker.ts'
 
-const free: Carried = { fault: null, decided: false, tried: true }
-const untried: Carried = { fault: null, decided: false, tried: false }
+const free: Carried = { fault: null, isDecided: false, wasTried: true }
+const untried: Carried = { fault: null, isDecided: false, wasTried: false }
 const fault = { text: 'gone', classification: 'network' as const }
 
 /** Runs a queue that has failed before, with a job for each outcome. Returns the noted faults and clears of its route. */
@@ -15,7 +15,7 @@ async function runQueue(outcomes: Carried[]) {
   const clock = new Clock()
   const noted: string[] = []
   let left = outcomes.length
-  const connection = { usable: true, quit: async () => {}, destroy: () => {} }
+  const connection = { isUsable: true, quit: async () => {}, destroy: () => {} }
   const worker: RouteWorker<number> = new RouteWorker<number>({
     route: { key: 'far.test', epoch: 1, paused: false, failures: 2, notBefore: null, lastFault: 'gone' },
     organizationId: null,
@@ -58,7 +58,7 @@ test('route worker: an untried message neither blames the route nor proves it fr
 })
 
 test('route worker: a result from before the connection was lost proves the route free', async () => {
-  assert.deepEqual(await runQueue([{ fault, decided: true, tried: true }]), {
+  assert.deepEqual(await runQueue([{ fault, isDecided: true, wasTried: true }]), {
     noted: ['clear'],
     isOpening: true,
   })
@@ -73,7 +73,7 @@ test('route worker: an idle connection claims mail that is committed during a cl
   const waits: number[] = []
   let addedMs = 0
   let claims = 0
-  const connection = { usable: true, quit: async () => {}, destroy: () => {} }
+  const connection = { isUsable: true, quit: async () => {}, destroy: () => {} }
   const worker: RouteWorker<{ id: string; ms: number }> = new RouteWorker<{ id: string; ms: number }>({
     route: { key: 'far.test', epoch: 1, paused: false, failures: 0, notBefore: null, lastFault: null },
     organizationId: null,
@@ -101,7 +101,7 @@ test('route worker: an idle connection claims mail that is committed during a cl
       carry: async (_connection, { ms }) => {
         await sleep(ms)
         waits.push(performance.now() - addedMs)
-        return { fault: null, decided: true, tried: true }
+        return { fault: null, isDecided: true, wasTried: true }
       },
       giveBack: () => {},
       nextDue: async () => (due.length > 0 ? clock.now() : null),

@@ -9,19 +9,19 @@ import type { LeaseWorker } from './lease-holder.ts'
 
 /** A connection, as the worker sees it. */
 export interface OutboundConnection {
-  readonly usable: boolean
+  readonly isUsable: boolean
   quit(): Promise<void>
   destroy(): void
 }
 
 /**
- * The result of one job. `fault`: the connection's, and so the route's. `decided`: a final result, so the connection was
- * of use. A job that was not `tried` proves nothing about the route: its organization is held, or we could not write it.
+ * The result of one job. `fault`: the connection's, and so the route's. `isDecided`: a final result, so the connection was
+ * of use. A job that was not tried proves nothing about the route: its organization is held, or we could not write it.
  */
 export interface Carried {
   fault: RouteFault | null
-  decided: boolean
-  tried: boolean
+  isDecided: boolean
+  wasTried: boolean
 }
 
 /** The verbs of the flow, bound to this route's lease. */
@@ -229,7 +229,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
       fault = await this.#use(connection, grow)
     } finally {
       this.#open--
-      if (connection.usable && !this.#abort.signal.aborted) void connection.quit()
+      if (connection.isUsable && !this.#abort.signal.aborted) void connection.quit()
       else connection.destroy()
     }
     if (fault) await this.#blocked(fault)
@@ -240,13 +240,13 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     let used = false
     for (let next = await this.#next(); next; next = await this.#next()) {
       grow()
-      const { fault, decided, tried } = await this.#carry(connection, next)
-      used ||= decided
-      const isFree = tried && !fault
+      const { fault, isDecided, wasTried } = await this.#carry(connection, next)
+      used ||= isDecided
+      const isFree = wasTried && !fault
       if (isFree) this.#opened()
       if (this.#route.failures > 0 && (used || isFree)) await this.#recovered()
       if (fault) return used ? null : fault
-      if (!connection.usable) return null
+      if (!connection.isUsable) return null
     }
     return null
   }

@@ -11,16 +11,16 @@ const route = `
 import type { DomainId, OrganizationId } from '../../src/base/ids.ts'
 import type { Db, Queryable, Tx, Writer } from '../../src/postgres/db.ts'
 import { deleteDomainRow, findDomain } from '../../src/store/domains/domains.ts'
-import { addRoutes } from '../../src/store/sending/routes.ts'
+import { insertRoutes } from '../../src/store/sending/routes.ts'
 declare const db: Db, reader: Queryable, writer: Writer, tx: Tx, id: DomainId, organizationId: OrganizationId
 export const reads = [findDomain(db, organizationId, id), findDomain(reader, organizationId, id), findDomain(tx, organizationId, id)]
-export const writes = [addRoutes(writer, [], new Date()), addRoutes(tx, [], new Date()), deleteDomainRow(tx, id)]
+export const writes = [insertRoutes(writer, [], new Date()), insertRoutes(tx, [], new Date()), deleteDomainRow(tx, id)]
 export const a: Tx = db // no
 export const b: Tx = writer // no
 export const c: Writer = reader // no
 export const d: Tx = { query: async () => [] } // no
-export const e = addRoutes(db, [], new Date()) // no
-export const f = addRoutes(reader, [], new Date()) // no
+export const e = insertRoutes(db, [], new Date()) // no
+export const f = insertRoutes(reader, [], new Date()) // no
 export const g = deleteDomainRow(db, id) // no
 export const h = deleteDomainRow(writer, id) // no
 `

@@ -185,11 +185,11 @@ test('check 89: a clock that was a day ahead leaves no limit that lasts a day', 
   const sender = await makeSender({ messagesPerMinute: 1, requestsPerMinute: 1 })
   one.clock.advance(86_400_000)
   await send(one, sender)
-  assert.equal((await one.requestRate.admit(sender.caller)).allowed, true)
+  assert.equal((await one.requestRate.admit(sender.caller)).isAllowed, true)
   assert.deepEqual(await codesOf([send(one, sender)]), ['send_limit_exceeded'])
   one.clock.advance(-86_400_000)
   assert.deepEqual(await codesOf([send(one, sender)]), ['accepted'])
-  assert.equal((await one.requestRate.admit(sender.caller)).allowed, true)
+  assert.equal((await one.requestRate.admit(sender.caller)).isAllowed, true)
 })
 
 test('check 72, 95: 100 parallel sends with one key over two nodes are one submission', async () => {
@@ -460,8 +460,8 @@ test('check 78: a key’s request rate is one limit over all nodes', async () =>
   const nodes = [one, two]
   const admit = (count: number) =>
     Promise.all(Array.from({ length: count }, (_, i) => nodes[i % 2]!.requestRate.admit(caller)))
-  const allowed = (await admit(1_000)).filter((admission) => admission.allowed).length
+  const allowed = (await admit(1_000)).filter((admission) => admission.isAllowed).length
   assert.ok(allowed <= 200 && allowed >= 190, `${allowed} of 200`)
   one.clock.advance(60_000)
-  assert.ok((await admit(10)).every((admission) => admission.allowed))
+  assert.ok((await admit(10)).every((admission) => admission.isAllowed))
 })

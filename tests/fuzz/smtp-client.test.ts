@@ -89,7 +89,7 @@ test('check 32: random bytes from a peer are a fault or a refusal, never an exce
         return
       }
       const result = await opened.connection.send(
-        [{ from: 'a@x.test', to: 'u@b.test', utf8: false }],
+        [{ from: 'a@x.test', to: 'u@b.test', needsUtf8: false }],
         Buffer.from('x\r\n'),
       )
       opened.connection.destroy()
@@ -138,10 +138,10 @@ function whimsical(whim: readonly (string | null)[]): Rule {
 const extensionSets = [[], ['PIPELINING'], ['PIPELINING', 'CHUNKING'], ['CHUNKING']]
 
 async function campaign(sink: Sink, connection: SmtpConnection, recipients: number) {
-  for (let round = 0; round < 3 && connection.usable; round++) {
+  for (let round = 0; round < 3 && connection.isUsable; round++) {
     const to = Array.from({ length: recipients }, (_, index) => `u${index}.${round}@b.test`)
     const result = await connection.send(
-      to.map((address) => ({ from: 'a@x.test', to: address, utf8: false })),
+      to.map((address) => ({ from: 'a@x.test', to: address, needsUtf8: false })),
       Buffer.from('Subject: x\r\n\r\nx\r\n'),
     )
     audit(sink, to, result)

@@ -41,11 +41,11 @@ test('check 1: the dot reader agrees with a model on whole strings, however the 
         const part = reader.read(slice)
         content += part.content.toString('latin1')
         taken += part.next
-        if (part.ended) break
+        if (part.isOver) break
       }
       assert.equal(taken, end + 3)
-      assert.equal(reader.broken, isBroken(body))
-      if (!reader.broken) assert.equal(content, body.replace(/(^|\r\n)\./g, '$1'))
+      assert.equal(reader.isBroken, isBroken(body))
+      if (!reader.isBroken) assert.equal(content, body.replace(/(^|\r\n)\./g, '$1'))
     }),
     { numRuns: 5000 },
   )
@@ -57,7 +57,7 @@ test('check 20: line ends are judged alike however the bytes are cut', () => {
       const lineEnds = new LineEnds('message')
       for (const slice of slices(Buffer.from(parts.join(''), 'latin1'), sizes)) lineEnds.check(slice)
       lineEnds.end()
-      assert.equal(lineEnds.broken, isBroken(parts.join('')))
+      assert.equal(lineEnds.isBroken, isBroken(parts.join('')))
     }),
     { numRuns: 5000 },
   )
@@ -72,7 +72,7 @@ test('check 22: only the header of a binary message is judged, however the bytes
       for (const slice of slices(Buffer.from(text, 'latin1'), sizes)) lineEnds.check(slice)
       lineEnds.end()
       const end = `\r\n${text}`.indexOf('\r\n\r\n')
-      assert.equal(lineEnds.broken, isBroken(end < 0 ? text : text.slice(0, end + 2)))
+      assert.equal(lineEnds.isBroken, isBroken(end < 0 ? text : text.slice(0, end + 2)))
     }),
     { numRuns: 5000 },
   )

@@ -241,7 +241,7 @@ async function take(receiver: Receiver, to: string, raw: string | Buffer): Promi
       isOwn: false,
       listedBy: [],
     },
-    from: { ...path('someone@far.test'), sizeBytes: null, body: null, utf8: false },
+    from: { ...path('someone@far.test'), sizeBytes: null, body: null, needsUtf8: false },
     to: [path(to)],
   })
   await incoming.write(Buffer.isBuffer(raw) ? raw : Buffer.from(raw.replaceAll('\n', '\r\n')))

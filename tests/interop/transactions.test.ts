@@ -13,7 +13,7 @@ async function sendToEach(neighbour: Neighbour, to: string[]): Promise<string[]>
   const opened = await connect({ host, address: host, port, ehloName: 'me.test', tls: 'none' })
   assert.ok('connection' in opened, JSON.stringify(opened))
   assert.ok(opened.connection.extensions.has('PIPELINING'))
-  const envelopes = to.map((address, i) => ({ from: `bounce-${i}@x.test`, to: address, utf8: false }))
+  const envelopes = to.map((address, i) => ({ from: `bounce-${i}@x.test`, to: address, needsUtf8: false }))
   const raw = Buffer.from('From: a@x.test\r\nMessage-ID: <2@x.test>\r\n\r\n.dot\r\nend\r\n')
   const { recipients, fault } = await opened.connection.send(envelopes, raw)
   await opened.connection.quit()

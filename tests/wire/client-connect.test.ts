@@ -260,7 +260,7 @@ test('a signal ends a transaction under way', async (context) => {
   const { opened } = await reach(context, script, { signal: controller.signal })
   assert.ok('connection' in opened)
   const sending = opened.connection.send(
-    [{ from: 'a@x.test', to: 'u@b.test', utf8: false }],
+    [{ from: 'a@x.test', to: 'u@b.test', needsUtf8: false }],
     Buffer.from('x'),
   )
   controller.abort()

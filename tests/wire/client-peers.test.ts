@@ -66,7 +66,7 @@ async function reach(
 }
 
 const to = ['u@b.test', 'v@b.test']
-const envelopes = to.map((address) => ({ from: 'a@x.test', to: address, utf8: false }))
+const envelopes = to.map((address) => ({ from: 'a@x.test', to: address, needsUtf8: false }))
 const messages: [string, string][] = [
   ['plain', 'Subject: x\r\n\r\nhello\r\n'],
   ['dots', '.Subject: x\r\n\r\n.\r\n..\r\n.x\r\n\r\n.\r\n'],
@@ -126,7 +126,7 @@ test('the client delivers to nodemailer’s server with implicit TLS', async (co
 })
 
 function toOne(to: string) {
-  return { from: '', to, utf8: false }
+  return { from: '', to, needsUtf8: false }
 }
 
 test('the client delivers to our own server with TLS, CHUNKING and PIPELINING, unchanged, with each recipient’s result', async (context) => {
@@ -143,7 +143,7 @@ test('the client delivers to our own server with TLS, CHUNKING and PIPELINING, u
   }
   const nobody = await connection.send([toOne('unknown@our.test')], Buffer.from('x\r\n'))
   assert.equal(nobody.recipients[0]?.outcome, 'refused')
-  const utf8 = { from: '', to: 'ü@our.test', utf8: true }
+  const utf8 = { from: '', to: 'ü@our.test', needsUtf8: true }
   const after = await connection.send([utf8], Buffer.from('x: y\r\n'))
   assert.equal(after.recipients[0]?.outcome, 'delivered')
   await connection.quit()

@@ -47,7 +47,7 @@ async function reach(context: TestContext, port: number): Promise<SmtpConnection
 
 /** Sends a message to each of `to`, in separate transactions. */
 function send(connection: SmtpConnection, to: string[], options: SendOptions = {}, message = mail) {
-  const envelopes = to.map((address) => ({ from: 'a@x.test', to: address, utf8: false }))
+  const envelopes = to.map((address) => ({ from: 'a@x.test', to: address, needsUtf8: false }))
   return connection.send(envelopes, message, options)
 }
 
@@ -83,7 +83,7 @@ interface Row {
   /** The conversation after the reply to EHLO. QUIT follows if the connection is still usable. */
   script: string[]
   from?: string
-  utf8?: boolean
+  needsUtf8?: boolean
   message?: Buffer
   options?: SendOptions
   /** The outcome of each transaction by its recipient, in sending order. */
@@ -316,7 +316,7 @@ const transcripts: Record<string, Row> = {
       'S: 250 clean | 550 no | 550 no | 550 no',
     ],
     from: '',
-    utf8: true,
+    needsUtf8: true,
     message: Buffer.from('grüß\r\n'),
     want: { '"a > b"@b.test': 'refused 550 mail', 'ü@b.test': 'refused 550 mail' },
   },
@@ -333,7 +333,12 @@ type Unsendable = [
 /** The client refuses these itself. */
 const unsendable: Unsendable[] = [
   ['8-bit content without 8BITMIME', '', {}, 'refused 554 5.6.3 mail', 'grüß\r\n'],
-  ['SMTPUTF8 without the extension', '8BITMIME', { to: 'ü@b.test', utf8: true }, 'refused 553 5.6.7 mail'],
+  [
+    'SMTPUTF8 without the extension',
+    '8BITMIME',
+    { to: 'ü@b.test', needsUtf8: true },
+    'refused 553 5.6.7 mail',
+  ],
   ['a message over SIZE', 'SIZE 10', {}, 'refused 552 5.3.4 mail', 'x'.repeat(11)],
   ['a UTF-8 address in an ASCII envelope', 'SMTPUTF8', { to: 'ü@b.test' }, 'refused 553 5.5.4 rcpt'],
   ['check 39: a line end in a recipient', '', { to: 'u@b.test>\r\nDATA' }, 'refused 553 5.5.4 rcpt'],
@@ -343,21 +348,21 @@ const unsendable: Unsendable[] = [
 ]
 
 const refusals = unsendable.map(([what, extensions, given, outcome, body = 'x\r\n']): [string, Row] => {
-  const { from, to = u, utf8 } = given
-  const row = { extensions, script: [], from, utf8, message: Buffer.from(body), want: { [to]: outcome } }
+  const { from, to = u, needsUtf8 } = given
+  const row = { extensions, script: [], from, needsUtf8, message: Buffer.from(body), want: { [to]: outcome } }
   return [`nothing reaches the wire: ${what}`, row]
 })
 
 for (const [name, row] of [...Object.entries(transcripts), ...refusals]) {
   test(name, async (context) => {
-    const { extensions = 'PIPELINING', from = 'a@x.test', utf8 = false, after = 'usable' } = row
+    const { extensions = 'PIPELINING', from = 'a@x.test', needsUtf8 = false, after = 'usable' } = row
     const goodbye = after === 'usable' ? ['C: QUIT', 'S: 221 bye'] : []
     const { connection, ended } = await open(context, extensions, [...row.script, ...goodbye])
-    const envelopes = Object.keys(row.want).map((to) => ({ from, to, utf8 }))
+    const envelopes = Object.keys(row.want).map((to) => ({ from, to, needsUtf8 }))
     const result = await connection.send(envelopes, row.message ?? mail, row.options ?? {})
     assert.deepEqual(outcomesOf(result), Object.values(row.want))
     assert.equal(result.fault?.kind, after === 'usable' || after === 'over' ? undefined : after)
-    assert.equal(connection.usable, after === 'usable')
+    assert.equal(connection.isUsable, after === 'usable')
     await connection.quit()
     assert.equal(await ended, null)
   })
@@ -380,7 +385,7 @@ test('a peer that says 421 or closes while idle makes the connection unusable', 
   for (const farewell of ['S: 421 4.4.2 idle', 'close']) {
     const { connection, ended } = await open(context, '', [mailFrom, 'S: 450 later', farewell, 'gone'])
     assert.deepEqual(outcomesOf(await send(connection, [u])), ['refused 450 mail'])
-    await until('the connection to be over', () => !connection.usable)
+    await until('the connection to be over', () => !connection.isUsable)
     const result = await send(connection, [u])
     assert.deepEqual(outcomesOf(result), ['untried'])
     assert.equal(result.reply?.code, farewell === 'close' ? undefined : 421)

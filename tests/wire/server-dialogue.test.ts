@@ -92,8 +92,8 @@ const cases: Case[] = [
     messages: ['one\r\n', 'two\r\n'],
     also: ({ recorder }) => {
       assert.equal(recorder.got[0]!.envelope.from.address, '')
-      const { sizeBytes, body, utf8 } = recorder.got[1]!.envelope.from
-      assert.deepEqual({ sizeBytes, body, utf8 }, { sizeBytes: 10, body: '8BITMIME', utf8: false })
+      const { sizeBytes, body, needsUtf8 } = recorder.got[1]!.envelope.from
+      assert.deepEqual({ sizeBytes, body, needsUtf8 }, { sizeBytes: 10, body: '8BITMIME', needsUtf8: false })
     },
   },
   {

@@ -61,7 +61,7 @@ interface Slice {
 }
 
 export interface Admission {
-  allowed: boolean
+  isAllowed: boolean
   limit: number
   remaining: number
   resetSeconds: number
@@ -86,11 +86,16 @@ export class RequestRate {
       await slice.borrowing
       slice = this.#slice(caller)
     }
-    const allowed = slice.left > 0
-    if (allowed) slice.left--
+    const isAllowed = slice.left > 0
+    if (isAllowed) slice.left--
     const resetMs = slice.windowStartMs + windowMs - this.#clock.nowMs()
     const resetSeconds = Math.max(1, Math.ceil(resetMs / 1000))
-    return { allowed, limit, remaining: Math.max(0, limit - slice.granted + slice.left), resetSeconds }
+    return {
+      isAllowed,
+      limit,
+      remaining: Math.max(0, limit - slice.granted + slice.left),
+      resetSeconds,
+    }
   }
 
   /** This node's slice of the current minute. */

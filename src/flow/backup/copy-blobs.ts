@@ -65,12 +65,12 @@ export async function* readRecords(pieces: AsyncIterable<Buffer>): AsyncGenerato
   for await (const line of splitLines(pieces)) yield JSON.parse(line)
 }
 
-/** Groups the items, up to `size` in each. */
-export async function* inGroups<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<Item[]> {
+/** Groups the items, up to `maxItems` in each. */
+export async function* inGroups<Item>(items: AsyncIterable<Item>, maxItems: number): AsyncGenerator<Item[]> {
   let group: Item[] = []
   for await (const item of items) {
     group.push(item)
-    if (group.length < size) continue
+    if (group.length < maxItems) continue
     yield group
     group = []
   }

@@ -31,8 +31,8 @@ const heldAfterMs = 1_000
 /** The result of one job, as `worker/route-worker.ts` describes it. */
 interface Carried {
   fault: RouteFault | null
-  decided: boolean
-  tried: boolean
+  isDecided: boolean
+  wasTried: boolean
 }
 
 /** The operations on one route under one lease. */
@@ -79,7 +79,7 @@ export class RouteCourier {
     const mustWait = waitedMs > heldAfterMs && (await this.#isHeld(job))
     if (!mustWait) return await this.#deliver(connection, job)
     this.giveBack([job])
-    return { fault: null, decided: false, tried: false }
+    return { fault: null, isDecided: false, wasTried: false }
   }
 
   giveBack(jobs: DeliveryJob[]): void {
@@ -126,12 +126,12 @@ export class RouteCourier {
 
   async #deliver(connection: SmtpConnection, job: DeliveryJob): Promise<Carried> {
     const open = new Map(job.deliveries.map((delivery) => [delivery.position, delivery]))
-    let decided = false
-    let tried = false
+    let isDecided = false
+    let wasTried = false
     const take = (result: DeliveryResult) => {
       open.delete(result.position)
-      decided ||= result.status === 'delivered' || result.status === 'bounced'
-      tried ||= result.outcome?.beganAt != null
+      isDecided ||= result.status === 'delivered' || result.status === 'bounced'
+      wasTried ||= result.outcome?.beganAt != null
       this.#count(job, result)
       this.#record([result])
     }
@@ -145,11 +145,11 @@ export class RouteCourier {
       const sent = await traced('deliver', describe, () =>
         deliver(this.#deps, connection, job, { mayFinish: this.#mayFinish, record: take }),
       )
-      return { fault: this.#routeFault(connection, job, sent), decided, tried }
+      return { fault: this.#routeFault(connection, job, sent), isDecided, wasTried }
     } catch (error) {
       const results = await this.#setAside({ ...job, deliveries: [...open.values()] }, error)
       for (const result of results) take(result)
-      return { fault: null, decided, tried }
+      return { fault: null, isDecided, wasTried }
     }
   }
 

@@ -132,7 +132,7 @@ function envelopesOf(
     from: returnPathOf(secretBox, { submissionId, position }, returnPathHost, createdAt),
     to: email,
     // RFC 6531 3.4: the transaction needs SMTPUTF8 when an address, in the envelope or in the header, is not ASCII.
-    utf8: isHeaderUtf8 || isUtf8(email),
+    needsUtf8: isHeaderUtf8 || isUtf8(email),
   }))
 }
 

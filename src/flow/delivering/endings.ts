@@ -79,8 +79,8 @@ export function resultOf(
       response,
       outcome: { ...answered, type: 'delivered', classification: null },
     }
-  const { permanent, classification, failureCode, suppresses } = classify(result.reply, result.stage)
-  if (!permanent)
+  const { isPermanent, classification, failureCode, suppresses } = classify(result.reply, result.stage)
+  if (!isPermanent)
     return { ...key, ...later, response, outcome: { ...answered, type: 'deferred', classification } }
   const outcome = { ...answered, type: 'bounced', classification }
   return { ...key, ...bounced(failureCode), response, suppresses, outcome }

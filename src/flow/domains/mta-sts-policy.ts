@@ -15,6 +15,6 @@ export async function readMtaStsPolicy(deps: PolicyDeps, host: string): Promise<
   const { domains, managedDomain, mailHost, mtaStsMode } = deps
   const domain = domainOfPolicyHost(parseDomain(host) ?? '')
   if (domain === null) return null
-  const isReceived = domain === managedDomain || (await domains.find(domain))?.inbound === true
+  const isReceived = domain === managedDomain || (await domains.find(domain))?.canReceive === true
   return isReceived ? writePolicy(mailHost, mtaStsMode()) : null
 }

@@ -42,7 +42,7 @@ export interface Call {
 
 /** The result of a call for its endpoint's pace. */
 export interface Called {
-  worked: boolean
+  hasWorked: boolean
   tookMs: number
   /** Resolves with whether the result was recorded. False if the database was out of reach or the lease was lost. */
   recorded: Promise<boolean>
@@ -102,8 +102,8 @@ export class Notifier {
         ? null
         : await traced('webhook call', describe, () => this.#post(lease, call.due, body, at, signal))
     const tookMs = performance.now() - startedMs
-    const worked = answer === null || answer.error === null
-    meters.webhookSeconds.observe({ outcome: worked ? 'succeeded' : 'failed' }, tookMs / 1000)
+    const hasWorked = answer === null || answer.error === null
+    meters.webhookSeconds.observe({ outcome: hasWorked ? 'succeeded' : 'failed' }, tookMs / 1000)
     log.debug(
       {
         webhook: lease.key,
@@ -115,9 +115,9 @@ export class Notifier {
       'webhook called',
     )
     // A call that our own shutdown aborted says nothing about the receiver.
-    if (signal.aborted && !worked) return { worked, tookMs, recorded: Promise.resolve(false) }
+    if (signal.aborted && !hasWorked) return { hasWorked, tookMs, recorded: Promise.resolve(false) }
     const recorded = this.#results.add(this.#resultOf(lease, call, answer, at)).catch(() => false)
-    return { worked, tookMs, recorded }
+    return { hasWorked, tookMs, recorded }
   }
 
   async #post(

@@ -36,7 +36,7 @@ export class InboxSearches {
   readonly #reads = new Reads(Math.max(2, availableParallelism()))
   /** The pending merge of the last stored words into the main index. */
   #settling: Promise<void> = Promise.resolve()
-  #stopping = false
+  #isStopping = false
 
   constructor(deps: Deps) {
     this.#deps = deps
@@ -63,7 +63,7 @@ export class InboxSearches {
 
   /** Resolves when all indexing has ended. */
   async stop(): Promise<void> {
-    this.#stopping = true
+    this.#isStopping = true
     await Promise.allSettled(this.#beginning.values())
     await this.#settling
   }
@@ -81,7 +81,7 @@ export class InboxSearches {
     await db.transaction((tx) => beginSearch(tx, id, newest, clock.now()))
     let atOnce = firstBatch
     const nextBatch = async () => {
-      if (remainingMs() <= 0 || this.#stopping) return false
+      if (remainingMs() <= 0 || this.#isStopping) return false
       const bounds = { waitMs: remainingMs(), atOnce }
       atOnce = Math.min(atOnce * 2, maxAtOnce)
       return (await indexSome(this.#deps, olderMessages(id), bounds)) !== null

@@ -52,7 +52,7 @@ export class EventStreams {
   /** Readers have been woken for all rows up to this cursor. Null: not yet for any row. */
   #polled: OutboxCursor | null = null
   #running: Promise<void> | null = null
-  #stopping = false
+  #isStopping = false
   #checkedMs = 0
   #beatMs = 0
 
@@ -85,7 +85,7 @@ export class EventStreams {
       )
     const response = open()
     // A client that left during the lookup of its cursor has already closed: no further `close` event comes.
-    if (this.#stopping || response.destroyed) return void response.end()
+    if (this.#isStopping || response.destroyed) return void response.end()
     const reader = new EventReader(caller, cursor, response)
     this.#readers.add(reader)
     response.once('close', () => this.#readers.delete(reader))
@@ -95,7 +95,7 @@ export class EventStreams {
 
   /** Ends all streams. Their readers reconnect to another node, or to this node once it runs again. */
   async stop(): Promise<void> {
-    this.#stopping = true
+    this.#isStopping = true
     for (const reader of this.#readers) reader.end()
     await this.#running
   }
@@ -122,7 +122,7 @@ export class EventStreams {
 
   async #run(): Promise<void> {
     this.#polled = null
-    while (this.#readers.size > 0 && !this.#stopping) {
+    while (this.#readers.size > 0 && !this.#isStopping) {
       try {
         await this.#endRevoked()
         this.#beat()

@@ -74,7 +74,7 @@ for (const [line, stage, classification, dead] of rows) {
     const meaning = classify(parse(line), stage)
     assert.equal(meaning.classification, classification)
     assert.equal(meaning.suppresses, dead === 'dead')
-    assert.equal(meaning.permanent, line.startsWith('5'))
+    assert.equal(meaning.isPermanent, line.startsWith('5'))
   })
 }
 

@@ -19,7 +19,7 @@ export type Classification =
 
 export interface ReplyMeaning {
   /** A 5xx reply: a retry would not help. */
-  permanent: boolean
+  isPermanent: boolean
   classification: Classification
   /** The code of a recipient that ends with this reply: at once if it is permanent, at expiry if not. */
   failureCode: 'hard_bounce' | 'policy_rejected' | 'soft_bounce_expired'
@@ -83,15 +83,15 @@ const closedAccount =
 
 /** Classifies a reply of 400 or more. Pure. Linear in the text, which its reader bounds. */
 export function classify(reply: ReplyWords, stage: ReplyStage): ReplyMeaning {
-  const permanent = reply.code >= 500
+  const isPermanent = reply.code >= 500
   const kind = kindOf(reply, stage)
   // A recipient refused temporarily is not known to be dead.
-  const classification = kind === 'hard_bounce' && !permanent ? 'other' : kind
+  const classification = kind === 'hard_bounce' && !isPermanent ? 'other' : kind
   return {
-    permanent,
+    isPermanent,
     classification,
-    failureCode: permanent ? failureOf(classification) : 'soft_bounce_expired',
-    suppresses: permanent && isDead(reply, stage),
+    failureCode: isPermanent ? failureOf(classification) : 'soft_bounce_expired',
+    suppresses: isPermanent && isDead(reply, stage),
   }
 }
 

@@ -8,18 +8,18 @@ const maxEmail = 1000
 const maxName = 1000
 
 /**
- * Up to `max` mailboxes of the list in order, including the members of groups. Addresses come only from plain text,
+ * Up to `maxMailboxes` mailboxes of the list in order, including the members of groups. Addresses come only from plain text,
  * never from an encoded word or a quoted name. Entries without an address are left out. Everything else is read
  * leniently. Addresses are as written, without comments and white space.
  */
-export function parseAddressList(field: string, max: number): Mailbox[] {
-  const reader = new ListReader(field, max)
+export function parseAddressList(field: string, maxMailboxes: number): Mailbox[] {
+  const reader = new ListReader(field, maxMailboxes)
   return reader.read()
 }
 
 class ListReader {
   readonly #field: string
-  readonly #max: number
+  readonly #maxMailboxes: number
   readonly #mailboxes: Mailbox[] = []
   #at = 0
   /** Text outside angle brackets and comments, with its quotes. */
@@ -27,14 +27,14 @@ class ListReader {
   #comments: string[] = []
   #angle: string | null = null
 
-  constructor(field: string, max: number) {
+  constructor(field: string, maxMailboxes: number) {
     this.#field = field
-    this.#max = max
+    this.#maxMailboxes = maxMailboxes
   }
 
   read(): Mailbox[] {
-    while (this.#at < this.#field.length && this.#mailboxes.length < this.#max) this.#readNext()
-    if (this.#mailboxes.length < this.#max) this.#endMailbox()
+    while (this.#at < this.#field.length && this.#mailboxes.length < this.#maxMailboxes) this.#readNext()
+    if (this.#mailboxes.length < this.#maxMailboxes) this.#endMailbox()
     return this.#mailboxes
   }
 

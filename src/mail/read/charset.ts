@@ -39,9 +39,9 @@ export function oneLine(text: string): string {
   return text.replace(/\r\n|[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]/gu, ' ')
 }
 
-/** The first `max` UTF-16 units of the text at most, without half of a cut character. */
-export function startOf(text: string, max: number): string {
-  return text.length <= max ? text : text.slice(0, max).replace(/[\ud800-\udbff]$/, '')
+/** The first `maxChars` UTF-16 units of the text at most, without half of a cut character. */
+export function startOf(text: string, maxChars: number): string {
+  return text.length <= maxChars ? text : text.slice(0, maxChars).replace(/[\ud800-\udbff]$/, '')
 }
 
 /** The first `maxBytes` UTF-8 bytes of the text at most, or the text itself if it fits. */

@@ -16,7 +16,7 @@ export interface HeaderScan {
   /** Offset of the first byte of the body. */
   headerEnd: number
   /** The block exceeded 10,000 fields or 1 MiB, so later fields were not read. */
-  truncated: boolean
+  isTruncated: boolean
   /** Number of fields with that name, compared case-insensitively. */
   count(name: string): number
   /** The values in order, unfolded and trimmed, without decoding encoded words. Up to 256 KiB of each is read. */
@@ -51,7 +51,7 @@ export function bufferOver(raw: Uint8Array): Buffer {
 
 class HeaderBlock implements HeaderScan {
   headerEnd: number
-  truncated = false
+  isTruncated = false
   readonly #raw: Bytes
   readonly #fields = new Map<string, number[]>()
   #fieldCount = 0
@@ -77,8 +77,8 @@ class HeaderBlock implements HeaderScan {
         this.headerEnd = at
         return
       }
-      if (at > stopAt || this.#fieldCount > maxFields) this.truncated = true
-      if (!this.truncated) {
+      if (at > stopAt || this.#fieldCount > maxFields) this.isTruncated = true
+      if (!this.isTruncated) {
         const first = raw.at(at)
         const isContinuation = first === space || first === tab
         if (!isContinuation) ranges = this.#openField(at, lineEnd)

@@ -144,7 +144,7 @@ class Splitter {
 
   #startPart(start: number, defaultType: string): MimePart {
     const header = scanHeader(this.#raw, start, (lineStart, lineEnd) => this.#isDelimiter(lineStart, lineEnd))
-    if (header.truncated) this.isTruncated = true
+    if (header.isTruncated) this.isTruncated = true
     this.#partCount++
     const type = parseContentField(header.first('content-type') ?? '')
     const contentType = /^[^/]+\/[^/]+$/.test(type.value) ? type.value : defaultType

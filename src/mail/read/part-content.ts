@@ -21,17 +21,17 @@ export function* contentOf(body: ByteRange, encoding: TransferEncoding): Generat
   yield decoder.end()
 }
 
-/** The first `max` bytes of the content. `isMore`: there may be more. */
-export function startOfContent(part: MimePart, max: number): { bytes: Buffer; isMore: boolean } {
+/** The first `maxBytes` of the content. `isMore`: there may be more. */
+export function startOfContent(part: MimePart, maxBytes: number): { bytes: Buffer; isMore: boolean } {
   // No encoding takes more than three bytes per byte. So a body that decodes to nothing is not read to its end.
-  const body = part.body.upTo(3 * max)
+  const body = part.body.upTo(3 * maxBytes)
   const pieces: Buffer[] = []
   let length = 0
   for (const piece of contentOf(body, encodingOf({ ...part, body }))) {
     pieces.push(piece)
     length += piece.length
-    if (length > max) break
+    if (length > maxBytes) break
   }
   const bytes = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
-  return { bytes: bytes.subarray(0, max), isMore: length > max || body.length < part.body.length }
+  return { bytes: bytes.subarray(0, maxBytes), isMore: length > maxBytes || body.length < part.body.length }
 }

@@ -4,12 +4,12 @@ import { withoutComments } from './comments.ts'
 const maxOctets = 998
 
 /**
- * The identifiers of a field in order, each with angle brackets. If there are more than `max`, the last `max` of them.
+ * The identifiers of a field in order, each with angle brackets. If there are more than `maxIds`, the last `maxIds` of them.
  * White space inside the brackets, left there by folding, is removed, and so are comments. Linear in the value.
  */
-export function messageIds(headerValue: string, max: number): string[] {
+export function messageIds(headerValue: string, maxIds: number): string[] {
   const ids = headerValue.includes('>') ? bracketedIds(headerValue) : bareIds(headerValue)
-  return max > 0 ? ids.slice(-max) : []
+  return maxIds > 0 ? ids.slice(-maxIds) : []
 }
 
 function bracketedIds(headerValue: string): string[] {

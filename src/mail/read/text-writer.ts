@@ -70,8 +70,8 @@ export class TextWriter {
   }
 
   /** The text. Its part from the HTML is never longer than the HTML, but ten quote marks before each character can be. */
-  finish(max: number): string {
-    for (let at = this.#marks.pop(); at !== undefined && this.#length > max; at = this.#marks.pop()) {
+  finish(maxChars: number): string {
+    for (let at = this.#marks.pop(); at !== undefined && this.#length > maxChars; at = this.#marks.pop()) {
       this.#length -= this.#pieces[at]!.length
       this.#pieces[at] = ''
     }

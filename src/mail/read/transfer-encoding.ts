@@ -23,16 +23,16 @@ export function decodeQuotedPrintable(body: Buffer): Buffer {
 }
 
 /** This many bytes from an `=` on suffice to recognize what it starts. */
-export const maxEscape = 104
+export const maxEscapeBytes = 104
 
-/** Decodes up to the first `=` with fewer than `ahead` bytes from it on. `usedBytes` is the number of bytes decoded. */
-export function decodeQuoted(body: Buffer, ahead: number): { decoded: Buffer; usedBytes: number } {
+/** Decodes up to the first `=` with fewer than `aheadBytes` bytes from it on. `usedBytes` is the number of bytes decoded. */
+export function decodeQuoted(body: Buffer, aheadBytes: number): { decoded: Buffer; usedBytes: number } {
   let equalsAt = body.indexOf(equals)
   if (equalsAt < 0) return { decoded: body, usedBytes: body.length }
   const decoded = Buffer.allocUnsafe(body.length)
   let length = 0
   let at = 0
-  while (equalsAt >= 0 && body.length - equalsAt >= ahead) {
+  while (equalsAt >= 0 && body.length - equalsAt >= aheadBytes) {
     if (equalsAt > at) length += body.copy(decoded, length, at, equalsAt)
     const byte = hexByte(body[equalsAt + 1], body[equalsAt + 2])
     if (byte >= 0) {
@@ -64,12 +64,12 @@ function hexDigit(code: number | undefined): number {
   return upper >= 0x41 && upper <= 0x46 ? upper - 0x37 : -1000
 }
 
-const maxPadding = 100
+const maxPaddingBytes = 100
 
 // RFC 2045 6.7: white space after the = of a soft line break was added in transit and is removed with it.
 function softLineBreakEnd(body: Buffer, start: number): number {
   let at = start
-  while (at - start < maxPadding && (body[at] === 0x20 || body[at] === 0x09)) at++
+  while (at - start < maxPaddingBytes && (body[at] === 0x20 || body[at] === 0x09)) at++
   if (body[at] === cr) at++
   if (at >= body.length) return body.length
   return body[at] === lf ? at + 1 : -1
@@ -78,7 +78,7 @@ function softLineBreakEnd(body: Buffer, start: number): number {
 /** Whether `body` can have this encoding. Base64 must begin with a character of its alphabet. */
 export function isDecodable(body: ByteRange, encoding: TransferEncoding): boolean {
   if (encoding !== 'base64') return true
-  const start = body.first(maxPadding).toString('latin1').trimStart()
+  const start = body.first(maxPaddingBytes).toString('latin1').trimStart()
   return start === '' || /^[A-Za-z0-9+/=_-]/.test(start)
 }
 

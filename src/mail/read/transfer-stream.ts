@@ -1,5 +1,5 @@
 // Decodes transfer encodings piece by piece, with the same result wherever a body is cut, so none is held as a whole.
-import { decodeQuoted, maxEscape, maxPaddings, type TransferEncoding } from './transfer-encoding.ts'
+import { decodeQuoted, maxEscapeBytes, maxPaddings, type TransferEncoding } from './transfer-encoding.ts'
 import { UuDecoder } from './uuencode.ts'
 
 /** Takes a body's pieces in order. Returns decoded bytes as soon as they are known, and the rest from `end`. */
@@ -32,7 +32,7 @@ class QuotedPrintableDecoder implements TransferDecoder {
 
   decode(piece: Buffer): Buffer {
     const body = this.#rest.length === 0 ? piece : Buffer.concat([this.#rest, piece])
-    const { decoded, usedBytes } = decodeQuoted(body, maxEscape)
+    const { decoded, usedBytes } = decodeQuoted(body, maxEscapeBytes)
     this.#rest = body.subarray(usedBytes)
     return decoded
   }
@@ -43,7 +43,7 @@ class QuotedPrintableDecoder implements TransferDecoder {
 }
 
 /** A longer unfinished line is not held back. Its characters are decoded in groups. */
-const maxLine = 1000
+const maxLineBytes = 1000
 
 /**
  * QUIRK: some mailers join pieces that were each padded, or add a remark (mime-stalwart, thirdparty/002). Padded pieces
@@ -80,7 +80,7 @@ class Base64Decoder implements TransferDecoder {
     const known = this.#open + text
     const linesEnd = known.lastIndexOf('\n') + 1
     const bytes =
-      known.length - linesEnd <= maxLine ? this.#decodeLines(known, linesEnd) : this.#decodeGroups(known)
+      known.length - linesEnd <= maxLineBytes ? this.#decodeLines(known, linesEnd) : this.#decodeGroups(known)
     if (bytes.length > 0) this.#hasBytes = true
     return bytes
   }

@@ -3,7 +3,7 @@
 const lf = 0x0a
 const cr = 0x0d
 /** The rest of a longer line is ignored. A line has a length, four characters for each three of 63 bytes, and a CR. */
-const maxLine = 1 + 84 + 1
+const maxLineBytes = 1 + 84 + 1
 const nothing = Buffer.alloc(0)
 
 /**
@@ -11,7 +11,7 @@ const nothing = Buffer.alloc(0)
  * at line ends mean zeros and get lost in transit (POSIX uuencode writes backquotes for them).
  */
 export class UuDecoder {
-  readonly #line = Buffer.alloc(maxLine)
+  readonly #line = Buffer.alloc(maxLineBytes)
   #lineBytes = 0
   #isOpen = false
   #isEnded = false
@@ -28,7 +28,7 @@ export class UuDecoder {
     for (let at = 0; at < piece.length && !this.#isEnded; ) {
       const found = piece.indexOf(lf, at)
       const lineEnd = found < 0 ? piece.length : found
-      piece.copy(this.#line, Math.min(this.#lineBytes, maxLine), at, lineEnd)
+      piece.copy(this.#line, Math.min(this.#lineBytes, maxLineBytes), at, lineEnd)
       this.#lineBytes += lineEnd - at
       const line = found < 0 ? nothing : this.end()
       if (line.length > 0) decoded.push(line)
@@ -39,7 +39,7 @@ export class UuDecoder {
 
   /** The bytes of the last line if no line end followed it. */
   end(): Buffer {
-    const kept = Math.min(this.#lineBytes, maxLine)
+    const kept = Math.min(this.#lineBytes, maxLineBytes)
     const length = kept > 0 && this.#line[kept - 1] === cr ? kept - 1 : kept
     this.#takenBytes += this.#lineBytes + 1
     this.#lineBytes = 0

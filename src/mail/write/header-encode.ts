@@ -123,21 +123,21 @@ function base64Words(text: string): string[] {
   return pieces.map((piece) => `=?UTF-8?B?${Buffer.from(piece, 'latin1').toString('base64')}?=`)
 }
 
-function percentPieces(value: string, room: number): string[] {
+function percentPieces(value: string, maxChars: number): string[] {
   // RFC 2231 7: an attribute-char stays, and the rest is percent-encoded.
-  return pack(value, room, (character) =>
+  return pack(value, maxChars, (character) =>
     /[A-Za-z0-9!#$&+.^_`{|}~-]/.test(character) ? character : hexadecimal(character, '%'),
   )
 }
 
-/** Packs the encoded characters into pieces of at most `room`. */
-function pack(text: string, room: number, encode: (character: string) => string): string[] {
+/** Packs the encoded characters into pieces of at most `maxChars`. */
+function pack(text: string, maxChars: number, encode: (character: string) => string): string[] {
   const pieces: string[] = []
   let piece = ''
   for (const character of text) {
     const encoded = encode(character)
     // RFC 2047 5: a character is never split between two encoded-words.
-    if (piece.length + encoded.length > room) {
+    if (piece.length + encoded.length > maxChars) {
       pieces.push(piece)
       piece = ''
     }

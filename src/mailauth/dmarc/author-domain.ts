@@ -28,7 +28,7 @@ export function readAuthorDomains(header: Uint8Array): AuthorDomains {
   const fields = values.map((value) => readFromField(value.slice(0, maxFromLength)))
   const domains = [...new Set([...visibleDomains(scan), ...fields.flatMap(domainsOf)])]
   const block = bytes.subarray(0, scan.headerEnd)
-  const fault = scan.truncated
+  const fault = scan.isTruncated
     ? 'the header is too large to be read whole'
     : (faultOfCount(scan.count('from'), block) ??
       faultOfText(values[0]!) ??

@@ -16,14 +16,14 @@ export interface Postmaster {
   /** Seconds since the epoch, as PostgreSQL wrote them. With `pid` it identifies one run. */
   started: string
   /** False while it starts, recovers or stops. */
-  ready: boolean
+  isReady: boolean
 }
 
 /** Reads a `postmaster.pid`: pid, folder, start time, port, socket folder, address, shared memory, status. */
 export function parseLock(text: string): Postmaster | null {
   const [pid, , started, , , , , status] = text.split('\n')
   if (!pid || !started || !/^\d{1,10}$/.test(pid)) return null
-  return { pid: Number(pid), started, ready: status?.trim() === 'ready' }
+  return { pid: Number(pid), started, isReady: status?.trim() === 'ready' }
 }
 
 /** Returns whether there is a process with this id, of any user. */

@@ -166,7 +166,7 @@ class Share {
     for (;;) {
       if (this.#released) throw new EmbeddedError('PostgreSQL was given up while it was started again')
       const postmaster = await findPostmaster(this.#server.cluster)
-      const answer = postmaster?.ready ? await this.#connect() : postmaster && 'busy'
+      const answer = postmaster?.isReady ? await this.#connect() : postmaster && 'busy'
       if (answer instanceof pg.Client) return { client: answer, started: start !== null }
       if (answer === 'busy') answeredMs = performance.now()
       if (await start?.mayRetry()) {

@@ -198,7 +198,7 @@ class Opening {
   }
 
   #unsettled(): ConnectFault | null {
-    if (this.#wire.settled) return null
+    if (this.#wire.isSettled) return null
     return { fault: this.#wire.fault ?? unasked('a command').fault, reply: this.#wire.unasked }
   }
 }
@@ -210,7 +210,7 @@ export class SmtpConnection {
   readonly #wire: Wire
   readonly #state: PeerState
   #spokeAtMs = performance.now()
-  #busy = false
+  #isBusy = false
 
   constructor(wire: Wire, { host, address }: ConnectOptions, { offer, steps }: Opening, timeouts: Timeouts) {
     this.remote = { host, ip: address, tls: wire.tlsProtocol, cipher: wire.tlsCipher }
@@ -223,14 +223,14 @@ export class SmtpConnection {
       timeouts,
       needsReset: false,
       isNew: true,
-      awake: true,
+      isAwake: true,
       farewell: null,
     }
   }
 
   /** True if the connection is open and no transaction is running. */
-  get usable(): boolean {
-    return !this.#busy && this.#wire.settled
+  get isUsable(): boolean {
+    return !this.#isBusy && this.#wire.isSettled
   }
 
   /**
@@ -243,19 +243,19 @@ export class SmtpConnection {
     message: Buffer,
     options: SendOptions = {},
   ): Promise<SendResult> {
-    if (!this.usable) return this.#unsent(envelopes, options)
-    this.#busy = true
-    this.#state.awake = performance.now() - this.#spokeAtMs < awakeMs
+    if (!this.isUsable) return this.#unsent(envelopes, options)
+    this.#isBusy = true
+    this.#state.isAwake = performance.now() - this.#spokeAtMs < awakeMs
     const result = await transact(this.#wire, this.#state, envelopes, new OutgoingMessage(message), options)
     this.#spokeAtMs = performance.now()
-    this.#busy = false
+    this.#isBusy = false
     return result
   }
 
   /** Sends QUIT if the connection is usable, waits a few seconds for the reply, and closes. */
   async quit(): Promise<void> {
-    if (this.usable) {
-      this.#busy = true
+    if (this.isUsable) {
+      this.#isBusy = true
       this.#wire.write(['QUIT\r\n'], 1)
       await this.#wire.read(this.#state.timeouts.quitMs)
     }

@@ -6,7 +6,7 @@ import { ReplyReader, sanitize } from './reply-reader.ts'
 function read(wire: string | Buffer) {
   const reader = new ReplyReader()
   const replies = reader.push(Buffer.from(wire as string))
-  return { replies: replies.map(({ reply }) => reply), garbled: reader.garbled, empty: reader.empty }
+  return { replies: replies.map(({ reply }) => reply), garbled: reader.garbled, empty: reader.isEmpty }
 }
 
 const good: [name: string, wire: string | Buffer, code: number, enhanced: string | null, text: string][] = [

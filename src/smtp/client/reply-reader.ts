@@ -35,7 +35,7 @@ export class ReplyReader {
   }
 
   /** True if the last bytes ended where a reply ended. */
-  get empty(): boolean {
+  get isEmpty(): boolean {
     return this.#partial === null && this.#lines.length === 0
   }
 

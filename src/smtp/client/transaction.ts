@@ -23,7 +23,7 @@ export interface RecipientEnvelope {
   from: string
   to: string
   /** An address, or the message's header, needs SMTPUTF8. */
-  utf8: boolean
+  needsUtf8: boolean
 }
 
 export interface SendOptions {
@@ -68,7 +68,7 @@ export interface PeerState {
   /** No transaction has run on this connection yet. */
   isNew: boolean
   /** The peer replied a moment ago, so the connection is probably still open. */
-  awake: boolean
+  isAwake: boolean
   /** The 421 with which the peer announced the end of the connection. */
   farewell: Reply | null
 }
@@ -117,7 +117,7 @@ export async function transact(
  *   PIPELINING, each command is written after the reply to the previous command.
  * - `finished`: the last bytes of the message were written, so the peer may accept it. `mayFinish` was called right before.
  *   With PIPELINING and CHUNKING, a short message leaves in one group with its envelope if the peer replied a moment ago.
- *   Such a transaction (`#whole`) goes from `waiting` to `finished`.
+ *   Such a transaction (`#isWhole`) goes from `waiting` to `finished`.
  * - `abandoned`: `mayFinish` returned false while it was waiting or had begun. The connection ends as well, because
  *   written bytes cannot be taken back.
  *
@@ -138,7 +138,7 @@ class Transaction {
   #progress: 'waiting' | 'begun' | 'finished' | 'abandoned' = 'waiting'
   #resets = false
   /** Envelope and message are written in one group. */
-  #whole = false
+  #isWhole = false
   #settled: RecipientResult | null
 
   constructor(
@@ -163,11 +163,11 @@ class Transaction {
     return { outcome: this.#progress === 'finished' && !this.#state.farewell ? 'unknown' : 'untried' }
   }
 
-  get #pipelining(): boolean {
+  get #hasPipelining(): boolean {
     return this.#state.extensions.has('PIPELINING')
   }
 
-  get #chunking(): boolean {
+  get #hasChunking(): boolean {
     return this.#state.extensions.has('CHUNKING')
   }
 
@@ -181,7 +181,7 @@ class Transaction {
     }
     this.#state.needsReset = true
     if (this.#state.isNew) this.steps.push(...this.#state.opening)
-    if (this.#whole) this.#beginNext()
+    if (this.#isWhole) this.#beginNext()
     const failed =
       (await this.#reset()) ?? (await this.#mail()) ?? (await this.#recipient()) ?? (await this.#content())
     this.#state.isNew = false
@@ -193,16 +193,16 @@ class Transaction {
   begin(): void {
     if (this.#progress !== 'waiting' || this.#settled) return
     const fits = this.#message.bytes.length <= pipelinedMessageBytes
-    this.#whole = this.#pipelining && this.#chunking && this.#state.awake && fits
-    if (this.#whole && !this.#mayFinish()) return
-    this.#progress = this.#whole ? 'finished' : 'begun'
+    this.#isWhole = this.#hasPipelining && this.#hasChunking && this.#state.isAwake && fits
+    if (this.#isWhole && !this.#mayFinish()) return
+    this.#progress = this.#isWhole ? 'finished' : 'begun'
     this.#resets = this.#state.needsReset
-    if (this.#pipelining) this.#writeGroup()
+    if (this.#hasPipelining) this.#writeGroup()
   }
 
   // RFC 2920 3.1: the RSET and MAIL of the next transaction may follow the end of a message in the same group.
   #beginNext(): void {
-    if (this.#pipelining) this.#next?.begin()
+    if (this.#hasPipelining) this.#next?.begin()
   }
 
   #mailCommand(): string {
@@ -210,7 +210,7 @@ class Transaction {
     let command = `MAIL FROM:<${this.#envelope.from}>`
     if (extensions.has('SIZE')) command += ` SIZE=${this.#message.bytes.length}`
     if (extensions.has('8BITMIME') && this.#message.isEightBit) command += ' BODY=8BITMIME'
-    if (this.#envelope.utf8) command += ' SMTPUTF8'
+    if (this.#envelope.needsUtf8) command += ' SMTPUTF8'
     return `${command}\r\n`
   }
 
@@ -218,10 +218,10 @@ class Transaction {
     // RFC 2920 3.1: RSET, MAIL and RCPT may be anywhere in a group, DATA only at its end.
     let text = (this.#resets ? 'RSET\r\n' : '') + this.#mailCommand() + this.#rcptCommand()
     let replies = this.#resets ? 3 : 2
-    if (!this.#chunking) text += 'DATA\r\n'
-    if (this.#whole) text += this.#bdatCommand()
-    if (!this.#chunking || this.#whole) replies++
-    this.#wire.write(this.#whole ? [text, this.#message.bytes] : [text], replies)
+    if (!this.#hasChunking) text += 'DATA\r\n'
+    if (this.#isWhole) text += this.#bdatCommand()
+    if (!this.#hasChunking || this.#isWhole) replies++
+    this.#wire.write(this.#isWhole ? [text, this.#message.bytes] : [text], replies)
   }
 
   #rcptCommand(): string {
@@ -234,7 +234,7 @@ class Transaction {
 
   /** Writes the command now if the peer has no PIPELINING; otherwise it was written before. Then reads the reply. */
   async #say(command: string, timeoutMs: number): Promise<Answer> {
-    if (!this.#pipelining) this.#wire.write([command], 1)
+    if (!this.#hasPipelining) this.#wire.write([command], 1)
     return this.#read(command.slice(0, 4), timeoutMs)
   }
 
@@ -244,7 +244,7 @@ class Transaction {
     // The reply to RSET may name the sender of the mail before, perhaps another customer.
     const noted = command === 'RSET' ? wordless(answer.reply) : answer.reply
     this.steps.push({ command, atMs: performance.now(), reply: noted })
-    this.#state.awake = true
+    this.#state.isAwake = true
     // RFC 5321 3.8: 421 may answer any command, and the peer closes the connection after it.
     if (answer.reply.code === 421) this.#state.farewell ??= answer.reply
     return answer
@@ -270,7 +270,7 @@ class Transaction {
   }
 
   async #recipient(): Promise<Fault | null> {
-    if (this.#settled && !this.#pipelining) return null
+    if (this.#settled && !this.#hasPipelining) return null
     const answer = await this.#say(this.#rcptCommand(), this.#state.timeouts.rcptMs)
     if ('fault' in answer) return answer.fault
     const { code } = answer.reply
@@ -280,10 +280,10 @@ class Transaction {
   }
 
   async #content(): Promise<Fault | null> {
-    if (this.#whole) return this.#fate()
+    if (this.#isWhole) return this.#fate()
     const isAccepted = this.#settled === null
-    if (!isAccepted && (this.#chunking || !this.#pipelining)) return null
-    if (this.#chunking) return this.#body(this.#bdatCommand(), this.#message.bytes, '')
+    if (!isAccepted && (this.#hasChunking || !this.#hasPipelining)) return null
+    if (this.#hasChunking) return this.#body(this.#bdatCommand(), this.#message.bytes, '')
     const answer = await this.#say('DATA\r\n', this.#state.timeouts.dataStartMs)
     if ('fault' in answer) return answer.fault
     const { code } = answer.reply
@@ -326,14 +326,15 @@ class Transaction {
 
   /** Reads the reply to the message itself. */
   async #fate(): Promise<Fault | null> {
-    const answer = await this.#read(this.#chunking ? 'BDAT' : '.', this.#state.timeouts.dataFinalMs)
+    const answer = await this.#read(this.#hasChunking ? 'BDAT' : '.', this.#state.timeouts.dataFinalMs)
     if ('fault' in answer) return answer.fault
     const { code } = answer.reply
     if (code >= 300 && code < 400) return unexpected(answer.reply, "the message's end")
     if (code < 300) this.#deliver(answer.reply)
     else this.#refuse(answer.reply, 'message')
     // RFC 3030 2: the chunk of a refused BDAT is discarded. A peer that does not know the verb would read it as commands.
-    if (this.#chunking && code >= 500 && code <= 502) return fault('protocol', 'the peer does not know BDAT')
+    if (this.#hasChunking && code >= 500 && code <= 502)
+      return fault('protocol', 'the peer does not know BDAT')
     return this.#goodbye()
   }
 
@@ -365,7 +366,7 @@ function refuseUnsendable(
   envelope: RecipientEnvelope,
   message: OutgoingMessage,
 ): RecipientResult | null {
-  if (envelope.utf8 && !extensions.has('SMTPUTF8'))
+  if (envelope.needsUtf8 && !extensions.has('SMTPUTF8'))
     // RFC 6531 3.2: without the extension an internationalized message must not be sent.
     return refused(reply(553, '5.6.7', 'the destination does not take internationalized mail'), 'mail')
   // RFC 1870 4: a message over the declared limit would always be refused.
@@ -385,10 +386,10 @@ function refused(answer: Reply, stage: Stage): RecipientResult {
   return { outcome: 'refused', reply: answer, stage }
 }
 
-function isPath({ utf8, ...paths }: RecipientEnvelope, name: 'from' | 'to'): boolean {
+function isPath({ needsUtf8, ...paths }: RecipientEnvelope, name: 'from' | 'to'): boolean {
   const address = paths[name]
   const isSane = plainPath.test(address) || quotedPath.test(address)
-  return isSane && (utf8 || /^[\x00-\x7f]*$/.test(address))
+  return isSane && (needsUtf8 || /^[\x00-\x7f]*$/.test(address))
 }
 
 function unexpected({ code, text }: Reply, command: string): Fault {

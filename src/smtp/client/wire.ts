@@ -110,8 +110,8 @@ export class Wire {
   }
 
   /** True if no reply is owed and none is unread, so the peer waits for the next command. */
-  get settled(): boolean {
-    return this.#fault === null && this.#owed === 0 && this.#replies.length === 0 && this.#reader.empty
+  get isSettled(): boolean {
+    return this.#fault === null && this.#owed === 0 && this.#replies.length === 0 && this.#reader.isEmpty
   }
 
   /** Sends the parts in one write. `repliesOwed` is the number of replies the peer must give. */

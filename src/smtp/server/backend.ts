@@ -46,7 +46,7 @@ export interface ReversePath extends Path {
   sizeBytes: number | null
   /** With `BINARYMIME` the body may have bare CRs, bare LFs and NULs. The header never may. */
   body: '7BIT' | '8BITMIME' | 'BINARYMIME' | null
-  utf8: boolean
+  needsUtf8: boolean
 }
 
 export interface Envelope {

@@ -9,7 +9,7 @@ const from = {
   address: 'a@x.test',
   sizeBytes: null,
   body: null,
-  utf8: false,
+  needsUtf8: false,
 }
 const nullFrom = { ...from, localPart: '', domain: '', address: '' }
 const to = { localPart: 'u', domain: 'our.test', address: 'u@our.test' }
@@ -26,27 +26,27 @@ const good: [string, object][] = [
   ['MAIL FROM:<a@x.test> SIZE=1 size=1', { verb: 'MAIL', from: { ...from, sizeBytes: 1 } }],
   [
     'MAIL FROM:<a@x.test> BODY=7BIT SMTPUTF8 body=7bit',
-    { verb: 'MAIL', from: { ...from, body: '7BIT', utf8: true } },
+    { verb: 'MAIL', from: { ...from, body: '7BIT', needsUtf8: true } },
   ],
-  ['MAIL FROM:<a@x.test> SMTPUTF8', { verb: 'MAIL', from: { ...from, utf8: true } }],
-  ['RCPT TO:<u@our.test>', { verb: 'RCPT', to, wide: false }],
+  ['MAIL FROM:<a@x.test> SMTPUTF8', { verb: 'MAIL', from: { ...from, needsUtf8: true } }],
+  ['RCPT TO:<u@our.test>', { verb: 'RCPT', to, isWide: false }],
   [
     'RCPT TO:<ü@our.test>',
-    { verb: 'RCPT', to: { ...to, localPart: 'ü', address: 'ü@our.test' }, wide: true },
+    { verb: 'RCPT', to: { ...to, localPart: 'ü', address: 'ü@our.test' }, isWide: true },
   ],
   [
     'RCPT TO:<PostMaster>',
     {
       verb: 'RCPT',
       to: { localPart: 'postmaster', domain: 'mx.test', address: 'postmaster@mx.test' },
-      wide: false,
+      isWide: false,
     },
   ],
   ['DATA', { verb: 'DATA' }],
   ['data ', { verb: 'DATA' }],
   ['NOOP x', { verb: 'NOOP' }],
-  ['BDAT 12', { verb: 'BDAT', sizeBytes: 12, last: false }],
-  ['bdat 0  last', { verb: 'BDAT', sizeBytes: 0, last: true }],
+  ['BDAT 12', { verb: 'BDAT', sizeBytes: 12, isLast: false }],
+  ['bdat 0  last', { verb: 'BDAT', sizeBytes: 0, isLast: true }],
 ]
 for (const [line, want] of good) {
   test(line.slice(0, 60), () => assert.deepEqual(parseCommand(Buffer.from(`${line}\r`), 'mx.test'), want))

@@ -9,11 +9,11 @@ export type Command =
   | { verb: PlainVerb }
   | { verb: 'HELO' | 'EHLO'; name: string }
   | { verb: 'MAIL'; from: ReversePath }
-  /** `wide`: the path has characters beyond ASCII. */
-  | { verb: 'RCPT'; to: Path; wide: boolean }
-  | { verb: 'BDAT'; sizeBytes: number; last: boolean }
-  /** A refused command. `fatal`: the connection cannot go on. */
-  | { verb: 'BAD'; reply: Reply; fatal: boolean }
+  /** `isWide`: the path has characters beyond ASCII. */
+  | { verb: 'RCPT'; to: Path; isWide: boolean }
+  | { verb: 'BDAT'; sizeBytes: number; isLast: boolean }
+  /** A refused command. `isFatal`: the connection cannot go on. */
+  | { verb: 'BAD'; reply: Reply; isFatal: boolean }
 
 /** The longest incomplete line that we keep. */
 export const maxPendingLineBytes = 16_384
@@ -66,8 +66,8 @@ function unknown(verb: string): Command {
   if (verb === 'AUTH') return bad(502, '5.5.1', 'There is no authentication here: send by the HTTP API')
   const refusal = reply(500, '5.5.1', 'Command not recognized')
   // A browser tricked into connecting to this port would send commands in the body of its request.
-  const fatal = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE)$/.test(verb)
-  return { verb: 'BAD', reply: refusal, fatal }
+  const isFatal = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE)$/.test(verb)
+  return { verb: 'BAD', reply: refusal, isFatal }
 }
 
 function parseMail(rest: string): Command {
@@ -75,11 +75,11 @@ function parseMail(rest: string): Command {
   if (!split) return bad(501, '5.5.4', 'Syntax: MAIL FROM:<address>')
   const path = split.path === '<>' ? nullPath : parsePath(split.path)
   if (typeof path === 'string') return badPath(path, '5.1.7')
-  const from: ReversePath = { ...path, sizeBytes: null, body: null, utf8: false }
+  const from: ReversePath = { ...path, sizeBytes: null, body: null, needsUtf8: false }
   const refusal = applyParameters(from, split.parameters)
   if (refusal) return refusal
   // RFC 6531 3.4: an address beyond ASCII needs the SMTPUTF8 parameter.
-  if (isWide(split.path) && !from.utf8) return bad(553, '5.6.7', 'This address needs SMTPUTF8')
+  if (isWide(split.path) && !from.needsUtf8) return bad(553, '5.6.7', 'This address needs SMTPUTF8')
   return { verb: 'MAIL', from }
 }
 
@@ -93,7 +93,7 @@ function parseRcpt(rest: string, hostname: string): Command {
   if (typeof to === 'string') return badPath(to, '5.1.3')
   // RFC 5321 4.1.1.11: a parameter that was never announced is 555.
   if (split.parameters.length > 0) return bad(555, '5.5.4', 'Parameter not recognized')
-  return { verb: 'RCPT', to, wide: isWide(split.path) }
+  return { verb: 'RCPT', to, isWide: isWide(split.path) }
 }
 
 function splitPath(rest: string, keyword: string): { path: string; parameters: string[] } | null {
@@ -138,7 +138,7 @@ function applyParameter(from: ReversePath, keyword: string, value: string | unde
     }
     case 'SMTPUTF8':
       if (value !== undefined) return 501
-      from.utf8 = true
+      from.needsUtf8 = true
       return null
     default:
       return 555
@@ -149,8 +149,8 @@ function parseBdat(rest: string): Command {
   // RFC 3030 2: BDAT chunk-size [LAST].
   const match = /^(\d{1,15})( +LAST)?$/i.exec(rest)
   // Without its size the chunk cannot be told apart from the commands after it.
-  if (!match) return { ...bad(501, '5.5.4', 'Syntax: BDAT size [LAST]'), fatal: true }
-  return { verb: 'BDAT', sizeBytes: Number(match[1]), last: match[2] !== undefined }
+  if (!match) return { ...bad(501, '5.5.4', 'Syntax: BDAT size [LAST]'), isFatal: true }
+  return { verb: 'BDAT', sizeBytes: Number(match[1]), isLast: match[2] !== undefined }
 }
 
 function badPath(fault: PathFault, status: string): Command & { verb: 'BAD' } {
@@ -160,7 +160,7 @@ function badPath(fault: PathFault, status: string): Command & { verb: 'BAD' } {
 }
 
 function bad(code: number, enhanced: string, text: string): Command & { verb: 'BAD' } {
-  return { verb: 'BAD', reply: reply(code, enhanced, text), fatal: false }
+  return { verb: 'BAD', reply: reply(code, enhanced, text), isFatal: false }
 }
 
 function isWide(text: string): boolean {

@@ -45,9 +45,9 @@ export class Connection {
   #input = nothing
   /** Bytes of the current BDAT chunk still to come. */
   #chunkBytes = 0
-  #pumping = false
-  #backendBusy = false
-  #draining = false
+  #isPumping = false
+  #isBackendBusy = false
+  #isDraining = false
 
   constructor(socket: Socket, address: string, options: ConnectionOptions) {
     this.#options = options
@@ -65,7 +65,7 @@ export class Connection {
 
   /** Ends the connection if it has waited too long for its peer. Called at every sweep. */
   checkDeadline(): void {
-    if (this.#backendBusy || !this.#isOverdue) return
+    if (this.#isBackendBusy || !this.#isOverdue) return
     if (this.#stage === 'closed' || this.#stage === 'handshake') this.destroy()
     // RFC 5321 3.8: a server that gives up waiting says 421.
     else this.#hangUp(reply(421, '4.4.2', 'Timeout'))
@@ -73,9 +73,9 @@ export class Connection {
 
   /** Sends 421 as soon as no message is being received. */
   drain(): void {
-    this.#draining = true
+    this.#isDraining = true
     if (this.#stage === 'handshake') this.destroy()
-    else if (!this.#pumping) this.#hangUpIfDrained()
+    else if (!this.#isPumping) this.#hangUpIfDrained()
   }
 
   destroy(): void {
@@ -85,11 +85,11 @@ export class Connection {
   get #isOverdue(): boolean {
     const { isStepOver, isMessageOver, isSessionOver } = this.#deadlines
     if (isStepOver || this.#stage === 'closed') return isStepOver
-    return isMessageOver || (isSessionOver && !this.#session.receiving)
+    return isMessageOver || (isSessionOver && !this.#session.isReceiving)
   }
 
   #endWhenIdle(): void {
-    if (!this.#pumping) this.#socket.end()
+    if (!this.#isPumping) this.#socket.end()
   }
 
   #greet(): void {
@@ -105,14 +105,14 @@ export class Connection {
     this.#stage = 'command'
     this.#socket.say(reply(220, null, `${this.#options.server.hostname} ESMTP Posthorn`))
     this.#socket.flush()
-    if (this.#draining) this.#hangUpIfDrained()
+    if (this.#isDraining) this.#hangUpIfDrained()
   }
 
   #receive(bytes: Buffer): void {
     if (this.#stage === 'closed') return
     this.#input = this.#input.length === 0 ? bytes : Buffer.concat([this.#input, bytes])
     if (this.#stage === 'greeting') this.#inputWhileGreeting()
-    else if (!this.#pumping) void this.#pump()
+    else if (!this.#isPumping) void this.#pump()
     else if (this.#input.length > maxWaitingBytes) this.#socket.pause()
   }
 
@@ -124,10 +124,10 @@ export class Connection {
 
   /** Processes all input, one step at a time. Replies are sent together. */
   async #pump(): Promise<void> {
-    this.#pumping = true
+    this.#isPumping = true
     try {
       while (this.#stage !== 'closed' && this.#stage !== 'handshake') {
-        if (this.#draining && this.#hangUpIfDrained()) break
+        if (this.#isDraining && this.#hangUpIfDrained()) break
         const room = this.#socket.makeRoom()
         if (room) await room
         const working = this.#advance()
@@ -139,18 +139,18 @@ export class Connection {
       this.#options.server.log.error({ err: error }, 'an SMTP session failed')
       this.#hangUp(reply(421, '4.3.0', 'Local error, try again later'))
     }
-    this.#pumping = false
+    this.#isPumping = false
     this.#socket.flush()
-    if (this.#socket.ended) this.#socket.end()
+    if (this.#socket.hasEnded) this.#socket.end()
     else this.#socket.resume()
   }
 
   async #whileBackendWorks(working: Promise<void>): Promise<void> {
-    this.#backendBusy = true
+    this.#isBackendBusy = true
     try {
       await working
     } finally {
-      this.#backendBusy = false
+      this.#isBackendBusy = false
       this.#awaitPeer()
     }
   }
@@ -198,7 +198,7 @@ export class Connection {
       return
     }
     this.#stage = step.next
-    if (!this.#session.receiving) this.#deadlines.endMessage()
+    if (!this.#session.isReceiving) this.#deadlines.endMessage()
     this.#awaitPeer()
   }
 
@@ -211,10 +211,10 @@ export class Connection {
 
   #takeDots(): 'starved' | void | Promise<void> {
     if (this.#input.length === 0) return 'starved'
-    const { used, ended, settled } = this.#session.takeDots(this.#input)
+    const { used, isOver, settled } = this.#session.takeDots(this.#input)
     this.#consume(used)
     this.#awaitPeer()
-    if (!ended) return settled
+    if (!isOver) return settled
     // A late rejection of the last bytes becomes part of the reply.
     return settled ? settled.then(() => this.#endMessage()) : this.#endMessage()
   }
@@ -273,12 +273,12 @@ export class Connection {
     this.#session.startOver(tls)
     this.#stage = 'command'
     this.#awaitPeer()
-    if (this.#draining) this.#hangUpIfDrained()
-    else if (this.#input.length > 0 && !this.#pumping) void this.#pump()
+    if (this.#isDraining) this.#hangUpIfDrained()
+    else if (this.#input.length > 0 && !this.#isPumping) void this.#pump()
   }
 
   #hangUpIfDrained(): boolean {
-    const due = this.#stage === 'command' && !this.#session.receiving
+    const due = this.#stage === 'command' && !this.#session.isReceiving
     if (due) this.#hangUp(shuttingDown)
     return due
   }

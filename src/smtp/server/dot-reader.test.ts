@@ -30,10 +30,10 @@ for (const [wire, want] of cases) {
         const part = reader.read(Buffer.from(wire.slice(at, at + sizeBytes)))
         content += part.content.toString()
         at += part.next
-        ended = part.ended
+        ended = part.isOver
       }
       if (want === null) return assert.equal(ended, false)
-      assert.deepEqual([ended, reader.broken, wire.slice(at)], [true, want.broken ?? false, want.rest])
+      assert.deepEqual([ended, reader.isBroken, wire.slice(at)], [true, want.broken ?? false, want.rest])
       if (!want.broken) assert.equal(content, want.content)
     })
   }

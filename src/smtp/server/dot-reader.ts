@@ -20,17 +20,17 @@ interface DotPart {
   content: Buffer
   /** Offset of the bytes after the message; the buffer's length until the message ends. */
   next: number
-  ended: boolean
+  isOver: boolean
 }
 
 /** Reads one message. Only CRLF dot CRLF ends it; any other look-alike marks it broken and is read over. */
 export class DotReader {
   #state = atLineStart
-  #broken = false
+  #isBroken = false
 
   /** A bare CR, a bare LF or a NUL was seen. */
-  get broken(): boolean {
-    return this.#broken
+  get isBroken(): boolean {
+    return this.#isBroken
   }
 
   /** Reads the next bytes. Measured: 0.3 ns per byte; a loop over the bytes takes 1 ns. */
@@ -50,10 +50,10 @@ export class DotReader {
       }
       index++
     }
-    const ended = this.#state === atEnd
+    const isOver = this.#state === atEnd
     // The bytes after a dot belong to the message only once they are known not to end it.
-    if (!ended && this.#state !== afterDotCr) kept = moveDown(chunk, kept, runStart, index)
-    return { content: chunk.subarray(0, kept), next: index, ended }
+    if (!isOver && this.#state !== afterDotCr) kept = moveDown(chunk, kept, runStart, index)
+    return { content: chunk.subarray(0, kept), next: index, isOver }
   }
 
   #advance(byte: number): number {
@@ -61,10 +61,10 @@ export class DotReader {
     if (byte === lf) {
       if (before === afterCr) return atLineStart
       if (before === afterDotCr) return atEnd
-      this.#broken = true
+      this.#isBroken = true
       return inText
     }
-    if (byte === nul || before === afterCr || before === afterDotCr) this.#broken = true
+    if (byte === nul || before === afterCr || before === afterDotCr) this.#isBroken = true
     if (byte === cr) return before === afterDot ? afterDotCr : afterCr
     return byte === dot && before === atLineStart ? afterDot : inText
   }

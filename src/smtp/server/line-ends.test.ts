@@ -23,7 +23,7 @@ for (const [chunks, broken] of cases) {
     const lineEnds = new LineEnds('message')
     for (const chunk of chunks) lineEnds.check(Buffer.from(chunk))
     lineEnds.end()
-    assert.equal(lineEnds.broken, broken)
+    assert.equal(lineEnds.isBroken, broken)
   })
 }
 
@@ -51,6 +51,6 @@ for (const [chunks, broken] of binary) {
     const lineEnds = new LineEnds('header')
     for (const chunk of chunks) lineEnds.check(Buffer.from(chunk))
     lineEnds.end()
-    assert.equal(lineEnds.broken, broken)
+    assert.equal(lineEnds.isBroken, broken)
   })
 }

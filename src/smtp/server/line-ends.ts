@@ -6,7 +6,7 @@ const endOfHeader = '\r\n\r\n'
 /** Checks one message, or only its header. A CRLF may be split between two chunks. */
 export class LineEnds {
   #afterCr = false
-  #broken = false
+  #isBroken = false
   /** Tail of the header, kept to find its end. Null checks the whole message. Starts as CRLF, for mail without a header. */
   #headerTail: string | null
   #isWatching = true
@@ -16,21 +16,21 @@ export class LineEnds {
   }
 
   /** A line end other than CRLF, or a NUL, was found. Final only once `end` was called after the last chunk. */
-  get broken(): boolean {
-    return this.#broken
+  get isBroken(): boolean {
+    return this.#isBroken
   }
 
   check(chunk: Buffer): void {
-    if (this.#broken || !this.#isWatching || chunk.length === 0) return
+    if (this.#isBroken || !this.#isWatching || chunk.length === 0) return
     const text = this.#watched(chunk.toString('latin1'))
     const lineFeedFirst = text.startsWith('\n')
     bad.lastIndex = lineFeedFirst ? 1 : 0
-    this.#broken = lineFeedFirst !== this.#afterCr || bad.test(text)
+    this.#isBroken = lineFeedFirst !== this.#afterCr || bad.test(text)
     this.#afterCr = text.endsWith('\r')
   }
 
   end(): void {
-    if (this.#afterCr) this.#broken = true
+    if (this.#afterCr) this.#isBroken = true
   }
 
   /** Returns the part of the chunk to check: all of it, or only the part that belongs to the header. */

@@ -18,7 +18,7 @@ export class PeerSocket {
   readonly #events: SocketEvents
   #socket: Socket
   #replies = ''
-  #ended = false
+  #hasEnded = false
 
   constructor(socket: Socket, events: SocketEvents) {
     this.#socket = socket
@@ -27,8 +27,8 @@ export class PeerSocket {
   }
 
   /** The peer sends nothing more. */
-  get ended(): boolean {
-    return this.#ended
+  get hasEnded(): boolean {
+    return this.#hasEnded
   }
 
   /** Holds a reply until the next `flush`, or until the held replies are too long. */
@@ -90,7 +90,7 @@ export class PeerSocket {
   #listen(socket: Socket): void {
     socket.on('data', (bytes: Buffer) => this.#events.received(bytes))
     socket.on('end', () => {
-      this.#ended = true
+      this.#hasEnded = true
       this.#events.ended()
     })
     // 'close' follows every error and is handled below.

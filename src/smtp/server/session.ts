@@ -36,12 +36,12 @@ export class Session {
   readonly #options: SmtpServerOptions
   readonly #conduct: Conduct
   #remote: Pick<Peer, 'address' | 'port' | 'tls'>
-  #helo: { name: string; extended: boolean } | null = null
+  #helo: { name: string; isExtended: boolean } | null = null
   #envelope: Envelope | null = null
   #intake: Intake | null = null
   #dots = new DotReader()
   #lineEnds = new LineEnds('message')
-  #chunk = { last: false, sizeBytes: 0, refusal: noRecipients as Reply | null }
+  #chunk = { isLast: false, sizeBytes: 0, refusal: noRecipients as Reply | null }
 
   constructor(
     options: SmtpServerOptions,
@@ -54,7 +54,7 @@ export class Session {
   }
 
   /** A message is being received: DATA or BDAT has begun and not ended. */
-  get receiving(): boolean {
+  get isReceiving(): boolean {
     return this.#intake !== null
   }
 
@@ -111,7 +111,7 @@ export class Session {
       case 'STARTTLS':
         return this.#startTls()
       case 'BAD':
-        return { next: command.fatal ? 'close' : 'command', reply: command.reply }
+        return { next: command.isFatal ? 'close' : 'command', reply: command.reply }
       case 'QUIT':
         this.#reset()
         return { next: 'close', reply: reply(221, '2.0.0', 'Bye') }
@@ -131,10 +131,10 @@ export class Session {
   }
 
   /** Takes bytes of a DATA message. `used` of them belonged to it. Await `settled` before the next call. */
-  takeDots(bytes: Buffer): { used: number; ended: boolean; settled: void | Promise<void> } {
-    const { content, next, ended } = this.#dots.read(bytes)
-    if (this.#dots.broken && this.#intake?.refusal !== badLineEnds) this.#intake?.refuse(badLineEnds)
-    return { used: next, ended, settled: this.#intake?.write(content) }
+  takeDots(bytes: Buffer): { used: number; isOver: boolean; settled: void | Promise<void> } {
+    const { content, next, isOver } = this.#dots.read(bytes)
+    if (this.#dots.isBroken && this.#intake?.refusal !== badLineEnds) this.#intake?.refuse(badLineEnds)
+    return { used: next, isOver, settled: this.#intake?.write(content) }
   }
 
   async endDots(): Promise<NextStep> {
@@ -150,12 +150,12 @@ export class Session {
 
   /** Called when all bytes of the chunk were taken. */
   endChunk(): NextStep | Promise<NextStep> {
-    const { last, sizeBytes, refusal } = this.#chunk
+    const { isLast, sizeBytes, refusal } = this.#chunk
     if (refusal !== null) return this.#weigh(this.#answer(refusal))
     const intake = this.#intake!
-    if (last) this.#lineEnds.end()
-    if (this.#lineEnds.broken) intake.refuse(badLineEnds)
-    if (last) return this.endDots()
+    if (isLast) this.#lineEnds.end()
+    if (this.#lineEnds.isBroken) intake.refuse(badLineEnds)
+    if (isLast) return this.endDots()
     // RFC 3030 2: after a failed chunk the transaction can only be reset. Each later chunk gets the same reply.
     if (intake.refusal) return { next: 'command', reply: intake.refusal }
     return this.#answer(reply(250, '2.0.0', `${sizeBytes} octets received`))
@@ -180,11 +180,13 @@ export class Session {
 
   #greet({ verb, name }: Of<'EHLO' | 'HELO'>): NextStep {
     this.#reset()
-    const extended = verb === 'EHLO'
+    const isExtended = verb === 'EHLO'
     const { hostname } = this.#options
     // The name that proves one of our nodes is a secret: it must not appear in the message.
-    this.#helo = { name: this.#conduct.recognize(name) ? hostname : name, extended }
-    return this.#answer(reply(250, null, extended ? [hostname, ...this.#extensions()].join('\n') : hostname))
+    this.#helo = { name: this.#conduct.recognize(name) ? hostname : name, isExtended }
+    return this.#answer(
+      reply(250, null, isExtended ? [hostname, ...this.#extensions()].join('\n') : hostname),
+    )
   }
 
   #extensions(): string[] {
@@ -215,18 +217,23 @@ export class Session {
     return this.#answer(reply(250, '2.1.0', 'Sender OK'))
   }
 
-  #peer({ name, extended }: { name: string; extended: boolean }, { utf8 }: ReversePath): Peer {
+  #peer({ name, isExtended }: { name: string; isExtended: boolean }, { needsUtf8 }: ReversePath): Peer {
     const secured = this.#remote.tls.encrypted ? 'S' : ''
     // RFC 6531 4.3: UTF8SMTP if SMTPUTF8 was given. RFC 3848 has no name for HELO inside TLS.
-    const protocol = utf8 ? (`UTF8SMTP${secured}` as const) : extended ? (`ESMTP${secured}` as const) : 'SMTP'
+    const protocol = needsUtf8
+      ? (`UTF8SMTP${secured}` as const)
+      : isExtended
+        ? (`ESMTP${secured}` as const)
+        : 'SMTP'
     return { ...this.#remote, helo: name, protocol, isOwn: this.#conduct.isOwn, listedBy: [] }
   }
 
-  async #recipient({ to, wide }: Of<'RCPT'>): Promise<NextStep> {
+  async #recipient({ to, isWide }: Of<'RCPT'>): Promise<NextStep> {
     const envelope = this.#envelope
     if (envelope === null || this.#intake !== null) return this.#answer(badOrder)
     // RFC 6531 3.4: an address beyond ASCII needs a transaction that asked for SMTPUTF8.
-    if (wide && !envelope.from.utf8) return this.#answer(reply(553, '5.6.7', 'This address needs SMTPUTF8'))
+    if (isWide && !envelope.from.needsUtf8)
+      return this.#answer(reply(553, '5.6.7', 'This address needs SMTPUTF8'))
     // RFC 5321 4.5.3.1.10: recipients past the limit are 452, those before it are kept.
     if (envelope.to.length >= this.#options.maxRecipients) {
       return this.#answer(reply(452, '4.5.3', 'Too many recipients'))
@@ -267,8 +274,8 @@ export class Session {
     return { next: 'dots', reply: reply(354, null, 'End with <CRLF>.<CRLF>') }
   }
 
-  #beginChunk({ sizeBytes, last }: Of<'BDAT'>): NextStep {
-    this.#chunk = { last, sizeBytes, refusal: this.#chunkRefusal() }
+  #beginChunk({ sizeBytes, isLast }: Of<'BDAT'>): NextStep {
+    this.#chunk = { isLast, sizeBytes, refusal: this.#chunkRefusal() }
     return { next: 'chunk', sizeBytes }
   }
 

@@ -9,15 +9,15 @@ export interface ProvedDomain {
   organizationId: OrganizationId
   name: string
   /** Whether mail may be sent from it. */
-  outbound: boolean
+  canSend: boolean
   /** Whether its MX is ours, so that mail for it needs no lookup. */
-  inbound: boolean
+  canReceive: boolean
 }
 
 /** Returns those of the names that an organization has proved. */
 export async function findProvedUses(db: Queryable, names: string[]): Promise<ProvedDomain[]> {
   return await db.query<ProvedDomain>(
-    `select id, organization_id as "organizationId", name, outbound = 'verified' as outbound, inbound = 'verified' as inbound
+    `select id, organization_id as "organizationId", name, outbound = 'verified' as "canSend", inbound = 'verified' as "canReceive"
     from domain where name = any($1) and status = 'verified'`,
     [names],
   )

@@ -34,8 +34,8 @@ const firstUnindexed = skipScan(
   'organization_id, ordinal',
 )
 
-/** Reads the backlog. No count goes beyond `max`, which bounds its cost. */
-export async function readBacklog(db: Queryable, at: Date, max: number): Promise<Backlog> {
+/** Reads the backlog. No count goes beyond `maxCounted`, which bounds its cost. */
+export async function readBacklog(db: Queryable, at: Date, maxCounted: number): Promise<Backlog> {
   const [row] = await db.query<Backlog>(
     `select coalesce((select jsonb_agg(q) from (
         select case when route like '@%' then route else 'domain' end as route,
@@ -57,7 +57,7 @@ export async function readBacklog(db: Queryable, at: Date, max: number): Promise
           select created_at from outbox where (xact, seq) > (c.xact, c.seq) order by xact, seq limit 1
         ) n where c.name = 'search' and exists (select from searched_inbox)),
         (with recursive ${firstUnindexed} select min(announced_at) from unindexed)) as "oldestUnindexedAt"`,
-    [at, max],
+    [at, maxCounted],
   )
   return row!
 }
@@ -75,7 +75,7 @@ export async function readConnections(
   return row!
 }
 
-/** Counts the messages whose attachments wait for a scan, up to `max`. */
-export async function countScans(db: Queryable, max: number): Promise<number> {
-  return await countRows(db, '(select from scan limit $1) w', [max])
+/** Counts the messages whose attachments wait for a scan, up to `maxCounted`. */
+export async function countScans(db: Queryable, maxCounted: number): Promise<number> {
+  return await countRows(db, '(select from scan limit $1) w', [maxCounted])
 }

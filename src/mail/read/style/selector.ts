@@ -338,14 +338,14 @@ function matchTest(test: Test, element: Element, steps: Steps): Match {
   if (test.on === 'attribute') {
     const given = attributes.get(test.name)
     steps.left -= (given?.length ?? 0) >> (test.operator === '~=' ? 0 : 4)
-    return matchAttribute(test, given)
+    return matchesAttribute(test, given)
   }
   if (test.on === 'link') return element.name === 'a' && attributes.has('href')
   if (test.on === 'root') return element.parent === null
-  return test.on === 'index' && matchIndex(test, element.index)
+  return test.on === 'index' && matchesIndex(test, element.index)
 }
 
-function matchIndex({ step, offset }: { step: number; offset: number }, index: number): boolean {
+function matchesIndex({ step, offset }: { step: number; offset: number }, index: number): boolean {
   const distance = index - offset
   return step === 0 ? distance === 0 : distance % step === 0 && distance / step >= 0
 }
@@ -373,7 +373,7 @@ function matchList(
   return isNegated
 }
 
-function matchAttribute(
+function matchesAttribute(
   { operator, value, isFolded }: Extract<Test, { on: 'attribute' }>,
   given: string | undefined,
 ): boolean {
