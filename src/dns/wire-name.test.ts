@@ -59,7 +59,8 @@ for (const [what, bytes, start] of [
   ['a label of the types that were given up', '\x41a\x00', 0],
   ['256 bytes', `${`\x3f${'a'.repeat(63)}`.repeat(4)}\x00`, 0],
 ] as const)
-  test(`${what} is refused as a name`, () => assert.equal(readWireName(Buffer.from(bytes, 'latin1'), start), null))
+  test(`${what} is refused as a name`, () =>
+    assert.equal(readWireName(Buffer.from(bytes, 'latin1'), start), null))
 
 test('a name with 128 pointers in a row is refused', () => {
   const pointers = Array.from({ length: 200 }, (_, index) => [0xc0, Math.max(0, 2 * index - 1)]).flat()
