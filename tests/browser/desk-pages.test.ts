@@ -30,8 +30,8 @@ const pages: [name: string, hash: string, title: string][] = [
   ['nodes', '/nodes', 'Nodes & health'],
   ['mail', '/mail', 'Mail'],
   ['captured', '/mail?kind=captured', 'Mail'],
-  ['audit', '/audit', 'Log'],
-  ['numbers', '/numbers', 'Numbers'],
+  ['audit', '/audit', 'Audit log'],
+  ['numbers', '/numbers', 'Metrics'],
   ['nothing', '/nothing', 'Page not found'],
 ]
 
@@ -46,7 +46,7 @@ async function judgePages({ page, judge }: DeskWindow, ids: Ids): Promise<string
     const isWide = await page.evaluate('document.documentElement.scrollWidth > innerWidth')
     if (isWide) found.push(`${name} is wider than the window`)
   }
-  await page.getByRole('button', { name: /^Theme, keys and the way out/ }).press('Enter')
+  await page.getByRole('button', { name: /^Theme, shortcuts and close/ }).press('Enter')
   await page.getByRole('menu').waitFor()
   return [...found, ...(await judge('menu'))]
 }
@@ -74,8 +74,8 @@ test('the list of checked pages has every route of the desk', () => {
 })
 
 async function examine(page: DeskWindow['page']): Promise<void> {
-  await page.getByRole('button', { name: 'Examine' }).click()
-  await page.getByRole('button', { name: 'Examine again' }).waitFor()
+  await page.getByRole('button', { name: 'Run checks' }).click()
+  await page.getByRole('button', { name: 'Run checks again' }).waitFor()
 }
 
 test('axe finds nothing on any page of the desk, narrow and wide, in both themes', { skip }, async (t) => {

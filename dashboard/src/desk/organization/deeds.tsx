@@ -94,6 +94,7 @@ function CancelQueue({ organization: { id, name, waiting }, onClose }: DeedProps
       onClose={onClose}
       title={words.cancelTitle(name)}
       deed={words.cancel}
+      stay={words.keep}
       word={name}
       change={() => read(api.POST('/organizations/{organizationId}/cancel-queue', given))}
       onDone={useDone(({ cancelled }) => words.cancelled(cancelled), onClose)}

@@ -76,6 +76,7 @@ function CancelAll({ queue: { key, waiting }, onClose }: DeedProps) {
       onClose={onClose}
       title={words.cancelTitle(key)}
       deed={words.cancel}
+      stay={words.keep}
       word={key}
       change={() => read(api.POST('/queues/{queue}/cancel', given))}
       onDone={useDone(({ cancelled }) => words.cancelled(cancelled), onClose)}
