@@ -7,7 +7,7 @@ const visibleLine = /^[\p{Z}\p{Cf}]*[^\p{Z}\p{Cf}\p{Cc}]\P{Cc}*$/u
 const reorders = /[\u202a-\u202e\u2066-\u2069]/
 
 export const displayNameRule = '1 to 200 characters in one line, at least one of them visible'
-export const nameRule = `${displayNameRule}, and none that changes the direction of text`
+export const nameRule = `${displayNameRule}, and none that changes the text direction`
 
 /** Returns the name without surrounding white space; null if it breaks the rule. */
 export function readName(given: string): string | null {

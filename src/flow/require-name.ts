@@ -5,14 +5,13 @@ import { displayNameRule, nameRule, readDisplayName, readName } from '../base/na
 /** The name without white space around it. Throws `invalid_request` if it is not a valid name. */
 export function requireName(given: string): string {
   const name = readName(given)
-  if (name === null) throw new ServiceError('invalid_request', `/name must be a name: ${nameRule}`)
+  if (name === null) throw new ServiceError('invalid_request', `/name must be ${nameRule}`)
   return name
 }
 
 /** The same for an inbox's display name. */
 export function requireDisplayName(given: string): string {
   const name = readDisplayName(given)
-  if (name === null)
-    throw new ServiceError('invalid_request', `/displayName must be a name: ${displayNameRule}`)
+  if (name === null) throw new ServiceError('invalid_request', `/displayName must be ${displayNameRule}`)
   return name
 }

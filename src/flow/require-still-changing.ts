@@ -22,7 +22,7 @@ export async function requireStillChanging(tx: Tx, { keyId, sessionId, personId 
   if (personId) await holdPerson(tx, personId)
   if (sessionId) await requireLiveSession(tx, sessionId)
   if (!(await mayStillChange(tx, keyId)))
-    throw new ServiceError('insufficient_scope', 'Your key was revoked, or your role has ended.')
+    throw new ServiceError('insufficient_scope', 'Your key was revoked or your role was removed.')
 }
 
 /**

@@ -69,15 +69,15 @@ function describe(breach: Breach, breaches: readonly Breach[], elsewhere?: Elsew
     case 'additionalProperties': {
       const name = String(params['additionalProperty'])
       if (instancePath === '' && elsewhere?.names.includes(name))
-        return wrong(at(name), `is not taken here, but by ${elsewhere.operation}`)
-      return wrong(at(name), 'is not known here', knownTo(broken))
+        return wrong(at(name), `is not accepted here, only by ${elsewhere.operation}`)
+      return wrong(at(name), 'is unknown', knownTo(broken))
     }
     case 'propertyNames': {
       const pattern = String(breaches[breaches.indexOf(breach) - 1]?.params['pattern'])
       return wrong(at(params['propertyName']), describePattern(pattern))
     }
     case 'oneOf':
-      return wrong('/text', 'is required, or /html')
+      return wrong('/text', 'or /html is required')
     default: {
       const words = expectation(keyword, broken) ?? breach.message ?? ''
       return wrong(at(), keyword === 'type' && instancePath !== '' ? words + suchAs(broken) : words)
@@ -123,7 +123,7 @@ function written(value: unknown): string {
 /** Lists the known names, if there are any: a wrong name is most often a misspelling of one of them. */
 function knownTo({ properties = {} }: Broken): string {
   const names = Object.keys(properties)
-  return names.length === 0 ? '' : `: known are ${names.join(', ')}`
+  return names.length === 0 ? '' : ` (known: ${names.join(', ')})`
 }
 
 function expectation(keyword: string, broken: Broken): string | null {
@@ -137,7 +137,7 @@ function expectation(keyword: string, broken: Broken): string | null {
     case 'maxProperties':
       return `must have ${range(undefined, broken.maxProperties)} entries`
     case 'uniqueItems':
-      return 'must not have the same entry twice'
+      return 'must not have duplicate entries'
     default:
       return wholeExpectation(broken)
   }
@@ -145,7 +145,7 @@ function expectation(keyword: string, broken: Broken): string | null {
 
 const formatWords: Readonly<Record<string, string>> = {
   'idn-email': 'must be an e-mail address',
-  email: 'must be written as an e-mail address is',
+  email: 'must have the form of an e-mail address',
 }
 const typeWords: Readonly<Record<string, string>> = {
   string: 'a string',

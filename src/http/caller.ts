@@ -103,10 +103,10 @@ function requireOneOf(scopes: readonly Scope[], caller: Caller): void {
   if (scopes.length === 0 || scopes.some((scope) => hasScope(caller, scope))) return
   const isMembers = scopes.some((scope) => memberScopes.some((known) => known === scope))
   const grantor = isMembers
-    ? 'Members make keys with it in the dashboard.'
-    : 'It needs a server key, which members make in the dashboard; the operator of this service can grant your organization server keys.'
+    ? 'Create a key with this scope in the dashboard.'
+    : 'It needs a server key. Members create one in the dashboard; the operator of this service can grant your organization server keys.'
   throw new ServiceError(
     'insufficient_scope',
-    `The operation needs the scope ${scopes.join(' or ')}. ${grantor}`,
+    `This operation needs the scope ${scopes.join(' or ')}. ${grantor}`,
   )
 }

@@ -24,7 +24,7 @@ export function normalizeDomain(given: string): DomainName {
   if (!name.split('.').every(isRegistrableLabel)) return refused('must follow IDNA 2008')
   // The private part of the list counts as well. Below github.io, for example, each name has its own owner.
   const suffix = getPublicSuffix(name, { allowPrivateDomains: true, extractHostname: false })
-  if (suffix === name) return refused('must stand below a public suffix such as com, not be one')
+  if (suffix === name) return refused('must be below a public suffix such as com, not a public suffix itself')
   return { status: 'ok', name }
 }
 

@@ -29,7 +29,7 @@ export class Reads {
     if (!(await this.#limit.enter(organizationId, maxWaitMs, signal)))
       throw new ServiceError(
         'unavailable',
-        'Other reads of the organization are still under way. Try again once they have ended.',
+        'Other reads of the organization are still running. Try again when they are done.',
         retrySeconds,
       )
     try {
@@ -43,7 +43,7 @@ export class Reads {
 export function tookTooLong(): ServiceError {
   return new ServiceError(
     'unavailable',
-    `The read took more than ${readTimeoutMs / 1_000} s, and was ended. Ask for less, or try again.`,
+    `The read took more than ${readTimeoutMs / 1_000} s and was stopped. Request less data, or try again.`,
     retrySeconds,
   )
 }

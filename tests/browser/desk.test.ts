@@ -86,7 +86,7 @@ test('a used link says so, and the menu closes the desk', { skip }, async (t) =>
   await page.getByRole('menuitem', { name: 'Close the desk' }).click()
   await page.getByRole('heading', { name: 'Open the desk' }).waitFor()
   await page.goto(url)
-  await page.getByText(/The link was used before/).waitFor()
+  await page.getByText(/The link was already used/).waitFor()
   await page.goto(await deskLink(posthorn))
   await page.getByRole('heading', { level: 1, name: 'Organizations' }).waitFor()
 })

@@ -195,7 +195,7 @@ for (const { operation, ready, toTwo } of ways) {
       assert.ok(seconds <= longestSeconds)
       assert.equal(answer.headers.get('send-limit'), `"${limit}";q=1;w=${longestSeconds};t=${seconds}`)
       assert.ok(String(answer.body?.['message']).startsWith(`This message exceeds ${limit}: at most 1 `))
-      assert.match(String(answer.body?.['message']), new RegExp(` The window ends in ${seconds} seconds\\.$`))
+      assert.match(String(answer.body?.['message']), new RegExp(` Try again in ${seconds} seconds\\.$`))
       answers.push(answer)
     }
     return answers

@@ -39,7 +39,7 @@ test('start and doctor name the inboxes on a former managed domain, whose mail i
   for (const [path, sent] of paths) {
     const refused = await api.call(path, { method: 'POST', idempotencyKey: 'refused-1', body: sent })
     assert.deepEqual([refused.status, refused.body.error], [403, 'sender_not_allowed'], path)
-    assert.match(refused.body.message, /does not receive mail for old\.test/)
+    assert.match(refused.body.message, /no longer receives mail for old\.test/)
   }
   await untilStates(api, submission.id, 'deferred')
   assert.equal(sink.copies.length, 0)

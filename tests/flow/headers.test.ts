@@ -454,5 +454,5 @@ test(`hostile 4: the thread of any received mail can be answered, and the answer
 
 function assertRefusal({ status, body }: Answer<Refusal>): void {
   assert.deepEqual([status, body.error], [400, 'invalid_request'])
-  assert.match(body.message, /must be a message that has an address to reply to$/)
+  assert.match(body.message, /must be a message with an address to reply to$/)
 }

@@ -200,7 +200,7 @@ for (const [name, [from, to], pointer] of repeated)
     const body = JSON.stringify(good).replace(from, to)
     const answer = await ask(stage, 'POST', path, { secret, headers, body })
     assert.deepEqual([answer.status, answer.body.error], [400, 'invalid_json'])
-    assert.equal(answer.body.message, `${pointer} is given twice in the body.`)
+    assert.equal(answer.body.message, `${pointer} occurs twice in the body.`)
   })
 
 test('a local part is written in lower case', async () => {

@@ -86,7 +86,7 @@ test('a refused scope says who can make keys with it', async () => {
   const [send, domains] = [await refused('POST', '/v1/send'), await refused('GET', '/v1/domains')]
   assert.match(
     String(send['message']),
-    /delivery:send\. It needs a server key, .*the operator of this service can grant/,
+    /delivery:send\. It needs a server key\. .*the operator of this service can grant/,
   )
-  assert.match(String(domains['message']), /domain:manage\. Members make keys with it in the dashboard\./)
+  assert.match(String(domains['message']), /domain:manage\. Create a key with this scope in the dashboard\./)
 })

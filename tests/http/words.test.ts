@@ -15,7 +15,7 @@ const cases: [operation: string, body: unknown, message: string][] = [
   ['GET /v1/inboxes?limit=0', undefined, '/limit must be a whole number from 1 to 100'],
   ['GET /v1/inboxes?limit=ten', undefined, '/limit must be a whole number from 1 to 100'],
   ['GET /v1/inboxes?limit=1&limit=2', undefined, '/limit must be a whole number from 1 to 100'],
-  ['GET /v1/inboxes?limits=1', undefined, '/limits is not known here: known are limit, cursor, domainId, q'],
+  ['GET /v1/inboxes?limits=1', undefined, '/limits is unknown (known: limit, cursor, domainId, q)'],
   ['GET /v1/metrics/delivery?hours=721', undefined, '/hours must be a whole number from 1 to 720'],
   ['GET /v1/metrics/delivery?hours=1.5', undefined, '/hours must be a whole number from 1 to 720'],
   [
@@ -27,7 +27,7 @@ const cases: [operation: string, body: unknown, message: string][] = [
   [
     'GET /v1/submissions?since=2026-11-21T09:00:00',
     undefined,
-    '/since must be a time with its zone, such as 2026-11-21T09:00:00Z',
+    '/since must be a time with a time zone, such as 2026-11-21T09:00:00Z',
   ],
   ['GET /v1/submissions/1', undefined, '/submissionId must be a UUID'],
   [
@@ -35,10 +35,10 @@ const cases: [operation: string, body: unknown, message: string][] = [
     undefined,
     '/inboxId must be an inbox id: inb_ and 24 lowercase hexadecimal digits',
   ],
-  ['GET /v1/me?limit=1', undefined, '/limit is not known here'],
+  ['GET /v1/me?limit=1', undefined, '/limit is unknown'],
   [messages, [], 'the body must be an object'],
   [messages, { ...mail, subject: undefined }, '/subject is required'],
-  [messages, { ...mail, text: undefined }, '/text is required, or /html'],
+  [messages, { ...mail, text: undefined }, '/text or /html is required'],
   [messages, { ...mail, text: 7 }, '/text must be a string'],
   [messages, { ...mail, html: null }, '/html must be a string'],
   [messages, { ...mail, subject: 'S'.repeat(999) }, '/subject must be 1 to 998 characters long'],
@@ -71,7 +71,7 @@ const cases: [operation: string, body: unknown, message: string][] = [
   [
     'POST /v1/send',
     { from: { email: 'a@far.test' }, ...mail, attachments: [], cc: [] },
-    '/attachments is not taken here, but by POST /v1/inboxes/{inboxId}/messages; /cc is not taken here, but by POST /v1/inboxes/{inboxId}/messages',
+    '/attachments is not accepted here, only by POST /v1/inboxes/{inboxId}/messages; /cc is not accepted here, only by POST /v1/inboxes/{inboxId}/messages',
   ],
   // F28: the message reports up to three errors at once.
   [
@@ -79,11 +79,11 @@ const cases: [operation: string, body: unknown, message: string][] = [
     { to: ['ada@far.test'], subject: 5, text: 'There' },
     '/to/0 must be an object, such as {"email": "ada@example.com"}; /subject must be one line without control characters and with at least one visible character',
   ],
-  [messages, {}, '/text is required, or /html; /to is required; /subject is required'],
+  [messages, {}, '/text or /html is required; /to is required; /subject is required'],
   [
     messages,
     { ...mail, from: 'me', reply_to: 'you', text: undefined, html: 7 },
-    '/html must be a string; /from is not known here; /reply_to is not known here: known are to, cc, bcc, replyTo, subject, text, html, attachments, metadata, purpose',
+    '/html must be a string; /from is unknown; /reply_to is unknown (known: to, cc, bcc, replyTo, subject, text, html, attachments, metadata, purpose)',
   ],
   [
     messages,
@@ -98,7 +98,7 @@ const cases: [operation: string, body: unknown, message: string][] = [
   [
     'GET /v1/inboxes?limit=0&limits=1',
     undefined,
-    '/limits is not known here: known are limit, cursor, domainId, q; /limit must be a whole number from 1 to 100',
+    '/limits is unknown (known: limit, cursor, domainId, q); /limit must be a whole number from 1 to 100',
   ],
   // For a body with very many values, the message reports only the first error.
   [
@@ -137,9 +137,9 @@ const cases: [operation: string, body: unknown, message: string][] = [
   [
     'POST /v1/inboxes',
     { display_name: 'Ada' },
-    '/display_name is not known here: known are localPart, displayName, domainId',
+    '/display_name is unknown (known: localPart, displayName, domainId)',
   ],
-  ['POST /v1/validate', { email: 'nonsense' }, '/email must be written as an e-mail address is'],
+  ['POST /v1/validate', { email: 'nonsense' }, '/email must have the form of an e-mail address'],
   [
     'POST /v1/validate/bulk',
     { emails: 'ada@far.test' },
@@ -149,7 +149,7 @@ const cases: [operation: string, body: unknown, message: string][] = [
   [
     'POST /v1/webhooks',
     { url: 'https://far.test/', eventTypes: ['message.received', 'message.received'] },
-    '/eventTypes must not have the same entry twice',
+    '/eventTypes must not have duplicate entries',
   ],
   [
     'POST /v1/webhooks',

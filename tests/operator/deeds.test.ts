@@ -131,7 +131,7 @@ test('a body that repeats a member is refused, and changes nothing', async () =>
   })
   const { error, message } = (await response.json()) as Record<string, string>
   assert.deepEqual([response.status, error], [400, 'invalid_json'])
-  assert.match(message!, /\/name is given twice/)
+  assert.match(message!, /\/name occurs twice/)
   assert.equal((await desk.get(`/organizations/${id}`))['name'], 'Harbor')
 })
 

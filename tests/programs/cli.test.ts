@@ -259,7 +259,7 @@ test('the commands work with a running service', async (t) => {
     assert.match(second.stderr, new RegExp(`another key of this name is good too \\(${one}\\)`))
     const unclear = await attempt(['key', 'revoke', ...named])
     assert.equal(unclear.status, 1)
-    assert.match(unclear.stderr, new RegExp(`several keys are called "booking".*${one}, ${two}`))
+    assert.match(unclear.stderr, new RegExp(`several keys are named "booking".*${one}, ${two}`))
     await posthorn.cli(['key', 'revoke', two])
     assert.equal((await posthorn.cli(['key', 'revoke', ...named]))['id'], one)
     const none = await attempt(['key', 'revoke', ...named])

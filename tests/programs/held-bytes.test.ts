@@ -83,7 +83,7 @@ test('hostile 8: a stalled body is refused after ten seconds', async (t) => {
   const { told } = open(t, stage.port, `${head('/v1/inboxes', secret, 100)}{`)
   const startedMs = performance.now()
   await until('the answer', () => told() !== '', { timeoutMs: 30_000 })
-  assert.match(told(), /^HTTP\/1\.1 400 .*"error":"invalid_json","message":"The body came too slowly\."/s)
+  assert.match(told(), /^HTTP\/1\.1 400 .*"error":"invalid_json","message":"The body arrived too slowly\."/s)
   assert.ok(performance.now() - startedMs > 9_000)
 })
 

@@ -187,7 +187,10 @@ test('a running node prevents a rotation, and a node with the former key does no
   const refused = await rotate()
   const [row] = await node.foundation.db.query<{ id: number }>('select max(id) as id from node')
   assert.equal(refused.status, 1)
-  assert.match(refused.stderr, new RegExp(`nodes run and have the key \\(${row!.id}\\): stop them first`))
+  assert.match(
+    refused.stderr,
+    new RegExp(`nodes with the secret key are running \\(${row!.id}\\): stop them first`),
+  )
   assert.deepEqual(await readKeyFile(file), key)
   await node.app.stop()
   const done = await rotate()
@@ -316,7 +319,7 @@ test('a service that lost its secret key sends again, and its webhooks fail visi
   assert.match(intact.stderr, /everything opens with the key/)
   const running = await command('--yes')
   assert.deepEqual(
-    [running.status, /nodes run and have the key/.test(running.stderr)],
+    [running.status, /nodes with the secret key are running/.test(running.stderr)],
     [1, true],
     running.stderr,
   )

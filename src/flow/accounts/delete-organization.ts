@@ -57,17 +57,20 @@ export async function deleteOrganization(
 ): Promise<Holdings> {
   const { db, clock } = deps
   if (given === ownOrganizationId)
-    throw new ServiceError('invalid_request', 'this is the organization of the service itself: it stays')
+    throw new ServiceError(
+      'invalid_request',
+      'this is the organization of the service itself, which cannot be deleted',
+    )
   const row = await db.transaction((tx) => updateOrganizationStatus(tx, given, 'deleting', clock.now()))
   if (!row) throw new ServiceError('not_found', `there is no organization ${given}`)
   await untilKnownEverywhere()
   const { id } = row
   const holdings = await countHoldings(db, id)
-  progress('closing its inboxes')
+  progress('closing inboxes')
   await closeInboxes(deps, id)
-  progress('removing what it sent')
+  progress('removing sent mail')
   await removeSent(deps, id)
-  progress('removing its mail')
+  progress('removing stored mail')
   await removeMail(deps, id)
   progress('removing endpoints, domains, suppressions, metrics and keys')
   await removeRest(deps, id, actor)
@@ -108,7 +111,7 @@ async function removeSent({ db }: Deps, id: OrganizationId): Promise<void> {
     if (performance.now() > untilMs)
       throw new ServiceError(
         'delivery_in_progress',
-        `messages of it are still on the wire (${submissions}): run the same command again in a few minutes, it goes on where it ended`,
+        `deliveries are still in progress (${submissions}): run the same command again in a few minutes to resume the deletion`,
       )
   }
 }

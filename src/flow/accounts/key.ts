@@ -133,13 +133,10 @@ export async function requireNamedKey(
   name: string,
 ): Promise<KeyRow> {
   const [key, ...others] = await findNamedKeys(deps, organizationId, name)
-  if (!key) throw new ServiceError('not_found', `there is no key "${name}" that is good in ${organizationId}`)
+  if (!key) throw new ServiceError('not_found', `there is no usable key "${name}" in ${organizationId}`)
   if (others.length === 0) return key
   const ids = [key, ...others].map(({ id }) => id).join(', ')
-  throw new ServiceError(
-    'invalid_request',
-    `several keys are called "${name}": revoke one by its id (${ids})`,
-  )
+  throw new ServiceError('invalid_request', `several keys are named "${name}": revoke one by its id (${ids})`)
 }
 
 /** Revokes the key. When it returns, no node accepts the key any more. */

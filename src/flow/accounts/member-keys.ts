@@ -77,7 +77,7 @@ export async function rotateKey(
     const at = clock.now()
     const organization = await requireRoom(tx, by, at)
     const old = await findUsedKey(tx, by.organizationId, id)
-    if (!old || old.revokedAt) throw new ServiceError('not_found', 'There is no such key, or it was revoked.')
+    if (!old || old.revokedAt) throw new ServiceError('not_found', 'There is no such key, or it is revoked.')
     requireMemberScopes(organization, old)
     const { kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains } = old
     const restrictions = { kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains }
@@ -114,7 +114,7 @@ async function requireRoom(
   if (count >= maxKeys)
     throw new ServiceError(
       'limit_reached',
-      `The organization has ${count} keys. Revoke those that nothing uses.`,
+      `The organization has ${count} keys, which is the limit. Revoke unused keys first.`,
     )
   return organization
 }
@@ -129,11 +129,11 @@ async function requireWithin(
       throw new ServiceError('not_found', `There is no inbox ${inboxId}.`)
   const wrong = allowedIps?.find((ip) => !isIP(ip))
   if (wrong !== undefined)
-    throw new ServiceError('invalid_request', `/allowedIps must be IP addresses: ${wrong} is none`)
+    throw new ServiceError('invalid_request', `/allowedIps must be IP addresses, and ${wrong} is not one`)
   if (requestsPerMinute !== null && requestsPerMinute > limits.requestsPerMinute)
     throw new ServiceError(
       'invalid_request',
-      `/requestsPerMinute must be at most ${limits.requestsPerMinute}, which is the organization's`,
+      `/requestsPerMinute must be at most ${limits.requestsPerMinute}, the organization's limit`,
     )
 }
 
@@ -142,7 +142,7 @@ function requireGrant({ serverKeys }: OrganizationRow): void {
   if (serverKeys) return
   throw new ServiceError(
     'insufficient_scope',
-    'The organization may not make server keys. The operator of this service can grant them.',
+    'Server keys are not granted to this organization. The operator of this service can grant them.',
   )
 }
 
@@ -156,11 +156,11 @@ function requireKind(
     return
   }
   const beyond = scopes.find((scope) => !isIn(memberScopes, scope))
-  if (beyond) throw new ServiceError('invalid_request', `/scopes: ${beyond} needs the kind server`)
+  if (beyond) throw new ServiceError('invalid_request', `/scopes: ${beyond} requires kind server`)
   if (expiresInDays > longestDays)
     throw new ServiceError(
       'invalid_request',
-      `/expiresInDays must be at most ${longestDays}, except for the kind server`,
+      `/expiresInDays must be at most ${longestDays}, unless kind is server`,
     )
 }
 
@@ -174,7 +174,7 @@ function requireMemberScopes(organization: OrganizationRow, { kind, scopes }: Us
   }
   throw new ServiceError(
     'insufficient_scope',
-    'The operator made this key with scopes that are not given here: ask for another one there.',
+    'The operator created this key with scopes that the dashboard does not offer. Ask the operator for a new key.',
   )
 }
 

@@ -20,5 +20,5 @@ export async function releaseCopy({ db, clock }: { db: Db; clock: Clock }): Prom
     return true
   })
   if (!isReleased)
-    throw new ServiceError('not_found', 'nothing is held here: this is no restored copy that waits')
+    throw new ServiceError('not_found', 'this is not a restored copy, so there is nothing to release')
 }

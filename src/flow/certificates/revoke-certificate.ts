@@ -19,10 +19,11 @@ export async function revokeStored(
 ): Promise<StoredCertificate> {
   const account = await requireAccount(db, directory)
   const { certificate } = account
-  if (!certificate) throw new ServiceError('not_found', 'there is no certificate of this authority')
+  if (!certificate) throw new ServiceError('not_found', 'there is no certificate from this authority')
   const key = openAccountKey(secretBox, account)
   const reason = await revokeCertificate({ directory, key }, certificate.chain)
-  if (reason !== null) throw new ServiceError('unavailable', `the authority does not revoke it: ${reason}`)
+  if (reason !== null)
+    throw new ServiceError('unavailable', `the authority did not revoke the certificate: ${reason}`)
   await deleteCertificate(db.writer, directory, certificate.issuedAt)
   return certificate
 }
@@ -38,6 +39,6 @@ async function requireAccount(db: Db, directory: string): Promise<AcmeAccountRow
   if (account) return account
   throw new ServiceError(
     'not_found',
-    `nothing has been ordered of ${directory}; the service does so by itself`,
+    `no certificate has been ordered from ${directory} yet; the running service orders one automatically`,
   )
 }

@@ -141,8 +141,5 @@ async function requireQueue({ db }: Deps, route: string): Promise<QueueRow> {
 }
 
 function noQueue(route: string): ServiceError {
-  return new ServiceError(
-    'not_found',
-    `there is no queue "${route}"; "posthorn queue list" shows those there are`,
-  )
+  return new ServiceError('not_found', `there is no queue "${route}"; "posthorn queue list" lists all queues`)
 }

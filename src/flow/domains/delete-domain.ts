@@ -27,7 +27,7 @@ export async function deleteDomain({ db, clock }: Deps, caller: Caller, id: stri
     if (onDomain > 0)
       throw new ServiceError(
         'domain_in_use',
-        `There are inboxes on ${row.name} (${onDomain}). Delete them first.`,
+        `${row.name} still has inboxes (${onDomain}). Delete them first.`,
       )
     await deleteDomainRow(tx, row.id)
     const entry = { action: 'domain.deleted', subject: row.name, at: clock.now() } as const

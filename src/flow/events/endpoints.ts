@@ -189,7 +189,7 @@ export async function deleteWebhook({ db, clock }: Deps, caller: Caller, id: str
     if (await isBeingCalled(tx, webhook.id, at))
       throw new ServiceError(
         'delivery_in_progress',
-        'It is being called. Try again in a moment, or disable it.',
+        'A call to this endpoint is in progress. Try again in a moment, or disable the endpoint first.',
       )
     await buryWebhooks(tx, [webhook.id], at)
     await record(tx, caller, webhook, { action: 'webhook.deleted', at })

@@ -83,7 +83,7 @@ export async function invite(
     if (!(await guard.mayWrite('invite', email, tx)))
       throw new ServiceError(
         'too_many_attempts',
-        'This address was written to several times. Try again later.',
+        'This address has already received several emails. Try again later.',
         300,
       )
     await putInvitation(tx, row, hash)
@@ -111,12 +111,12 @@ export async function lockForMember(
 
 async function requireRoom(tx: Tx, { organizationId, email, createdAt }: InvitationRow): Promise<void> {
   if (await isMember(tx, organizationId, email))
-    throw new ServiceError('address_taken', `${email} is a member already.`)
+    throw new ServiceError('address_taken', `${email} is already a member.`)
   const pending = (await listInvitations(tx, organizationId, createdAt)).filter((row) => row.email !== email)
   if (pending.length >= maxInvitations)
     throw new ServiceError(
       'limit_reached',
-      `There are ${pending.length} open invitations. Withdraw one first.`,
+      `The organization has ${pending.length} open invitations, which is the limit. Withdraw one first.`,
     )
 }
 
@@ -204,7 +204,7 @@ async function requirePassword(
   if (password === undefined || passwordHash === null)
     throw new ServiceError(
       'sign_in_failed',
-      'This address has an account: sign in to it, then open the link again.',
+      'This address already has an account. Sign in, then open the link again.',
     )
   await guard.admit(email, ip)
   if (!(await passwords.isRight(networkOf(ip), password, passwordHash)))
@@ -219,7 +219,7 @@ async function settle(
 ): Promise<PersonRow> {
   const found = await findPersonByEmail(tx, email)
   if (isSettled(found))
-    throw new ServiceError('sign_in_failed', 'This address has an account: sign in to it first.')
+    throw new ServiceError('sign_in_failed', 'This address already has an account. Sign in first.')
   const row = { email, name, passwordHash, confirmedAt: at, createdAt: at }
   if (!found) {
     const person = { ...row, id: newUuid<PersonId>() }

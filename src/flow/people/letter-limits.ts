@@ -94,7 +94,7 @@ export class LetterLimits {
     if (!full) return
     const waitSeconds = Math.ceil((full.endsAt.getTime() - this.#deps.clock.nowMs()) / 1000)
     const message =
-      'Too many invitations: a person and an organization send 20 an hour and 50 a day. Try again later.'
+      'Too many invitations. A person and an organization can send 20 per hour and 50 per day. Try again later.'
     throw new ServiceError('too_many_attempts', message, Math.max(1, waitSeconds))
   }
 

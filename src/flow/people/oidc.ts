@@ -127,7 +127,7 @@ export class Oidc {
     } catch (error) {
       this.#found = null
       this.#deps.log.warn({ reason: (error as Error).message }, 'the identity provider does not answer')
-      throw new ServiceError('unavailable', 'The identity provider does not answer. Try again.')
+      throw new ServiceError('unavailable', 'The identity provider is not responding. Try again.')
     }
   }
 
@@ -179,16 +179,22 @@ async function settlePerson(
   const known = await findPersonBySubject(tx, issuer, subject)
   if (known) return { id: known, linkedTo: null }
   if (email === null)
-    throw new ServiceError('sign_in_failed', 'The identity provider has not verified your mail address.')
+    throw new ServiceError(
+      'sign_in_failed',
+      'The identity provider has not verified your email address. Verify it there first.',
+    )
   const found = await findPersonByEmail(tx, email)
   if (!found && !isSignUpOpen && !(await isInvited(tx, email, at)))
     throw new ServiceError(
       'sign_in_failed',
-      'There is no account for this address, and sign-up is by invitation.',
+      'There is no account for this address, and sign-up is by invitation only. Ask a member to invite you.',
     )
   const person = found ?? (await addPerson(tx, { email, name: name ?? email, at }))
   if (!(await linkSubject(tx, person.id, { issuer, subject, at })))
-    throw new ServiceError('sign_in_failed', 'The account is linked to another identity.')
+    throw new ServiceError(
+      'sign_in_failed',
+      'The account is linked to another identity. Sign in with that identity.',
+    )
   if (!person.confirmedAt) await proveAddress(tx, person, at)
   await recordOwnAction(tx, person, ip, { action: 'identity.linked', detail: { issuer }, at })
   return { id: person.id, linkedTo: found ? email : null }

@@ -40,7 +40,10 @@ export async function askAccess(
     await lockPerson(tx, personId)
     const pending = await countPending(tx, personId)
     if (pending >= maxPending)
-      throw new ServiceError('limit_reached', `${pending} of your organizations wait for approval already.`)
+      throw new ServiceError(
+        'limit_reached',
+        `${pending} of your organizations are already waiting for approval. Wait for the operator's decision.`,
+      )
     const at = clock.now()
     const id = newUuid<OrganizationId>()
     const letterDue = (await letterLimits.admitRequest(tx, ip)) ? 'request' : null

@@ -86,13 +86,17 @@ export async function addPasskey(
       await lockPerson(tx, person.id)
       await requireLiveSession(tx, sessionId)
       const { length } = await listPasskeys(tx, person.id)
-      if (length >= maxPasskeys) throw new ServiceError('limit_reached', `You have ${length} passkeys.`)
+      if (length >= maxPasskeys)
+        throw new ServiceError(
+          'limit_reached',
+          `You have ${length} passkeys, which is the limit. Remove one first.`,
+        )
       await insertPasskey(tx, row)
       await recordOwnAction(tx, person, ip, { action: 'passkey.added', subject: name, at: createdAt })
     })
   } catch (error) {
     if (error instanceof DbFault && error.constraint === 'passkey_credential_id_key')
-      throw new ServiceError('address_taken', 'This passkey is known already.')
+      throw new ServiceError('address_taken', 'This passkey is already registered.')
     throw error
   }
   const change = 'A passkey was added to your account at Posthorn: it signs in without a password.'
@@ -109,7 +113,8 @@ async function readMade(response: object, challenge: string, { origin, host }: S
     requireUserVerification: false,
     supportedAlgorithmIDs: algorithms,
   }).catch(() => null) // every error means that the browser's answer is invalid
-  if (!verified?.verified) throw new ServiceError('invalid_request', 'The passkey could not be verified.')
+  if (!verified?.verified)
+    throw new ServiceError('invalid_request', 'The passkey could not be verified. Try again.')
   const { id, publicKey, counter, transports } = verified.registrationInfo.credential
   return {
     credentialId: Buffer.from(id, 'base64url'),

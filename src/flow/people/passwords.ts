@@ -60,7 +60,11 @@ export class Passwords {
   async hashOnce(link: Buffer, asker: string, password: string): Promise<string> {
     const key = link.toString('latin1')
     if (this.#linksInUse.has(key))
-      throw new ServiceError('too_many_attempts', 'This link is being used right now. Try again.', 1)
+      throw new ServiceError(
+        'too_many_attempts',
+        'This link is being used right now. Try again in a moment.',
+        1,
+      )
     this.#linksInUse.add(key)
     try {
       return await this.hash(asker, password)

@@ -33,7 +33,7 @@ export function requireRecentSignIn(clock: Clock, signedInAt: Date): void {
 function signedInLongAgo(): ServiceError {
   return new ServiceError(
     'sign_in_failed',
-    'You signed in more than five minutes ago. Give your password, or sign in again.',
+    'You signed in more than five minutes ago. Enter your password, or sign in again.',
   )
 }
 

@@ -25,7 +25,7 @@ const resetMs = 3_600_000
 /** The maximum of listed entries of each kind. */
 export const maxListed = 100
 const noAccount =
-  'There is no account for this address, or it is newer than the link. Ask for a new link, or for one to another address of yours.'
+  'There is no account for this address, or it is newer than this link. Request a new link, or use another of your addresses.'
 
 /**
  * Mails a link to the address. Security: only the use of the link checks for an account, so no answer, time or load reveals

@@ -195,7 +195,7 @@ export async function switchOrganization(
   organizationId: string,
 ): Promise<void> {
   const chosen = organizations.find(({ id }) => id === organizationId)
-  if (!chosen) throw new ServiceError('not_found', 'You are in no such organization.')
+  if (!chosen) throw new ServiceError('not_found', 'You are not a member of such an organization.')
   await chooseOrganization(db.writer, session.id, chosen.id)
   await untilKnownEverywhere()
 }

@@ -194,10 +194,7 @@ async function findMail({ db }: Pick<Deps, 'db'>, kind: MailKind, id: string): P
 }
 
 function gone(id: string): ServiceError {
-  return new ServiceError(
-    'not_found',
-    `there is no mail ${id}, or no longer: mail is deleted when its time is over`,
-  )
+  return new ServiceError('not_found', `there is no mail ${id}, or it has expired and was deleted`)
 }
 
 function requireUuid(given: string): string {

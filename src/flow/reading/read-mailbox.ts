@@ -33,7 +33,7 @@ export async function readInbox(db: Queryable, caller: Caller, id: string): Prom
 export function readWords(query: string): string {
   const phrases = readQuery(query)
   // Some letters, such as the filler of Hangul, are no word by themselves.
-  if (phrases.length === 0) throw new ServiceError('invalid_request', '/q must hold a word to look for')
+  if (phrases.length === 0) throw new ServiceError('invalid_request', '/q must contain a word to search for')
   return writeTsquery(phrases)
 }
 
@@ -60,7 +60,7 @@ export async function findPosition(db: Queryable, inboxId: InboxId, after: strin
   if (seq === null)
     throw new ServiceError(
       'invalid_request',
-      '/after must be the id of a message of this inbox, or 0: where it was deleted over 30 days ago, that of one read since',
+      '/after must be the id of a message in this inbox, or 0. If that message was deleted more than 30 days ago, use the id of a message read since',
     )
   return seq
 }

@@ -87,7 +87,7 @@ export async function requireNoNodes(db: Queryable): Promise<void> {
   if (living.length > 0)
     throw new ServiceError(
       'unavailable',
-      `nodes run and have the key (${living.join(', ')}): stop them first`,
+      `nodes with the secret key are running (${living.join(', ')}): stop them first`,
     )
 }
 

@@ -99,7 +99,7 @@ export function sealVerifiers(box: SecretBox, former: SecretBox): Buffer {
  */
 export async function requireSealingKey(tx: Tx, box: SecretBox): Promise<void> {
   if (await isOver(tx, box))
-    throw new ServiceError('unavailable', 'The secret key of this node is not that of the database.')
+    throw new ServiceError('unavailable', 'The secret key of this node does not match the database.')
 }
 
 /** Must be called each time this node registers with the others. Refuses a node that read the key before it was changed. */

@@ -37,10 +37,7 @@ export async function requireSendable(
   requireRecipients(caller, recipients)
   requireSize(caller, contentBytes(body))
   if (recipients.length > 0) return
-  throw new ServiceError(
-    'invalid_request',
-    '/targetMessageId must be a message that has an address to reply to',
-  )
+  throw new ServiceError('invalid_request', '/targetMessageId must be a message with an address to reply to')
 }
 
 async function requireSender(
@@ -54,7 +51,7 @@ async function requireSender(
     // The sender is on a former managed domain. Answers would not arrive here, and its keys no longer sign.
     throw new ServiceError(
       'sender_not_allowed',
-      `This deployment does not receive mail for ${domain} any more.`,
+      `This deployment no longer receives mail for ${domain}. Send from another inbox.`,
     )
   }
   // Without an inbox, `domainId` is set only if sending is allowed. A second check could give another answer.
@@ -62,7 +59,7 @@ async function requireSender(
   if (isProved) return
   throw new ServiceError(
     'sender_not_allowed',
-    `The domain of the sender, ${domain}, is not proved for sending: verify it${id === null ? ', or send from an inbox' : ''}.`,
+    `The sender's domain ${domain} is not verified for sending. Verify it${id === null ? ', or send from an inbox' : ''}.`,
   )
 }
 
@@ -73,12 +70,15 @@ function requireRecipients(
   const stranger =
     allowedRecipientDomains && recipients.find(({ domain }) => !allowedRecipientDomains.includes(domain))
   if (stranger)
-    throw new ServiceError('recipient_domain_not_allowed', `The API key may not send to ${stranger.domain}.`)
+    throw new ServiceError(
+      'recipient_domain_not_allowed',
+      `The API key cannot send to ${stranger.domain}. allowedRecipientDomains (GET /v1/me) lists the domains it can send to.`,
+    )
   const { recipientsPerMessage } = limits
   if (recipients.length > recipientsPerMessage)
     throw new ServiceError(
       'too_many_recipients',
-      `The message has ${recipients.length} recipients; at most ${recipientsPerMessage} are allowed.`,
+      `The message has ${recipients.length} recipients. recipientsPerMessage allows ${recipientsPerMessage}.`,
     )
 }
 
@@ -87,6 +87,6 @@ export function requireSize({ limits }: SendingCaller, bytes: number): void {
   if (bytes <= limits.messageContentBytes) return
   throw new ServiceError(
     'message_too_large',
-    `The message has ${bytes} bytes of content; at most ${limits.messageContentBytes} are allowed.`,
+    `The message has ${bytes} bytes of content. messageContentBytes allows ${limits.messageContentBytes}.`,
   )
 }

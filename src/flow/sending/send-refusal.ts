@@ -22,7 +22,7 @@ export function refuseSend(
   if (!limit) return new ServiceError(code, undefined, seconds)
   const size = limits[limit]
   const { words, windowSeconds } = windows[limit]
-  const detail = `This message exceeds ${limit}: at most ${size} ${words}. The window ends in ${seconds} seconds.`
+  const detail = `This message exceeds ${limit}: at most ${size} ${words}. Try again in ${seconds} seconds.`
   return new ServiceError(code, detail, seconds, { name: limit, size, windowSeconds })
 }
 

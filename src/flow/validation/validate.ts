@@ -129,7 +129,7 @@ export class Validation {
 }
 
 const tooManyDomains =
-  'The organization has had too many domains looked up within a minute. Wait as many seconds as retry-after says.'
+  'The organization has looked up too many domains within a minute. Retry after the seconds in retry-after.'
 const noEvidence: AddressEvidence = { isSuppressed: false, mailbox: null }
 const nothingKnown = { domain: null, mx: null, nullMx: null }
 

@@ -35,7 +35,10 @@ export function bySession(deps: Deps): Authenticate {
   return async (request) => {
     const { organization, caller } = await requireSignedIn(deps, request)
     if (!organization || !caller)
-      throw new ServiceError('organization_inactive', 'You are in no organization: ask for access first.')
+      throw new ServiceError(
+        'organization_inactive',
+        'You are not a member of any organization. Request access first.',
+      )
     if (isChange(request)) requireWriter(organization)
     return { ...caller, ip: writtenAddress(request.ip) } satisfies Caller
   }
@@ -84,14 +87,18 @@ function requireOwnChange({ publicUrl }: Deps, request: FastifyRequest): void {
 
 function requireRole(admitted: Admitted, { organization }: SignedIn): void {
   if (admitted === 'person') return
-  if (!organization) throw new ServiceError('organization_inactive', 'You are in no organization.')
+  if (!organization)
+    throw new ServiceError('organization_inactive', 'You are not a member of any organization.')
   if (admitted === 'owner' && organization.role !== 'owner') throw new ServiceError('not_an_owner')
   if (admitted === 'writer') requireWriter(organization)
 }
 
 function requireWriter({ role }: MembershipRow): void {
   if (role === 'viewer')
-    throw new ServiceError('insufficient_scope', 'A viewer changes nothing: an owner can make you a member.')
+    throw new ServiceError(
+      'insufficient_scope',
+      'Viewers cannot change anything. Ask an owner to make you a member.',
+    )
 }
 
 function requireActive({ organization }: SignedIn): void {

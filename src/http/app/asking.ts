@@ -13,7 +13,8 @@ export function addressOf({ ip }: FastifyRequest): string {
 
 /** Returns the organization of a request whose operation requires a member, so that there always is one. */
 export function organizationOf({ signedIn: { organization } }: FastifyRequest): MembershipRow {
-  if (!organization) throw new ServiceError('organization_inactive', 'You are in no organization.')
+  if (!organization)
+    throw new ServiceError('organization_inactive', 'You are not a member of any organization.')
   return organization
 }
 

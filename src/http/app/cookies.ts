@@ -31,7 +31,10 @@ export function forgetSession(reply: FastifyReply): void {
 /** Over plain HTTP people may sign in only on this machine: anywhere else their credentials could be read on the way. */
 export function requirePrivate(request: FastifyRequest): void {
   if (isPrivate(request)) return
-  throw new ServiceError('wrong_origin', 'Sign in over HTTPS: set POSTHORN_HTTPS, or put a proxy in front.')
+  throw new ServiceError(
+    'wrong_origin',
+    'Sign-in needs HTTPS. Set POSTHORN_HTTPS, or put an HTTPS proxy in front.',
+  )
 }
 
 function isPrivate({ protocol, hostname }: FastifyRequest): boolean {

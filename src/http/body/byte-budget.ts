@@ -59,7 +59,7 @@ export class Holding {
     if (lack === 'share')
       return new ServiceError(
         'rate_limited',
-        'Too many bytes of requests and answers of the organization are under way. Wait for some to end.',
+        'The organization has too many bytes of requests and responses in progress. Wait until some are done.',
         retrySeconds,
       )
     if (lack === 'full') return new ServiceError('unavailable', undefined, retrySeconds)

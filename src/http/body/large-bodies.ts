@@ -29,7 +29,8 @@ export class LargeBodies {
   /** `bytes` must own their memory, which moves to the thread. Throws the faults of `parseJson`, and `unavailable`. */
   async read(bytes: Buffer, params: object): Promise<{ value: unknown; large: LargeBody }> {
     const outcome = await this.#pool.run({ bytes, params }, { timeoutMs, isWanted: () => true })
-    if (outcome === 'late') throw new ServiceError('unavailable', 'Reading the body took too long.')
+    if (outcome === 'late')
+      throw new ServiceError('unavailable', 'Reading the body took too long. Try again.')
     if ('fault' in outcome) throw new Error(outcome.fault)
     if ('refusal' in outcome) throw new RequestFault(outcome.refusal.code, outcome.refusal.message)
     const { value, requestHash, files } = outcome.body

@@ -50,7 +50,7 @@ const places: [body: string, message: string][] = [
   ['{"to":"ada",}', 'The body is not valid JSON at line 1 column 13.'],
   ['{\n  "secret": 1\n  "b": 2}', 'The body is not valid JSON at line 3 column 3.'],
   ['["secret",]', 'The body is not valid JSON.'],
-  ['', 'The body is empty: it must be JSON.'],
+  ['', 'The body is empty. Send JSON.'],
 ]
 
 for (const [body, message] of places)

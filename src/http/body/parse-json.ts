@@ -52,7 +52,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    if (text === '') throw new RequestFault('invalid_json', 'The body is empty: it must be JSON.')
+    if (text === '') throw new RequestFault('invalid_json', 'The body is empty. Send JSON.')
     // The parser's message quotes the body. Only the position at its end is used, if there is one.
     const position = / \((line \d+ column \d+)\)$/.exec((error as Error).message)?.[1]
     throw new RequestFault('invalid_json', `The body is not valid JSON${position ? ` at ${position}` : ''}.`)
@@ -66,12 +66,11 @@ function refuseHidden(value: unknown, pointer: string, depth: number): void {
   if (typeof value === 'string') refuseText(value, pointer)
   if (value === null || typeof value !== 'object') return
   if (depth === maxDepth)
-    throw new RequestFault('invalid_json', `The body is nested more than ${maxDepth} deep.`)
+    throw new RequestFault('invalid_json', `The body is nested more than ${maxDepth} levels deep.`)
   for (const [name, member] of Object.entries(value)) {
     refuseText(name, pointer)
     // Prototype pollution: copying such an object property by property changes the copy's prototype.
-    if (name === '__proto__')
-      throw new RequestFault('invalid_request', `${pointer}/__proto__ is not known here`)
+    if (name === '__proto__') throw new RequestFault('invalid_request', `${pointer}/__proto__ is unknown`)
     refuseHidden(member, depth < 4 ? `${pointer}/${name.slice(0, 50)}` : pointer, depth + 1)
   }
 }
@@ -86,5 +85,5 @@ function refuseText(text: string, pointer: string): void {
 /** A parser that takes the first of two members, such as a proxy's, would read another request than we do. */
 function refuseRepeated(value: unknown, text: string): void {
   const pointer = findRepeatedMember(value, text)
-  if (pointer !== null) throw new RequestFault('invalid_json', `${pointer} is given twice in the body.`)
+  if (pointer !== null) throw new RequestFault('invalid_json', `${pointer} occurs twice in the body.`)
 }

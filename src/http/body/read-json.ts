@@ -50,7 +50,7 @@ export function takeJson(api: Api, budget: ByteBudget): void {
       }
       const encoding = request.headers['content-encoding']
       if (encoding !== undefined && encoding !== 'identity')
-        throw new RequestFault('invalid_json', 'The body must not be compressed.')
+        throw new RequestFault('invalid_json', 'Send the body without content-encoding.')
       const limitBytes = Math.min(largestBody(request), budget.shareBytes)
       const body = new IncomingBody(limitBytes, request.holding, (fault, bytes) => {
         unfinished.delete(body)
@@ -124,7 +124,7 @@ class BodyReader {
 }
 
 function endedEarly(): RequestFault {
-  return new RequestFault('invalid_json', 'The body ended too early.')
+  return new RequestFault('invalid_json', 'The body is incomplete.')
 }
 
 /** Refuses a body that is not JSON if JSON is expected. Otherwise ignores it. */
@@ -183,7 +183,7 @@ class IncomingBody {
   endSlow(nowMs: number): void {
     const expectedBytes = (nowMs - this.#startedMs - timeLimitMs) * slowestBytesPerMs
     if (nowMs - this.#latestMs < timeLimitMs && this.#sizeBytes >= expectedBytes) return
-    this.#end(new RequestFault('invalid_json', 'The body came too slowly.'))
+    this.#end(new RequestFault('invalid_json', 'The body arrived too slowly.'))
   }
 
   #take(chunk: Buffer): void {

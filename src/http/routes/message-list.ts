@@ -113,12 +113,12 @@ const otherFilters = ['from', 'since', 'until', 'q'] as const
 /** The position alone determines the messages after it. */
 function requireAgreeing(query: ListQuery): void {
   if (query.after === undefined) {
-    if (query.wait !== undefined) throw new ServiceError('invalid_request', '/wait needs /after')
+    if (query.wait !== undefined) throw new ServiceError('invalid_request', '/wait requires /after')
     return
   }
   const other = otherFilters.find((name) => query[name] !== undefined)
   if (other !== undefined)
-    throw new ServiceError('invalid_request', `/${other} cannot be given together with /after`)
+    throw new ServiceError('invalid_request', `/${other} cannot be combined with /after`)
 }
 
 function filterOf(inboxId: InboxId, query: ListQuery, words: string | null) {

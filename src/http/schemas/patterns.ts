@@ -76,7 +76,7 @@ export const patterns = {
   // Finds the first letter or digit without backtracking.
   query: [
     `^[${betweenWords}]*[^${betweenWords}${control}][^${control}]*$`,
-    'must be one line with a word to look for',
+    'must be one line that contains a word to search for',
   ],
   headerValue: ['^[^\\r\\n]*$', 'must be one line'],
   // The invisible and the visible class are disjoint, so that the match is linear in the text.
@@ -94,7 +94,7 @@ export const patterns = {
   // Excludes second 60, and the spellings that RFC 3339 allows but Date cannot read.
   time: [
     '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9](?:\\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2})$',
-    'must be a time with its zone, such as 2026-11-21T09:00:00Z',
+    'must be a time with a time zone, such as 2026-11-21T09:00:00Z',
   ],
   writtenTime: [
     '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$',

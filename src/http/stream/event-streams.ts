@@ -81,7 +81,7 @@ export class EventStreams {
     if (count >= maxReaders)
       throw new ServiceError(
         'limit_reached',
-        `The organization has ${count} streams open, which is the limit.`,
+        `The organization already has ${count} open streams, which is the limit. Close one first.`,
       )
     const response = open()
     // A client that left during the lookup of its cursor has already closed: no further `close` event comes.

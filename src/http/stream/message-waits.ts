@@ -106,9 +106,10 @@ export class MessageWaits {
       if (waiter.organizationId === organizationId) ofOrganization++
       if (waiter.keyId === id) ofKey++
     }
-    if (ofKey >= maxOfKey) throw tooMany(`Requests of this key that wait: ${ofKey}, which is the limit.`)
+    if (ofKey >= maxOfKey)
+      throw tooMany(`This key already has ${ofKey} waiting requests, which is the limit.`)
     if (ofOrganization >= maxOfOrganization)
-      throw tooMany(`Requests of the organization that wait: ${ofOrganization}, which is the limit.`)
+      throw tooMany(`The organization already has ${ofOrganization} waiting requests, which is the limit.`)
   }
 
   #add(waiter: Waiter, response: ServerResponse): () => void {
@@ -198,5 +199,5 @@ function newWaiter({ caller, watched }: WaitingRequest): Waiter {
 }
 
 function tooMany(words: string): ServiceError {
-  return new ServiceError('rate_limited', `${words} Follow GET /v1/events instead.`, retrySeconds)
+  return new ServiceError('rate_limited', `${words} Use GET /v1/events instead.`, retrySeconds)
 }

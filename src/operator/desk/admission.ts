@@ -25,7 +25,7 @@ export function requireKnownHost(request: FastifyRequest): void {
   if (ipaddr.isValid(hostname.replace(/^\[|\]$/g, ''))) return
   throw new ServiceError(
     'wrong_origin',
-    'The desk is reached by an address of this machine, or as localhost: from elsewhere through ssh -L.',
+    'Open the desk by an IP address of this machine or as localhost. From another machine, forward the port with ssh -L.',
   )
 }
 
@@ -35,7 +35,7 @@ export function requireLoopback({ hostname }: FastifyRequest): void {
   if (hostname === 'localhost' || ipaddr.process(address).range() === 'loopback') return
   throw new ServiceError(
     'wrong_origin',
-    'Over plain HTTP a browser keeps the cookie of the desk for its own machine alone: forward the port with ssh -L, and open the link at 127.0.0.1.',
+    'Over plain HTTP, browsers keep the session cookie only for their own machine. Forward the port with ssh -L and open the link at 127.0.0.1.',
   )
 }
 
@@ -51,7 +51,7 @@ export function requireDesk(desk: Desk, deps: Pick<DeskDeps, 'db' | 'clock'>): v
     const cookie = request.cookies[cookieName]
     const session = cookie === undefined ? null : await readDesk(deps, cookie)
     if (!session)
-      throw new ServiceError('session_required', 'Open the desk by a link: posthorn operator link')
+      throw new ServiceError('session_required', 'Open the desk with a link from: posthorn operator link')
     if (isChange(request)) requirePageToken(request, session.csrfToken)
     request.deskSession = session
   })
@@ -60,5 +60,5 @@ export function requireDesk(desk: Desk, deps: Pick<DeskDeps, 'db' | 'clock'>): v
 /** Refuses an operation that cannot be undone unless the request contains the name of its object. */
 export function requireConfirmed(confirm: string, name: string): void {
   if (confirm !== name)
-    throw new ServiceError('invalid_request', `This cannot be undone: /confirm must be "${name}".`)
+    throw new ServiceError('invalid_request', `This cannot be undone. To confirm, set /confirm to "${name}".`)
 }

@@ -62,6 +62,6 @@ export class LongWork<Step, Result> {
   #faultOf(error: Error): string {
     if (error instanceof ServiceError) return error.message
     this.#log.error({ err: error }, 'work of the desk failed')
-    return 'Something went wrong here. It has been logged.'
+    return 'Internal error. It has been logged.'
   }
 }

@@ -57,7 +57,7 @@ test('F28: all mistakes of a body are listed together, and F27: a missing resour
   assert.deepEqual([status, body.error], [400, 'invalid_request'])
   assert.match(
     body.message,
-    /^\/name is required; \/nickname is not known here: known are [^;]+; \/\w+ must be [^;]+; and more$/,
+    /^\/name is required; \/nickname is unknown \(known: [^;]+\); \/\w+ must be [^;]+; and more$/,
   )
   const member = await enterAs(stage, await stage.createCaller())
   const nowhere = await member.call(`/threads/thr_${'0'.repeat(24)}`)

@@ -70,7 +70,7 @@ function addSignUp(api: Api, deps: AppDeps): void {
     },
     async (request, reply) => {
       if (!deps.isSignUpOpen)
-        throw new ServiceError('not_found', 'Nobody signs up here by themselves: ask somebody to invite you.')
+        throw new ServiceError('not_found', 'Sign-up is by invitation only. Ask a member to invite you.')
       const where = { ip: addressOf(request), pages: pagesOf(deps, request) }
       await signUp(deps, request.body, where)
       return reply.code(202).send({})

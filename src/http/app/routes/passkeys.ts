@@ -57,7 +57,7 @@ function takeChallenge(
 ): string {
   const taken = challenges.take(request, reply)
   if (!taken || taken.personId !== personId)
-    throw new ServiceError('link_expired', 'This took too long. Try again.')
+    throw new ServiceError('link_expired', 'The passkey request has expired. Try again.')
   return taken.challenge
 }
 

@@ -75,7 +75,10 @@ function addLimits(desk: Desk, deps: DeskDeps): void {
       const { limits = {}, ...grants } = request.body
       for (const [name, value] of Object.entries(limits))
         if (!isLimit(name, value))
-          throw new ServiceError('invalid_request', `/limits/${name} must be a limit, and a whole number`)
+          throw new ServiceError(
+            'invalid_request',
+            `/limits/${name} must be a known limit and a whole number`,
+          )
       const changes = { ...limits, ...grants }
       return await changeLimits(deps, request.params.organizationId, changes, operatorOf(request))
     },
