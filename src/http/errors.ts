@@ -14,7 +14,7 @@ export type ErrorCode = RefusalCode | RequestCode | 'internal_error'
 /** Status and default message of every code. */
 export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, message: string]>> = {
   invalid_json: [400, 'The body must be JSON, sent with content-type: application/json.'],
-  invalid_request: [400, 'The request is invalid. /docs describes each operation.'],
+  invalid_request: [400, 'The request is invalid. See /docs.'],
   invalid_cursor: [
     400,
     'The cursor is not from this list. Pass nextCursor unchanged, and no cursor for the first page.',
@@ -30,16 +30,16 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
   ],
   session_required: [401, 'You are not signed in, or your session has ended. Sign in.'],
   sign_in_failed: [401, 'The email address or password is wrong, or the address is not confirmed yet.'],
-  wrong_origin: [403, 'The request does not come from a signed-in page of this service. Reload the page.'],
+  wrong_origin: [403, 'Not from a signed-in page of this service. Reload it.'],
   not_an_owner: [403, 'Only an owner of the organization can do this.'],
-  marketing_not_available: [403, 'This deployment does not send marketing mail. Use purpose transactional.'],
-  insufficient_scope: [403, 'The API key does not have the scope that this operation needs.'],
+  marketing_not_available: [403, 'Marketing mail is not available here. Use purpose transactional.'],
+  insufficient_scope: [403, 'The API key lacks the scope that this operation needs.'],
   organization_inactive: [403, 'The organization is not active. The operator must approve it.'],
   inbox_not_allowed: [
     403,
-    'The API key is restricted to certain inboxes. This request concerns another inbox or the whole organization.',
+    'The API key is restricted to inboxes. This request needs another inbox or the whole organization.',
   ],
-  recipient_domain_not_allowed: [403, 'The API key cannot send to this recipient domain.'],
+  recipient_domain_not_allowed: [403, 'The API key cannot send to this domain.'],
   send_mode_reply_only: [403, 'The API key can only reply to messages in a thread.'],
   sender_not_allowed: [
     403,
@@ -49,10 +49,10 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
     403,
     'The organization has opened all inboxes that managedStarter allows on the managed domain. Deleted inboxes count. Open inboxes on your own domain, or ask the operator for more.',
   ],
-  limit_reached: [403, 'The organization has reached this limit. Ask the operator to raise it.'],
+  limit_reached: [403, 'The organization has reached this limit.'],
   not_found: [404, 'There is no such resource.'],
   route_not_found: [404, 'There is no such operation. /docs lists all operations.'],
-  address_taken: [409, 'The address is already in use. Choose another.'],
+  address_taken: [409, 'The address is taken. Choose another.'],
   domain_taken: [409, 'The domain belongs to another organization or to the service itself.'],
   domain_not_verified: [
     409,

@@ -6,23 +6,23 @@ const text = { type: 'string' }
 
 /** The headers that many answers have. */
 export const commonHeaders: Readonly<Record<string, object>> = {
-  'x-request-id': header('The id of this request, as logs have it.', text, 'Qm3x8Zb1Yt0k1a'),
+  'x-request-id': header('The id of this request, as it appears in the logs.', text, 'Qm3x8Zb1Yt0k1a'),
   'RateLimit-Policy': header(
-    'How many requests the key has (q) in how many seconds (w).',
+    'Requests allowed for the key (q) per window in seconds (w).',
     text,
     '"requests";q=600;w=60',
   ),
   RateLimit: header(
-    'How many of them are left (r), and in how many seconds all are back (t).',
+    'Requests left (r), and seconds until all are available again (t).',
     text,
     '"requests";r=599;t=42',
   ),
   'send-limit': header(
-    'Of `send_limit_exceeded`: the limit, by its name in `GET /v1/me`, how much it allows (q) in how many seconds (w), and in how many seconds the window ends (t).',
+    'With `send_limit_exceeded`: the limit by its name in `GET /v1/me`, its size (q), its window in seconds (w), and the seconds until the window ends (t).',
     text,
     '"recipientsPerDay";q=5000;w=86400;t=19402',
   ),
-  'retry-after': header('In how many seconds to try again.', { type: 'integer', minimum: 1 }, 2),
+  'retry-after': header('Seconds to wait before a retry.', { type: 'integer', minimum: 1 }, 2),
 }
 
 /** References to the headers of an answer with this status. `isCounted`: its requests count against the caller's rate. */

@@ -13,8 +13,9 @@ export function accountRoutes(api: Api): void {
       schema: {
         operationId: 'getProfile',
         tags: ['Account'],
-        summary: 'Show what this key may do',
-        description: 'The organization, the key with its restrictions, and the limits. It needs no scope.',
+        summary: "Show this key's permissions and limits",
+        description:
+          'Returns the organization, the key with its restrictions, and the limits. Needs no scope.',
         querystring: Nothing,
         response: { 200: Profile.ref },
       },

@@ -18,7 +18,7 @@ const DownloadQuery = Type.Object(
         minimum: 0,
         maximum: maxWaitSeconds,
         default: 0,
-        description: 'If there is no verdict yet, the answer waits for it, up to this many seconds.',
+        description: 'Seconds to wait for the scan if it is not finished yet.',
       }),
     ),
   },
@@ -51,7 +51,7 @@ export function attachmentRoutes(api: Api, deps: HttpDeps): void {
         tags: ['Messages'],
         summary: 'Download an attachment',
         description:
-          'Only one that was scanned and found clean. Its name is untrusted, for display. `wait` waits for the scan of mail that has just arrived; without a verdict the answer is 423.',
+          'Only clean attachments can be downloaded. The file name is untrusted. `wait` waits for the scan of mail that has just arrived. Returns 423 while the scan is not finished.',
         params: AttachmentParams,
         querystring: DownloadQuery,
       },

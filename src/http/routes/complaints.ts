@@ -17,7 +17,7 @@ export function complaintRoutes(api: Api, cursors: Cursors): void {
         operationId: 'listComplaints',
         tags: ['Suppressions'],
         summary: 'List complaints',
-        description: 'Newest first: what recipients said of mail, by feedback reports (RFC 5965).',
+        description: 'Complaints of recipients, from feedback reports (RFC 5965), newest first.',
         querystring: Type.Object(pageQuery, { additionalProperties: false }),
         response: { 200: ComplaintList.ref },
       },

@@ -52,7 +52,8 @@ function addRegister(api: Api, { db, clock, secretBox, mtaStsMode, settings }: H
         operationId: 'registerDomain',
         tags,
         summary: 'Register a domain',
-        description: 'The answer holds the records to publish. Registering one of your own again answers it.',
+        description:
+          'Returns the records to publish. If you already registered the domain, returns that domain.',
         querystring: Nothing,
         body: NewDomain.ref,
         response: { 201: Domain.ref },
@@ -99,7 +100,7 @@ function addShow(api: Api, { mtaStsMode, settings: { mailHost } }: HttpDeps): vo
         operationId: 'getDomain',
         tags,
         summary: 'Show a domain',
-        description: 'With the records to publish and what was last seen of them.',
+        description: 'Returns the records to publish and the result of the newest check.',
         params: DomainParams,
         querystring: Nothing,
         response: { 200: Domain.ref },
@@ -119,7 +120,7 @@ function addVerify(api: Api, { db, clock, resolver, mtaStsMode, settings: { mail
         tags,
         summary: 'Verify a domain',
         description:
-          'Looks its records up now, for up to ten seconds. Sending and receiving are verified independently of each other.',
+          "Looks up the domain's records now, for up to ten seconds. Sending and receiving are verified independently.",
         params: DomainParams,
         querystring: Nothing,
         response: { 200: DomainCheck.ref },
@@ -146,7 +147,7 @@ function addRotate(api: Api, { db, clock, secretBox, mtaStsMode, settings: { mai
         tags,
         summary: 'Rotate the DKIM keys of a domain',
         description:
-          'The new keys sign once their records have been seen; the old ones stay listed for seven days after that.',
+          'The new keys sign mail once their records are found in DNS. The old keys stay listed for seven days after that.',
         params: DomainParams,
         querystring: Nothing,
         response: { 200: Domain.ref },
@@ -173,8 +174,7 @@ function addZone(api: Api, { mtaStsMode, settings: { mailHost } }: HttpDeps): vo
         operationId: 'getDomainZone',
         tags,
         summary: 'Download the records of a domain as a zone fragment',
-        description:
-          'Each kind of record stands behind a comment that says what it does to mail of the domain.',
+        description: "A comment before each kind of record explains its effect on the domain's mail.",
         params: DomainParams,
         querystring: Nothing,
       },
@@ -193,13 +193,13 @@ function addDelete(api: Api, { db, clock }: HttpDeps): void {
       config: {
         scope: 'domain:manage',
         refusals: ['inbox_not_allowed', 'domain_in_use'],
-        otherResponses: { 204: { description: 'It is gone.', contentType: null } },
+        otherResponses: { 204: { description: 'Deleted.', contentType: null } },
       },
       schema: {
         operationId: 'deleteDomain',
         tags,
         summary: 'Delete a domain',
-        description: 'Its keys are erased, and what waits to be sent from it is cancelled.',
+        description: "Erases the domain's keys and cancels its waiting deliveries.",
         params: DomainParams,
         querystring: Nothing,
       },

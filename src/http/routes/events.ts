@@ -10,7 +10,7 @@ const streamType = 'text/event-stream; charset=utf-8'
 const Headers = Type.Object({
   'last-event-id': Type.Optional(
     Type.String({
-      description: 'The id of the last event that was seen, to go on after it.',
+      description: 'The id of the last event received. The stream continues after it.',
       examples: [streamEventId],
     }),
   ),
@@ -26,7 +26,7 @@ export function eventRoutes(api: Api, { eventStreams }: HttpDeps): void {
         otherResponses: {
           200: {
             description: [
-              'Events as they happen, each with `id`, `event` (its type) and `data` in one line, JSON that the schema describes:',
+              'Events as they happen, each with `id`, `event` (its type) and `data`, one line of JSON that the schema describes:',
               `\`\`\`\n${streamExample}\`\`\``,
             ].join('\n\n'),
             contentType: 'text/event-stream',
@@ -39,7 +39,7 @@ export function eventRoutes(api: Api, { eventStreams }: HttpDeps): void {
         tags: ['Webhooks'],
         summary: 'Follow events live',
         description:
-          'The same events and bodies as webhooks. With `mailbox:read` alone those of messages and attachments; a key that is restricted to inboxes sees theirs alone. With `last-event-id` it goes on after that event, within seven days; an older or unknown one gets `stream.reset` first.',
+          'The same events and bodies as webhooks. A key with only `mailbox:read` gets those of messages and attachments. A key restricted to inboxes gets only theirs. With `last-event-id` the stream continues after that event, for up to seven days. An older or unknown id gets `stream.reset` first.',
         querystring: Nothing,
         headers: Headers,
       },

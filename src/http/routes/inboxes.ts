@@ -54,7 +54,7 @@ function addOpen(api: Api, { db, clock, settings: { managedDomain } }: HttpDeps)
         tags: ['Inboxes'],
         summary: 'Create an inbox',
         description:
-          'On the managed domain, or with `domainId` on a verified domain of yours. With an `idempotency-key` a retry answers the inbox of the first request.',
+          'Creates an inbox on the managed domain, or with `domainId` on your verified domain. With an `idempotency-key`, a retry returns the inbox of the first request.',
         querystring: Nothing,
         headers: OptionalIdempotencyHeaders,
         body: NewInbox.ref,
@@ -78,7 +78,7 @@ const ListQuery = Type.Object(
       patterned('oneLine', {
         minLength: 1,
         maxLength: 200,
-        description: 'Only where the address or the display name holds this.',
+        description: 'Only inboxes whose address or display name contains this text.',
       }),
     ),
   },
@@ -95,7 +95,7 @@ function addList(api: Api, cursors: Cursors): void {
         operationId: 'listInboxes',
         tags: ['Inboxes'],
         summary: 'List inboxes',
-        description: 'Newest first. A key that is restricted to inboxes sees those.',
+        description: 'Newest first. A key that is restricted to inboxes sees only those.',
         querystring: ListQuery,
         response: { 200: InboxList.ref },
       },
@@ -142,13 +142,13 @@ function addDelete(api: Api, { db, clock }: HttpDeps): void {
       config: {
         scope: 'mailbox:manage',
         refusals: ['inbox_not_allowed', 'delivery_in_progress'],
-        otherResponses: { 204: { description: 'It is gone.', contentType: null } },
+        otherResponses: { 204: { description: 'Deleted.', contentType: null } },
       },
       schema: {
         operationId: 'deleteInbox',
         tags: ['Inboxes'],
         summary: 'Delete an inbox and its mail',
-        description: 'Deliveries that wait are cancelled. Deleting what does not exist is 204 as well.',
+        description: "Cancels the inbox's waiting deliveries. Returns 204 for an unknown inbox as well.",
         params: InboxParams,
         querystring: Nothing,
       },
@@ -174,7 +174,7 @@ function addExport(api: Api, { clock }: HttpDeps, cursors: Cursors): void {
         tags: ['Inboxes'],
         summary: 'Export an inbox',
         description:
-          'The inbox and its messages, oldest first, page by page. What arrives meanwhile is on a later page. Once the inbox is deleted it is 410 for 30 days. A page may have fewer messages than `limit`. 413 `page_too_large` is kept for the contract; this service ends the page early instead.',
+          'Returns the inbox and its messages, oldest first, page by page. Mail that arrives during the export is on a later page. Returns 410 for 30 days after the inbox is deleted. A page may have fewer messages than `limit`. 413 `page_too_large` exists for the contract: this service ends the page early instead.',
         params: InboxParams,
         querystring: Type.Object(messagePageQuery, { additionalProperties: false }),
         response: { 200: InboxExport.ref },

@@ -20,22 +20,22 @@ const ListQuery = Type.Object(
   {
     ...messagePageQuery,
     direction: Type.Optional(oneOf(['inbound', 'outbound'], 'Only received or only sent ones.')),
-    from: Type.Optional({ ...Email, description: 'Only from this address.' }),
-    since: Type.Optional({ ...GivenTime, description: 'Only from this time on.' }),
-    until: Type.Optional({ ...GivenTime, description: 'Only from before this time.' }),
+    from: Type.Optional({ ...Email, description: 'Only messages from this address.' }),
+    since: Type.Optional({ ...GivenTime, description: 'Only messages at or after this time.' }),
+    until: Type.Optional({ ...GivenTime, description: 'Only messages before this time.' }),
     q: Type.Optional(
       patterned('query', {
         minLength: 1,
         maxLength: 200,
         description:
-          'Only with all of these words in subject, text, names and addresses of sender and recipients, or names of attachments. `"in quotes"` they follow each other, and `invoic*` is any word that begins so. Case and accents do not matter. A message is found a moment after it was filed or accepted. The first search of an inbox finds what it can index within a second, its newest messages, and older ones follow: `search-complete` says so.',
+          'Only messages with all of these words in subject, text, names and addresses of sender and recipients, or attachment names. `"in quotes"` matches a phrase, and `invoic*` matches words with that beginning. Case and accents do not matter. A message can be found a moment after it is stored or accepted. The first search of an inbox covers the newest messages, as many as can be indexed within a second. Older messages follow: see `search-complete`.',
         examples: ['invoice "due date"'],
       }),
     ),
     after: Type.Optional(
       patterned('messageIdOrZero', {
         description:
-          'Only what came after this message, oldest first, in the order of filing: nothing is ever put before what was read. `0`: from the beginning. It may have been deleted, up to 30 days ago. With no other filter than `direction`.',
+          'Only messages stored after this message, oldest first. New messages always come after those already read. `0`: from the beginning. The id of a message stays valid for 30 days after its deletion. Can be combined only with the filter `direction`.',
       }),
     ),
     wait: Type.Optional(
@@ -44,7 +44,7 @@ const ListQuery = Type.Object(
         maximum: maxWaitSeconds,
         default: 0,
         description:
-          'With `after`: where there is nothing yet, the answer comes as soon as there is, or empty after so many seconds. A key may have 250 requests that wait, an organization 1,000.',
+          'With `after`: if there is no newer message, waits up to this many seconds for one, then returns an empty list. A key can have up to 250 waiting requests, an organization 1,000.',
       }),
     ),
   },
@@ -66,7 +66,7 @@ export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void
         refusals: ['invalid_cursor', 'inbox_not_allowed', 'not_found'],
         headers: {
           'search-complete':
-            'With `q`: `?1` if every message was searched. `?0` if older ones are still being indexed, or if `direction` or `from` ended the search at 5,000 messages that have the words; `nextCursor` then leads to the older ones (RFC 8941).',
+            'With `q`: `?1` if every message was searched. `?0` if older messages are still being indexed, or if `direction` or `from` ended the search at 5,000 messages that have the words. `nextCursor` then leads to the older messages (RFC 8941).',
         },
       },
       schema: {
@@ -74,7 +74,7 @@ export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void
         tags: ['Messages'],
         summary: 'List, search or wait for the messages of an inbox',
         description:
-          'Newest first. All filters that are given must hold. With `after` they are oldest first, and `wait` waits for the next one.',
+          'Newest first. A message must match all given filters. With `after` the order is oldest first, and `wait` waits for the next message.',
         params: InboxParams,
         querystring: ListQuery,
         response: { 200: MessageList.ref },

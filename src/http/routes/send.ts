@@ -22,7 +22,7 @@ export function sendRoutes(api: Api, { acceptance }: HttpDeps): void {
         tags: ['Submissions'],
         summary: 'Send a message without an inbox',
         description:
-          'The 202 comes once the submission is on disk. The message is kept in no inbox, only until it is delivered. For attachments, cc or bcc send from an inbox.',
+          'Returns 202 once the submission is on disk. The message is not stored in an inbox and is kept only until it is delivered. For attachments, cc or bcc, send from an inbox.',
         querystring: Nothing,
         headers: IdempotencyHeaders,
         body: NewSend.ref,

@@ -31,7 +31,7 @@ function addList(api: Api, cursors: Cursors): void {
         operationId: 'listThreads',
         tags: ['Threads'],
         summary: 'List the threads of an inbox',
-        description: 'The one with the newest message first; without their messages.',
+        description: 'Threads without their messages, by newest message.',
         params: InboxParams,
         querystring: PageQuery,
         response: { 200: ThreadList.ref },
@@ -106,7 +106,7 @@ function addReply(api: Api, { acceptance }: HttpDeps): void {
         tags: ['Threads'],
         summary: 'Reply to a message of a thread',
         description:
-          'Goes to the Reply-To of the target, else to its sender; for a sent target to its recipients.',
+          'Goes to the Reply-To of the target message, or to its sender if it has none. For a sent message, goes to its recipients.',
         params: ThreadParams,
         querystring: Nothing,
         headers: IdempotencyHeaders,

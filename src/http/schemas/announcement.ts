@@ -8,19 +8,19 @@ import { Event, eventExample, Submission, submissionExample } from './submission
 import { Suppression } from './suppression.ts'
 
 const truncated = Type.Optional(
-  Type.Unsafe<true>({ type: 'boolean', enum: [true], description: 'There where a text was cut at 64 KiB.' }),
+  Type.Unsafe<true>({ type: 'boolean', enum: [true], description: 'Present if a text was cut at 64 KiB.' }),
 )
 const firstExample = ({ definition }: { definition: object }) =>
   (definition as { examples: [object] }).examples[0]
 
-const news = { description: 'What it tells of.' }
+const news = { description: 'The event data.' }
 const Delivery = component(
   'DeliveryNews',
   Type.Object(
     {
       message: Type.Unsafe<object | null>({
         anyOf: [Message.ref, { type: 'null' }],
-        description: 'Null for a send without an inbox, and where the message was deleted.',
+        description: 'Null for a send without an inbox, and if the message was deleted.',
       }),
       submission: Submission.ref,
       event: Event.ref,
@@ -46,23 +46,39 @@ interface Announcement {
 const announcements: Readonly<Record<EventType, Announcement>> = {
   'message.received': {
     name: 'MessageReceived',
-    summary: 'A message has arrived and stands in its thread',
+    summary: 'A message arrived and is in its thread',
     about: Type.Object({ message: Message.ref, truncated }, news),
     example: { message: messageExample },
   },
   'message.sent': { name: 'MessageSent', summary: 'A send was accepted', ...delivery },
-  'message.delivered': { name: 'MessageDelivered', summary: 'A recipient’s server took it', ...delivery },
-  'message.deferred': { name: 'MessageDeferred', summary: 'An attempt was put off', ...delivery },
-  'message.bounced': {
-    name: 'MessageBounced',
-    summary: 'A recipient’s server refused it for good',
+  'message.delivered': {
+    name: 'MessageDelivered',
+    summary: 'A recipient’s server accepted the message',
     ...delivery,
   },
-  'message.failed': { name: 'MessageFailed', summary: 'A recipient was given up, or cancelled', ...delivery },
-  'message.complained': { name: 'MessageComplained', summary: 'A recipient complained of it', ...delivery },
+  'message.deferred': {
+    name: 'MessageDeferred',
+    summary: 'An attempt was deferred',
+    ...delivery,
+  },
+  'message.bounced': {
+    name: 'MessageBounced',
+    summary: 'A recipient’s server refused the message permanently',
+    ...delivery,
+  },
+  'message.failed': {
+    name: 'MessageFailed',
+    summary: 'Delivery to a recipient failed or was cancelled',
+    ...delivery,
+  },
+  'message.complained': {
+    name: 'MessageComplained',
+    summary: 'A recipient complained about the message',
+    ...delivery,
+  },
   'attachment.scanned': {
     name: 'AttachmentScanned',
-    summary: 'It is known whether a received attachment is clean',
+    summary: 'A received attachment was scanned',
     about: Type.Object({ messageId: MessageIdText, inboxId: InboxIdText, attachment: Attachment.ref }, news),
     example: {
       messageId: messageExample.id,
@@ -72,23 +88,23 @@ const announcements: Readonly<Record<EventType, Announcement>> = {
   },
   'suppression.created': {
     name: 'SuppressionCreated',
-    summary: 'Nothing is sent to an address from now on',
+    summary: 'An address was suppressed',
     about: Type.Object({ suppression: Suppression.ref }, news),
     example: { suppression: firstExample(Suppression) },
   },
   'domain.verified': {
     name: 'DomainVerified',
-    summary: 'A domain, or a use of it, has been proved',
+    summary: 'A domain, or one of its capabilities, was verified',
     ...domain,
   },
   'domain.failed': {
     name: 'DomainFailed',
-    summary: 'A domain, or a use of it, is proved no more',
+    summary: 'A domain, or one of its capabilities, is no longer verified',
     ...domain,
   },
   'webhook.test': {
     name: 'WebhookTest',
-    summary: 'You asked for it',
+    summary: 'You requested a test event',
     about: Type.Object({ webhookId: WebhookIdText }, news),
     example: { webhookId: 'whk_0199a1b23c4d5e6f708192a3' },
   },
@@ -99,7 +115,7 @@ const bodies = Object.entries(announcements).map(([type, { name, summary, about,
     `${name}Event`,
     Type.Object(
       {
-        type: Type.Unsafe<string>({ type: 'string', enum: [type], description: 'What happened.' }),
+        type: Type.Unsafe<string>({ type: 'string', enum: [type], description: 'Its type.' }),
         timestamp: Time,
         data: about,
       },
@@ -116,12 +132,12 @@ const Reset = component(
   'StreamResetEvent',
   Type.Object(
     {
-      type: Type.Unsafe<string>({ type: 'string', enum: ['stream.reset'], description: 'What happened.' }),
+      type: Type.Unsafe<string>({ type: 'string', enum: ['stream.reset'], description: 'Its type.' }),
       timestamp: Time,
-      data: Type.Object({}, { description: 'Nothing.' }),
+      data: Type.Object({}, { description: 'Empty.' }),
     },
     {
-      description: 'Events may have been missed: what the stream was to go on after is not known any more.',
+      description: 'Events may have been missed, because the given `last-event-id` is no longer known.',
       examples: [{ type: 'stream.reset', timestamp: '2026-11-21T09:00:00.000Z', data: {} }],
     },
   ),
@@ -146,13 +162,13 @@ function unionOf(name: string, members: { type: string; body: Component<TSchema>
   )
 }
 
-const WebhookEvent = unionOf('WebhookEvent', bodies, 'The body of a call of an endpoint.')
+const WebhookEvent = unionOf('WebhookEvent', bodies, 'The body of a call to an endpoint.')
 const streamed = bodies.filter(({ type }) => type !== 'webhook.test')
 /** The `data` of an event of the stream. */
 export const StreamEvent = unionOf(
   'StreamEvent',
   [...streamed, { type: 'stream.reset', body: Reset }],
-  'What an event of the stream tells, its `data`.',
+  'The `data` of an event in the stream.',
 )
 
 export const announcementComponents = [
@@ -170,9 +186,9 @@ const header = (name: string, description: string) => ({
 const callHeaders = [
   header(
     'webhook-id',
-    'The id of the event, the same for every retry: what you have seen you need not do again.',
+    'The id of the event, the same for every retry. Skip ids that you have already processed.',
   ),
-  header('webhook-timestamp', 'When the call was made, in seconds since 1970.'),
+  header('webhook-timestamp', 'Time of the call, in seconds since 1970 (Unix time).'),
   header(
     'webhook-signature',
     '`v1,` and the HMAC-SHA256 of id, timestamp and body, as Standard Webhooks has it.',
@@ -197,8 +213,11 @@ const call = (operationId: string, summary: string, name: string) => ({
     content: { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } },
   },
   responses: {
-    '2XX': { description: 'Taken. Anything else, or nothing within 15 seconds, is tried again.' },
-    410: { description: 'The endpoint is disabled.' },
+    '2XX': {
+      description:
+        'Accepted. Posthorn retries after any other status, and after 15 seconds without a response.',
+    },
+    410: { description: 'Posthorn disables the endpoint.' },
   },
   security: [],
 })
@@ -214,6 +233,6 @@ export const webhooks = Object.fromEntries(
 /** The document's `callbacks` of an endpoint: all calls in one. */
 export const endpointCalls = {
   event: {
-    '{$request.body#/url}': { post: call('onEvent', 'Something happened', WebhookEvent.definition.$id) },
+    '{$request.body#/url}': { post: call('onEvent', 'An event occurred', WebhookEvent.definition.$id) },
   },
 }

@@ -37,19 +37,21 @@ const DomainRecord = component(
     {
       purpose: oneOf(
         ['ownership', 'dkim', 'mx', 'return_path', 'spf', 'dmarc', 'mta_sts', 'tls_rpt'],
-        'What it is for.',
+        'The purpose of the record.',
       ),
-      type: oneOf(['TXT', 'MX'], 'Its type in DNS.'),
-      name: Type.String({ description: 'Absolute, without a dot at the end.' }),
-      value: Type.String({ description: 'A text without quotes and in one piece, or the host of an MX.' }),
-      priority: nullable(Type.Integer({ description: 'Of an MX.' })),
-      required: Type.Boolean({ description: 'False: recommended, or no longer needed.' }),
+      type: oneOf(['TXT', 'MX'], 'The record type in DNS.'),
+      name: Type.String({ description: 'The full name, without a trailing dot.' }),
+      value: Type.String({ description: 'The text, unquoted and in one piece, or the host of an MX.' }),
+      priority: nullable(Type.Integer({ description: 'The priority of an MX.' })),
+      required: Type.Boolean({
+        description: 'False: recommended, or no longer needed.',
+      }),
       status: oneOf(
         ['pending', 'valid', 'missing', 'mismatch', 'error'],
-        'What the newest check found. `error`: it could not be looked up.',
+        'Result of the newest check. `error`: the lookup failed.',
       ),
       observed: Type.Array(Type.String(), {
-        description: 'What DNS gave, at most 20 values, long ones cut.',
+        description: 'The values found in DNS, at most 20. Long values are cut.',
       }),
       checkedAt: nullable(Time),
     },
@@ -61,14 +63,14 @@ const Capability = component(
   'Capability',
   Type.Object(
     {
-      status: oneOf(
-        ['pending', 'verified', 'failed'],
-        'It is lost only after three failed checks over 72 hours.',
-      ),
-      reasons: Type.Array(Type.String(), { description: 'What is wrong with its records now, for people.' }),
+      status: oneOf(['pending', 'verified', 'failed'], 'Lost only after three failed checks over 72 hours.'),
+      reasons: Type.Array(Type.String(), { description: 'Current problems with the records, for people.' }),
       checkedAt: nullable(Time),
     },
-    { description: 'What the domain may be used for.', examples: [capabilitiesExample.inbound] },
+    {
+      description: 'Sending or receiving.',
+      examples: [capabilitiesExample.inbound],
+    },
   ),
 )
 
@@ -82,16 +84,19 @@ export const Domain = component(
       domain: patterned('writtenDomain', {
         format: 'hostname',
         maxLength: 253,
-        description: 'The name, in ASCII and lower case.',
+        description: 'The domain name, in ASCII and lower case.',
       }),
-      status: oneOf(['pending', 'verified', 'failed'], 'Of its ownership. `failed`: proved once, gone now.'),
-      records: Type.Array(DomainRecord.ref, { description: 'What to publish in DNS.' }),
+      status: oneOf(
+        ['pending', 'verified', 'failed'],
+        'State of the ownership. `failed`: verified earlier, lost now.',
+      ),
+      records: Type.Array(DomainRecord.ref, { description: 'The records to publish in DNS.' }),
       capabilities: Capabilities,
       createdAt: Time,
       updatedAt: Time,
       verifiedAt: nullable(Time),
     },
-    { description: 'A domain of your own, with the records to publish.', examples: [example] },
+    { description: 'Your own domain, with the records to publish.', examples: [example] },
   ),
 )
 
@@ -103,10 +108,14 @@ export const NewDomain = component(
         minLength: 1,
         maxLength: 253,
         description:
-          'Fully qualified, and below a public suffix. Trimmed, one dot at the end removed, made ASCII (IDNA 2008) and lower case.',
+          'Fully qualified, below a public suffix. Normalized: trimmed, one trailing dot removed, ASCII (IDNA 2008), lower case.',
       }),
     },
-    { additionalProperties: false, description: 'The name.', examples: [{ domain: 'example.com' }] },
+    {
+      additionalProperties: false,
+      description: 'The domain to register.',
+      examples: [{ domain: 'example.com' }],
+    },
   ),
 )
 
@@ -123,7 +132,7 @@ export const DomainCheck = component(
   Type.Object(
     { domain: Domain.ref, checks: Type.Array(DomainRecord.ref), capabilities: Capabilities },
     {
-      description: 'What a check found.',
+      description: 'The result of a check.',
       examples: [{ domain: example, checks: [recordExample], capabilities: capabilitiesExample }],
     },
   ),

@@ -2,8 +2,8 @@
 
 export const downloadHeaders = {
   'Cache-Control': '`private, no-store`',
-  'Content-Disposition': 'Saves it under a harmless form of its name, in ASCII and in UTF-8.',
-  'Content-Length': 'How many bytes it has.',
+  'Content-Disposition': 'Saves the file under a safe form of its name, in ASCII and in UTF-8.',
+  'Content-Length': 'Size in bytes.',
   'Content-Security-Policy': "`default-src 'none'; sandbox`",
   'X-Content-Type-Options': '`nosniff`',
 }

@@ -21,17 +21,17 @@ export const Inbox = component(
   Type.Object(
     {
       id: InboxIdText,
-      localPart: Type.String({ description: 'What stands before the @.' }),
-      domainId: nullable({ ...Uuid, description: 'Null on the managed domain.' }),
-      domainKind: oneOf(['managed', 'customer'], 'Whose domain the address is on.'),
-      domain: Type.String({ description: 'What stands behind it.' }),
+      localPart: Type.String({ description: 'The part before the @.' }),
+      domainId: nullable({ ...Uuid, description: 'Null for the managed domain.' }),
+      domainKind: oneOf(['managed', 'customer'], 'Managed domain, or your own domain.'),
+      domain: Type.String({ description: 'The part after the @.' }),
       address: Type.String({ description: 'localPart@domain' }),
       displayName: Type.String({
         minLength: 1,
         maxLength: 200,
-        description: 'The name that recipients see beside the address.',
+        description: 'The name that recipients see with the address.',
       }),
-      status: oneOf(['active'], 'A deleted inbox is not shown.'),
+      status: oneOf(['active'], 'Deleted inboxes are not returned.'),
       createdAt: Time,
       updatedAt: Time,
     },
@@ -44,25 +44,25 @@ export const NewInbox = component(
   Type.Object(
     {
       localPart: Type.Optional(
-        patterned('localPart', { description: 'Capitals are made small. Omitted: a readable random one.' }),
+        patterned('localPart', { description: 'Converted to lower case. Default: a readable random name.' }),
       ),
       displayName: Type.Optional(
         patterned('subject', {
           minLength: 1,
           maxLength: 200,
-          description: 'White space around it is left out. Omitted: the local part.',
+          description: 'Trimmed. Default: the local part.',
         }),
       ),
       domainId: Type.Optional(
         patterned('uuid', {
           format: 'uuid',
-          description: 'A verified domain of yours. Omitted: a managed starter address.',
+          description: 'Your verified domain. Default: the managed domain.',
         }),
       ),
     },
     {
       additionalProperties: false,
-      description: 'Everything is optional.',
+      description: 'All fields are optional.',
       examples: [{ displayName: 'Calm Otter' }],
     },
   ),
@@ -80,7 +80,7 @@ export const InboxExport = component(
   'InboxExport',
   Type.Object(
     {
-      formatVersion: Type.Integer({ description: 'Of the page: 1.' }),
+      formatVersion: Type.Integer({ description: 'The format of the page: 1.' }),
       inbox: Inbox.ref,
       messages: Type.Array(Message.ref),
       nextCursor: NextCursor,

@@ -10,9 +10,9 @@ export const Mailbox = component(
   Type.Object(
     {
       email: Type.String({ description: 'The address.' }),
-      name: Type.Optional(Type.String({ description: 'The name people read beside it.' })),
+      name: Type.Optional(Type.String({ description: 'The display name.' })),
     },
-    { description: 'An address with the name beside it.', examples: [example] },
+    { description: 'An address with a display name.', examples: [example] },
   ),
 )
 
@@ -22,10 +22,8 @@ export const GivenMailbox = component(
   Type.Object(
     {
       email: Email,
-      name: Type.Optional(
-        patterned('oneLine', { maxLength: 998, description: 'The name people read beside it.' }),
-      ),
+      name: Type.Optional(patterned('oneLine', { maxLength: 998, description: 'The display name.' })),
     },
-    { additionalProperties: false, description: 'An address with the name beside it.', examples: [example] },
+    { additionalProperties: false, description: 'An address with a display name.', examples: [example] },
   ),
 )

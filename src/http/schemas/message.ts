@@ -39,14 +39,14 @@ export const Attachment = component(
       id: AttachmentIdText,
       filename: Type.String({ description: 'Untrusted, for display.' }),
       contentType: Type.String({ description: 'Untrusted, for display.' }),
-      size: Type.Integer({ minimum: 0, description: 'Bytes.' }),
-      disposition: oneOf(['attachment', 'inline'], 'How the sender meant it.'),
+      size: Type.Integer({ minimum: 0, description: 'Size in bytes.' }),
+      disposition: oneOf(['attachment', 'inline'], 'The disposition that the sender set.'),
       contentId: nullable(Type.String({ description: 'Without angle brackets.' })),
-      sha256: Type.String({ description: 'Of the decoded bytes, hexadecimal.' }),
+      sha256: Type.String({ description: 'SHA-256 of the decoded bytes, in hexadecimal.' }),
       scanState: oneOf([...scanStates], 'Only a clean attachment can be downloaded.'),
     },
     {
-      description: 'What came with a message.',
+      description: 'An attachment of a message.',
       examples: [attachmentExample],
     },
   ),
@@ -73,74 +73,73 @@ const InboundSecurity = component(
     {
       trust: oneOf(['untrusted'], 'Received mail is never trusted.'),
       smtp: Type.Object({
-        remoteIp: Type.String({ description: 'Where it came from.' }),
-        helo: Type.String({ description: 'What that said it was.' }),
+        remoteIp: Type.String({ description: 'The IP address of the sending host.' }),
+        helo: Type.String({ description: 'Its name in HELO or EHLO.' }),
         tls: Type.Object({
           encrypted: Type.Boolean(),
-          protocol: Type.String({ description: 'Such as TLSv1.3; none without TLS.' }),
+          protocol: Type.String({ description: 'For example TLSv1.3; none without TLS.' }),
           cipher: Type.String({ description: 'None without TLS.' }),
         }),
       }),
       authentication: Type.Object({
-        spf: oneOf(authenticationResults, 'RFC 8601 result of SPF.'),
-        dkim: oneOf(authenticationResults, 'RFC 8601 result of DKIM.'),
-        dmarc: oneOf(authenticationResults, 'RFC 8601 result of DMARC.'),
+        spf: oneOf(authenticationResults, 'SPF result (RFC 8601).'),
+        dkim: oneOf(authenticationResults, 'DKIM result (RFC 8601).'),
+        dmarc: oneOf(authenticationResults, 'DMARC result (RFC 8601).'),
       }),
       listedBy: Type.Optional(
         Type.Array(Type.String({ maxLength: 253 }), {
           maxItems: 8,
-          description:
-            'Block lists that the host was on which it came from, of those that the operator has asked for this. Absent where it was on none.',
+          description: 'Configured block lists that listed the sending host. Absent if none did.',
         }),
       ),
       spam: Type.Optional(
         Type.Object(
           {
-            score: Type.Number({ description: 'The more, the likelier spam; it may be negative.' }),
+            score: Type.Number({ description: 'Higher means more likely spam. Can be negative.' }),
             action: Type.String({
               description:
-                'What Rspamd wants done: no action, add header, rewrite subject, or one of its operator.',
+                'The action that Rspamd recommends: no action, add header, rewrite subject, or a custom action.',
             }),
             symbols: Type.Array(Type.String(), {
-              description: 'The rules that matched, those that weigh most first, at most 200.',
+              description: 'The matched rules, those with the most weight first, at most 200.',
             }),
           },
           {
-            description: 'What Rspamd made of it. Absent where it is not set up, or did not answer in time.',
+            description: 'The Rspamd result. Absent if Rspamd is not set up or did not answer in time.',
           },
         ),
       ),
-      attachments: oneOf(['none', ...scanStates], 'The worst state of its attachments.'),
+      attachments: oneOf(['none', ...scanStates], 'The worst scan state of its attachments.'),
       content: Type.Optional(
         Type.Object(
           {
             hiddenText: Type.Integer({
               minimum: 0,
-              description: 'Characters of the HTML that a person does not see; they are not in `text`.',
+              description:
+                'Number of HTML characters that are invisible to a person. They are not in `text`.',
             }),
             invisibleCharacters: Type.Integer({
               minimum: 0,
-              description:
-                'Characters without width that were taken out of the text, such as tags of Unicode.',
+              description: 'Number of zero-width characters removed from the text, such as Unicode tags.',
             }),
             bidiOverrides: Type.Integer({
               minimum: 0,
-              description: 'Places where the direction of the text is overridden.',
+              description: 'Number of places that override the text direction.',
             }),
             textDiffersFromHtml: Type.Boolean({
               description:
-                'The mail has plain text and HTML, and one of them has five words or more that the other lacks.',
+                'True if plain text and HTML differ: one has five or more words that the other lacks.',
             }),
           },
           {
             description:
-              'Facts about its text, no verdict: newsletters hide text too. Absent if the message could not be read, or was filed before this was counted.',
+              'Hidden text in the message. Not a verdict: newsletters hide text too. Absent if the message could not be read, or was stored before this was counted.',
           },
         ),
       ),
     },
     {
-      description: 'What is known about a received message.',
+      description: 'Security information about a received message.',
       examples: [securityExample],
     },
   ),
@@ -193,7 +192,7 @@ const Delivery = Type.Object({
   submissionId: nullable(Uuid),
   status: oneOf(
     ['received', 'submitted', 'delivered', 'partially_delivered', 'failed'],
-    'Where the message stands.',
+    'Delivery state of the message.',
   ),
   failureCode,
 })
@@ -207,32 +206,34 @@ export const Message = component(
       threadId: ThreadIdText,
       direction: oneOf(['inbound', 'outbound'], 'Received or sent.'),
       internetMessageId: Type.String({ description: 'The Message-ID, in angle brackets.' }),
-      inReplyTo: nullable(Type.String({ description: 'The Message-ID of what it answers.' })),
+      inReplyTo: nullable(Type.String({ description: 'The Message-ID of the message that it answers.' })),
       references: Type.Array(Type.String(), {
         description: 'The Message-IDs of the conversation, oldest first.',
       }),
       from: Mailbox.ref,
       to: Type.Array(Mailbox.ref),
-      cc: Type.Optional(Type.Array(Mailbox.ref, { description: 'Where there is any.' })),
+      cc: Type.Optional(Type.Array(Mailbox.ref, { description: 'Absent if empty.' })),
       bcc: Type.Optional(
         Type.Array(Mailbox.ref, {
           description:
-            'Outbound, where there is any: the hidden recipients, whom the mail itself does not name.',
+            'Outbound only, absent if empty: the hidden recipients, which the mail itself does not name.',
         }),
       ),
       replyTo: Type.Optional(Mailbox.ref),
       subject: Type.String(),
-      text: Type.String({ description: 'Of mail that has only HTML, what that shows.' }),
-      html: Type.Optional(Type.String({ description: 'Untrusted where the message is inbound.' })),
+      text: Type.String({
+        description: 'Plain text, or the visible text of mail that has only HTML.',
+      }),
+      html: Type.Optional(Type.String({ description: 'Untrusted if the message is inbound.' })),
       extractedText: Type.Optional(
         Type.String({
           description:
-            'Inbound: the new text without the quoted history. Answers between quoted lines keep the lines that they answer. Empty where the text is over 256 KiB.',
+            'Inbound: the new text without the quoted history. Inline answers keep the quoted lines that they answer. Empty if the text is over 256 KiB.',
         }),
       ),
       truncated: Type.Optional(
         Type.Boolean({
-          description: 'True where the texts are over 16 MiB together: these are the beginnings of them.',
+          description: 'True if the texts are over 16 MiB together. Only their beginnings are returned.',
         }),
       ),
       metadata: MetadataView,
@@ -241,17 +242,17 @@ export const Message = component(
       updatedAt: Time,
       attachments: Type.Optional(
         Type.Array(Attachment.ref, {
-          description: 'On every inbound message, and on outbound ones that have any.',
+          description: 'On every inbound message, and on outbound messages with attachments.',
         }),
       ),
       automatic: Type.Optional(
         Type.Boolean({
           description:
-            'Inbound: a program wrote it, as its header fields say (`Auto-Submitted`, `Precedence`, `List-Id`, `List-Unsubscribe`, `Feedback-ID`, `X-Auto-Response-Suppress`), or its return path is empty, or it comes from a no-reply address. Answering it could go on for ever.',
+            'Inbound: true if a program wrote the message. Signs are its header fields (`Auto-Submitted`, `Precedence`, `List-Id`, `List-Unsubscribe`, `Feedback-ID`, `X-Auto-Response-Suppress`), an empty return path, or a no-reply address. Do not answer automatically: that could cause an endless loop.',
         }),
       ),
       inboundSecurity: Type.Optional(InboundSecurity.ref),
-      purpose: oneOf([...purposes], 'What kind of mail it is.'),
+      purpose: oneOf([...purposes], 'The kind of mail.'),
     },
     { description: 'A message, sent or received.', examples: Object.values(messageExamples) },
   ),
@@ -262,7 +263,7 @@ export const MessageList = component(
   Type.Object(
     { messages: Type.Array(Message.ref), nextCursor: NextCursor },
     {
-      description: 'Messages, newest first; oldest first where they are those that follow another.',
+      description: 'Messages, newest first. With `after`, oldest first.',
       examples: [{ messages: [messageExample], nextCursor: null }],
     },
   ),
@@ -274,27 +275,25 @@ export const MessageHeader = component(
     {
       headers: Type.Array(
         Type.Object({
-          name: Type.String({ description: 'As it was written; names compare without case.' }),
+          name: Type.String({ description: 'The name as written. Names are case-insensitive.' }),
           value: Type.String({
-            description:
-              'What it says: on one line, with encoded words decoded, without control characters. The first 256 KiB.',
+            description: 'The decoded value on one line, without control characters. The first 256 KiB.',
           }),
           raw: Type.String({
             description:
-              'The whole field as it stands, with its folds. What is not UTF-8 is one character for each byte, U+0000 to U+00FF, and a NUL is U+FFFD.',
+              'The whole field as received, with its line folds. If it is not UTF-8, each byte is one character, U+0000 to U+00FF. A NUL is U+FFFD.',
           }),
         }),
-        { description: 'In their order: what this service wrote above the message first.' },
+        { description: 'The fields in order. The trace fields of this service come first.' },
       ),
       truncated: Type.Optional(
         Type.Boolean({
-          description: 'True where there are more than 10,000 fields, or 1 MiB: these are the first.',
+          description: 'True if there are more than 10,000 fields or 1 MiB. Only the first are returned.',
         }),
       ),
     },
     {
-      description:
-        'The header fields of a received message. Untrusted, but for those that this service wrote.',
+      description: 'The header fields of a received message. Untrusted, except for those of this service.',
       examples: [
         {
           headers: [

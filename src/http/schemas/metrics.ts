@@ -4,9 +4,12 @@ import { Count, component, nullable, oneOf, Time, Uuid } from './scalars.ts'
 
 const Fraction = Type.Number({ minimum: 0, maximum: 1 })
 
-const delivered = Type.Integer({ minimum: 0, description: 'Recipients that the remote server took.' })
-const bounced = Type.Integer({ minimum: 0, description: 'Recipients refused for good, or returned later.' })
-const deferred = Type.Integer({ minimum: 0, description: 'Attempts that were put off.' })
+const delivered = Type.Integer({ minimum: 0, description: 'Recipients whose server accepted it.' })
+const bounced = Type.Integer({
+  minimum: 0,
+  description: 'Recipients refused permanently, or returned later.',
+})
+const deferred = Type.Integer({ minimum: 0, description: 'Attempts that were deferred.' })
 const recipients = Type.Integer({ minimum: 0, description: 'Recipients of the accepted sends.' })
 
 const outcomes = {
@@ -14,8 +17,8 @@ const outcomes = {
   delivered,
   deferred,
   bounced,
-  failed: Type.Integer({ minimum: 0, description: 'Recipients given up or cancelled.' }),
-  complained: Type.Integer({ minimum: 0, description: 'Complaints of recipients.' }),
+  failed: Type.Integer({ minimum: 0, description: 'Recipients failed or cancelled.' }),
+  complained: Type.Integer({ minimum: 0, description: 'Complaints from recipients.' }),
   received: Type.Integer({ minimum: 0, description: 'Messages received.' }),
 }
 
@@ -36,39 +39,42 @@ export const DeliveryMetrics = component(
   'DeliveryMetrics',
   Type.Object(
     {
-      windowHours: Type.Integer({ minimum: 1, maximum: 720, description: 'As it was asked for.' }),
-      from: { ...Time, description: 'The window begins here, on a full hour (UTC).' },
-      to: { ...Time, description: 'The time of the answer: the last hour is not complete.' },
+      windowHours: Type.Integer({ minimum: 1, maximum: 720, description: 'The requested window.' }),
+      from: { ...Time, description: 'Start of the window, on a full hour (UTC).' },
+      to: { ...Time, description: 'The time of the response. The last hour is incomplete.' },
       totals: Type.Object({
         ...outcomes,
         recipients,
-        suppressed: Type.Integer({ minimum: 0, description: 'Recipients that were not attempted.' }),
+        suppressed: Type.Integer({
+          minimum: 0,
+          description: 'Recipients skipped as suppressed.',
+        }),
       }),
       rates: Type.Object(
         {
           delivery: nullable({
             ...Fraction,
-            description: 'Delivered, of the recipients that came to an end.',
+            description: 'Delivered share of completed recipients.',
           }),
-          bounce: nullable({ ...Fraction, description: 'Bounced, of the same.' }),
-          complaint: nullable({ ...Fraction, description: 'Complaints, of those delivered.' }),
+          bounce: nullable({ ...Fraction, description: 'Bounced share of them.' }),
+          complaint: nullable({ ...Fraction, description: 'Complaints per delivered recipient.' }),
         },
-        { description: 'Fractions from 0 to 1, null where there is nothing to divide by.' },
+        { description: 'Fractions from 0 to 1. Null if the denominator is 0.' },
       ),
       latencyMs: Type.Object(
         { p50: nullable(Count), p95: nullable(Count), p99: nullable(Count) },
-        { description: 'From accepted to delivered, at most 9.1 % off; null where nothing was delivered.' },
+        { description: 'Time from accepted to delivered, at most 9.1 % off. Null if nothing was delivered.' },
       ),
       series: Type.Array(Type.Object({ at: Time, ...outcomes }), {
-        description: 'By the hour; by the day (UTC) where the window is longer than 72 hours.',
+        description: 'Per hour, or per day (UTC) if the window is longer than 72 hours.',
       }),
       topDestinations: Type.Array(
         Type.Object({ domain: Type.String(), recipients, delivered, bounced, deferred }),
-        { description: 'The ten domains that most recipients are at.' },
+        { description: 'The ten domains with the most recipients.' },
       ),
     },
     {
-      description: 'What became of mail in a window of hours; each fact counts when it happened.',
+      description: 'Delivery counts in a window of hours. Each event counts at the time it happened.',
       examples: [metricsExample],
     },
   ),
@@ -98,12 +104,15 @@ export const DomainTraffic = component(
       domain: Type.String(),
       status: oneOf(
         ['normal', 'limited', 'paused'],
-        'Whether more can be sent: `limited` for now, `paused` not.',
+        '`limited`: cannot send for now. `paused`: cannot send.',
       ),
-      reasons: Type.Array(Type.String(), { description: 'Why it is not normal.' }),
+      reasons: Type.Array(Type.String(), { description: 'Why it is not `normal`.' }),
       usage: Type.Object({
         sentLastMinute: Count,
-        sentToday: { ...Count, description: 'Since 00:00 UTC, as the other two.' },
+        sentToday: {
+          ...Count,
+          description: 'Since 00:00 UTC, like the next two.',
+        },
         recipientsToday: Count,
         receivedToday: Count,
         bounceRate24h: nullable(Fraction),
@@ -111,10 +120,10 @@ export const DomainTraffic = component(
       }),
       limits: Type.Object(
         { messagesPerMinute: Count, messagesPerDay: Count, recipientsPerDay: Count },
-        { description: "The organization's: all its domains and inboxes share them." },
+        { description: "The organization's limits, which all its domains and inboxes share." },
       ),
     },
-    { description: 'What a domain sends and receives.', examples: [trafficExample] },
+    { description: 'Mail that a domain sends and receives.', examples: [trafficExample] },
   ),
 )
 

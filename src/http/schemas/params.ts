@@ -12,7 +12,7 @@ const idempotencyKey = patterned('idempotencyKey', {
   minLength: 8,
   maxLength: 200,
   description:
-    'One for each logical action, the same for every retry of it, such as a UUID or `booking-4711:confirmation`.',
+    'A new key for each logical action, the same key for its retries: a UUID, or `booking-4711:confirmation`.',
   // The documentation page fills it in. Its text reminds readers to replace it.
   examples: ['a-new-one-for-each-action'],
 })

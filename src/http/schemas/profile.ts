@@ -4,43 +4,45 @@ import { Count, component, InboxIdText, nullable, oneOf, Time, Uuid } from './sc
 
 const Organization = Type.Object({
   id: Uuid,
-  status: oneOf(['pending', 'active', 'suspended'], 'Only an active organization may call.'),
+  status: oneOf(['pending', 'active', 'suspended'], 'Only an active organization can call the API.'),
   sendLimits: Type.Object(
     {
-      messagesPerMinute: { ...Count, description: 'In the 60 seconds from the first one.' },
-      messagesPerDay: { ...Count, description: 'In the UTC day.' },
-      recipientsPerDay: { ...Count, description: 'In the UTC day; suppressed ones do not count.' },
+      messagesPerMinute: { ...Count, description: 'In the 60 seconds from the first message.' },
+      messagesPerDay: { ...Count, description: 'In a UTC day.' },
+      recipientsPerDay: { ...Count, description: 'In a UTC day. Suppressed recipients do not count.' },
     },
-    { description: 'How much may be sent.' },
+    { description: 'Sending limits.' },
   ),
 })
 
 const ApiKey = Type.Object({
   id: Uuid,
-  kind: oneOf(['agent', 'server', 'dashboard'], 'Who the key was made for.'),
-  scopes: Type.Array(Type.String(), { description: 'What it permits; `*` is every scope.' }),
-  inboxIds: nullable(Type.Array(InboxIdText, { description: 'The only inboxes the key reaches, or null.' })),
+  kind: oneOf(['agent', 'server', 'dashboard'], 'The kind of client.'),
+  scopes: Type.Array(Type.String(), { description: 'Its permissions; `*` is every scope.' }),
+  inboxIds: nullable(Type.Array(InboxIdText, { description: 'The allowed inboxes. Null: all.' })),
   allowedIps: nullable(
-    Type.Array(Type.String(), { description: 'The only addresses it may call from, or null.' }),
+    Type.Array(Type.String(), {
+      description: 'The allowed caller IP addresses. Null: any.',
+    }),
   ),
-  sendMode: oneOf(['new_and_reply', 'reply_only'], 'Whether the key may begin conversations.'),
+  sendMode: oneOf(['new_and_reply', 'reply_only'], 'Whether the key can start conversations.'),
   allowedRecipientDomains: nullable(
-    Type.Array(Type.String(), { description: 'The only domains it may send to, or null.' }),
+    Type.Array(Type.String(), { description: 'The allowed recipient domains. Null: any.' }),
   ),
-  expiresAt: nullable({ ...Time, description: 'From then on it is refused; null: never.' }),
-  requestsPerMinute: { ...Count, description: 'How often it may be used.' },
+  expiresAt: nullable({ ...Time, description: 'Refused from this time on. Null: never.' }),
+  requestsPerMinute: { ...Count, description: 'Requests per minute.' },
 })
 
 const PlatformLimits = Type.Object(
   {
-    recipientsPerMessage: { ...Count, description: 'Of to, cc and bcc together.' },
-    messageContentBytes: { ...Count, description: 'Of text, HTML and decoded attachments together.' },
-    inboxes: { ...Count, description: 'At once.' },
-    domains: { ...Count, description: 'At once.' },
-    inboxesPerDomain: { ...Count, description: 'At once.' },
-    webhookEndpoints: { ...Count, description: 'At once.' },
+    recipientsPerMessage: { ...Count, description: 'Total of to, cc and bcc.' },
+    messageContentBytes: { ...Count, description: 'Total size of text, HTML and decoded attachments.' },
+    inboxes: { ...Count, description: 'At a time.' },
+    domains: { ...Count, description: 'At a time.' },
+    inboxesPerDomain: { ...Count, description: 'At a time.' },
+    webhookEndpoints: { ...Count, description: 'At a time.' },
   },
-  { description: 'How large and how many.' },
+  { description: 'Limits on sizes and counts.' },
 )
 
 export const Profile = component(
@@ -51,7 +53,7 @@ export const Profile = component(
       apiKey: ApiKey,
       managedStarter: Type.Object(
         { limit: Count, used: Count, remaining: Count },
-        { description: 'Inboxes on the managed domain, for life: deleting one does not give it back.' },
+        { description: 'Inboxes ever opened on the managed domain. Deleted inboxes still count.' },
       ),
       platformLimits: PlatformLimits,
     },

@@ -6,12 +6,12 @@ export const Refusal = component(
   'Error',
   Type.Object(
     {
-      error: Type.String({ description: 'A code for programs. It stays as it is.' }),
-      message: Type.String({ description: 'What is wrong and what to do, for people. It may change.' }),
+      error: Type.String({ description: 'A stable code for programs.' }),
+      message: Type.String({ description: 'The problem and what to do, for people. The text may change.' }),
     },
     {
       additionalProperties: false,
-      description: 'Why the request was refused.',
+      description: 'The reason why the request was refused.',
       examples: [{ error: 'not_found', message: 'There is no such thread.' }],
     },
   ),

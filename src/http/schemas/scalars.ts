@@ -49,7 +49,7 @@ export const MessageIdText = patterned('messageId', {
   examples: ['msg_0199a1b23c4d5e6f708192a3'],
 })
 export const AttachmentIdText = patterned('attachmentId', {
-  description: 'An attachment id: its message’s, and its number there.',
+  description: 'An attachment id: its message and its number.',
   examples: ['att_0199a1b23c4d5e6f708192a3_1'],
 })
 export const WebhookIdText = patterned('webhookId', {
@@ -64,7 +64,7 @@ export const Uuid = patterned('uuid', {
 export const Email = Type.String({
   format: 'idn-email',
   maxLength: 320,
-  description: 'An e-mail address; internationalized ones (RFC 6531) are addresses.',
+  description: 'An e-mail address. Internationalized addresses (RFC 6531) are allowed.',
   examples: ['ada@example.com'],
 })
 export const Time = patterned('writtenTime', {
@@ -77,7 +77,7 @@ export const GivenTime = patterned('time', { format: 'date-time', examples: ['20
 export const NextCursor = nullable(
   Type.String({
     minLength: 1,
-    description: 'Pass it as `cursor` for the next page; null: this is the last one.',
+    description: 'Pass it as `cursor` for the next page. Null: this is the last page.',
   }),
 )
 export const Count = Type.Integer({ minimum: 0 })
@@ -87,7 +87,7 @@ const failureCodes = [
   ...['tls_required', 'inbox_deleted', 'cancelled', 'internal_error'],
 ]
 export const failureCode = Type.Unsafe<string | null>({
-  ...oneOfOrNull(failureCodes, 'Why it was not delivered to everyone; null: no such reason.'),
+  ...oneOfOrNull(failureCodes, 'Why the message was not delivered to all recipients. Null: no failure.'),
   examples: ['hard_bounce'],
 })
 
@@ -98,7 +98,7 @@ export type Metadata = Record<string, string | number | boolean | null>
 export const MetadataView = Type.Unsafe<Metadata>({
   type: 'object',
   additionalProperties: metadataValue,
-  description: 'What was given with the send; empty where nothing was, and on received mail.',
+  description: 'The metadata of the send. Empty if none was given, and for received mail.',
 })
 
 /** Metadata as requests may give it. */
@@ -114,7 +114,7 @@ export const MetadataGiven = Type.Unsafe<Metadata>({
     maximum: Number.MAX_SAFE_INTEGER,
   },
   description:
-    'At most 50 values of your own: strings of up to 500 characters, numbers between ±(2^53 − 1), booleans or null.',
+    'Up to 50 values of your own: strings of up to 500 characters, numbers between ±(2^53 − 1), booleans or null.',
   examples: [{ order: '4711' }],
 })
 

@@ -11,17 +11,21 @@ const GivenAttachment = component(
   'GivenAttachment',
   Type.Object(
     {
-      filename: patterned('filename', { minLength: 1, maxLength: 255, description: 'Without a folder.' }),
+      filename: patterned('filename', {
+        minLength: 1,
+        maxLength: 255,
+        description: 'A file name without a folder.',
+      }),
       contentType: patterned('contentType', {
         maxLength: 255,
-        description: 'Its media type, such as application/pdf.',
+        description: 'The media type, such as application/pdf.',
       }),
       content: Type.String({ contentEncoding: 'base64', description: 'Base64 (RFC 4648 4), with padding.' }),
       contentId: Type.Optional(
         patterned('contentId', {
           minLength: 1,
           maxLength: 255,
-          description: 'Makes it an inline part that the HTML can name.',
+          description: 'Makes the file an inline part that the HTML can refer to.',
         }),
       ),
     },
@@ -34,15 +38,15 @@ const GivenAttachment = component(
 )
 
 const recipients = { maxItems: 1000, examples: [[{ email: 'ada@example.com' }]] }
-const text = Type.String({ description: 'Plain text. Made from `html` where it is omitted.' })
-const html = Type.String({ description: 'The same as HTML.' })
+const text = Type.String({ description: 'Plain text. Default: made from `html`.' })
+const html = Type.String({ description: 'The HTML content.' })
 const bodies = {
   text: Type.Optional(text),
   html: Type.Optional(html),
   attachments: Type.Optional(
     Type.Array(GivenAttachment.ref, {
       maxItems: 100,
-      description: 'Files to send with it.',
+      description: 'Files to send.',
       examples: [[attachmentExample]],
     }),
   ),
@@ -87,9 +91,7 @@ export const NewMessage = component(
     {
       to: Type.Array(GivenMailbox.ref, { minItems: 1, ...recipients }),
       cc: Type.Optional(Type.Array(GivenMailbox.ref, recipients)),
-      bcc: Type.Optional(
-        Type.Array(GivenMailbox.ref, { ...recipients, description: 'Nobody else sees them.' }),
-      ),
+      bcc: Type.Optional(Type.Array(GivenMailbox.ref, { ...recipients, description: 'Hidden recipients.' })),
       replyTo: Type.Optional(GivenMailbox.ref),
       subject: patterned('subject', {
         minLength: 1,
@@ -101,7 +103,7 @@ export const NewMessage = component(
     {
       ...textOrHtml,
       additionalProperties: false,
-      description: 'A message that begins a conversation. At least one of `text` and `html` is required.',
+      description: 'A message that starts a conversation. `text` or `html` is required.',
       examples: Object.values(newMessageExamples),
     },
   ),
@@ -117,13 +119,13 @@ export const NewReply = component(
   Type.Object(
     {
       targetMessageId: MessageIdText,
-      replyAll: Type.Optional(Type.Boolean({ description: 'Answers everyone. Omitted: false.' })),
+      replyAll: Type.Optional(Type.Boolean({ description: 'Replies to all recipients. Default: false.' })),
       ...bodies,
     },
     {
       ...textOrHtml,
       additionalProperties: false,
-      description: 'An answer to a message of the thread. At least one of `text` and `html` is required.',
+      description: 'A reply to a message of the thread. `text` or `html` is required.',
       examples: Object.values(newReplyExamples),
     },
   ),
@@ -136,7 +138,7 @@ export const Acceptance = component(
       message: Message.ref,
       submission: Submission.ref,
       replayed: Type.Boolean({
-        description: 'True where the idempotency key had been used: this is its earlier result.',
+        description: 'True if the idempotency key was used before. This is the earlier result.',
       }),
     },
     {
@@ -166,11 +168,11 @@ export const NewSend = component(
       headers: Type.Optional(
         Type.Object(
           {
-            'x-campaign': headerValue('The campaign.'),
+            'x-campaign': headerValue('The name of the campaign.'),
             'x-campaign-id': headerValue("The campaign's id."),
-            'x-entity-ref-id': headerValue('Keeps mails of one subject apart where clients would join them.'),
+            'x-entity-ref-id': headerValue('Prevents clients from grouping mails with the same subject.'),
           },
-          { additionalProperties: false, maxProperties: 3, description: 'Further fields of the header.' },
+          { additionalProperties: false, maxProperties: 3, description: 'Additional header fields.' },
         ),
       ),
       metadata: bodies.metadata,
@@ -180,7 +182,7 @@ export const NewSend = component(
       ...textOrHtml,
       additionalProperties: false,
       description:
-        'A message through a domain. `from` is on one that is proved for sending. At least one of `text` and `html` is required.',
+        'A message sent through a domain. The domain of `from` must be verified for sending. `text` or `html` is required.',
       examples: [
         {
           from: { email: 'tables@example.org', name: 'The Green Table' },

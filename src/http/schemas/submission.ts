@@ -56,15 +56,18 @@ const Recipient = Type.Object({
   email: Type.String({ description: 'The address.' }),
   status: oneOf(
     ['pending', 'deferred', 'delivered', 'bounced', 'failed', 'suppressed'],
-    'Where this recipient stands.',
+    'Delivery state of this recipient.',
   ),
   response: nullable(
     Type.String({
       description:
-        "The remote server's last reply; of a recipient that waits untried, why the way to its server is blocked.",
+        "The remote server's last reply. Before the first attempt, why the destination is blocked.",
     }),
   ),
-  failureCode: { ...failureCode, description: 'Why this recipient did not get it; null: no such reason.' },
+  failureCode: {
+    ...failureCode,
+    description: 'Why delivery failed. Null: no failure.',
+  },
   updatedAt: Time,
 })
 
@@ -74,22 +77,24 @@ export const Submission = component(
     {
       id: Uuid,
       from: Mailbox.ref,
-      recipients: Type.Array(Recipient, { description: 'Each address once, hidden ones (bcc) too.' }),
-      subject: Type.String({ description: 'Empty once its message was deleted, or the inbox of it.' }),
+      recipients: Type.Array(Recipient, {
+        description: 'Each address once, including bcc.',
+      }),
+      subject: Type.String({ description: 'Empty after its message or inbox was deleted.' }),
       metadata: MetadataView,
-      status: oneOf([...submissionStatuses], 'What its recipients make of it.'),
+      status: oneOf([...submissionStatuses], 'Delivery state over all recipients.'),
       queueId: nullable(
         Type.String({
-          description: 'Its name in Received lines and logs, once the delivery engine has taken it.',
+          description: 'The queue id in Received fields and logs. Null until delivery starts.',
         }),
       ),
       response: nullable(
-        Type.String({ description: 'The last reply that a remote server gave, of any recipient.' }),
+        Type.String({ description: 'The last reply from a remote server, for any recipient.' }),
       ),
       failureCode,
       createdAt: Time,
       updatedAt: Time,
-      purpose: oneOf([...purposes], 'What kind of mail it is.'),
+      purpose: oneOf([...purposes], 'The kind of mail.'),
     },
     { description: 'One accepted send.', examples: [submissionExample] },
   ),
@@ -127,8 +132,8 @@ const submissionEventTypes = [
 ]
 
 const Remote = Type.Object({
-  host: Type.String({ description: 'Its name.' }),
-  ip: Type.String({ description: 'Its address.' }),
+  host: Type.String({ description: 'The host name.' }),
+  ip: Type.String({ description: 'The IP address.' }),
   tls: nullable(Type.String({ description: 'The protocol, such as TLSv1.3.' })),
 })
 
@@ -152,21 +157,23 @@ export const Event = component(
     {
       id: Uuid,
       submissionId: Uuid,
-      recipient: nullable(Type.String({ description: 'Whom it is about; null: all of them.' })),
-      type: oneOf(submissionEventTypes, 'What happened.'),
+      recipient: nullable(Type.String({ description: 'The recipient of the event. Null: all recipients.' })),
+      type: oneOf(submissionEventTypes, 'The event type.'),
       at: Time,
       attempt: nullable(Type.Integer({ description: 'The number of the attempt, from 1.' })),
-      remote: nullable({ ...Remote, description: 'The server that was spoken to.' }),
-      response: nullable(Type.String({ description: "The remote server's reply, or why there is none." })),
+      remote: nullable({ ...Remote, description: 'The contacted server.' }),
+      response: nullable(
+        Type.String({ description: "The remote server's reply, or the reason why there is none." }),
+      ),
       enhancedStatus: nullable(Type.String({ description: 'Such as 5.1.1 (RFC 3463).' })),
-      classification: oneOfOrNull(classifications, 'What kind of failure it was.'),
+      classification: oneOfOrNull(classifications, 'The kind of failure.'),
       failureCode: {
         ...failureCode,
         description:
-          'Why its recipient did not get it, of `bounced`, `failed`, `suppressed` and `cancelled`; else null.',
+          'Why the message was not delivered, for `bounced`, `failed`, `suppressed` and `cancelled`. Null otherwise.',
       },
     },
-    { description: 'A fact about a delivery.', examples: [eventExample] },
+    { description: 'An event of a delivery.', examples: [eventExample] },
   ),
 )
 

@@ -15,12 +15,15 @@ export const Suppression = component(
   'Suppression',
   Type.Object(
     {
-      email: Type.String({ description: 'As it was given, or as the message had it.' }),
-      reason: oneOf(['manual', 'hard_bounce', 'complaint', 'unsubscribe'], 'Why nothing is sent to it.'),
-      submissionId: nullable({ ...Uuid, description: 'The submission that it came of.' }),
+      email: Type.String({ description: 'As given, or as in the message.' }),
+      reason: oneOf(['manual', 'hard_bounce', 'complaint', 'unsubscribe'], 'Why it is suppressed.'),
+      submissionId: nullable({ ...Uuid, description: 'The submission that caused it.' }),
       createdAt: Time,
     },
-    { description: 'An address that nothing is sent to.', examples: [suppressionExample] },
+    {
+      description: 'A suppressed address.',
+      examples: [suppressionExample],
+    },
   ),
 )
 
@@ -42,7 +45,7 @@ export const SuppressedAddress = component(
     { email: Email },
     {
       additionalProperties: false,
-      description: 'An address; it compares without case, and internationalized domains by their A-labels.',
+      description: 'An address. Comparison ignores case and converts internationalized domains to A-labels.',
       examples: [{ email: 'nobody@example.com' }],
     },
   ),
@@ -65,19 +68,19 @@ export const Complaint = component(
   Type.Object(
     {
       id: Uuid,
-      email: Type.String({ description: 'Who complained.' }),
+      email: Type.String({ description: 'The complaining recipient.' }),
       submissionId: nullable(Uuid),
-      messageId: nullable({ ...MessageIdText, description: 'The message that was complained of.' }),
+      messageId: nullable({ ...MessageIdText, description: 'The message that the complaint is about.' }),
       feedbackType: oneOf(
         ['abuse', 'fraud', 'virus', 'not-spam', 'other'],
-        'What the report says (RFC 5965).',
+        'The feedback type of the report (RFC 5965).',
       ),
-      userAgent: nullable(Type.String({ description: 'The program that wrote the report.' })),
-      reportedBy: nullable(Type.String({ description: 'The host or the domain that reported.' })),
+      userAgent: nullable(Type.String({ description: 'The program that created the report.' })),
+      reportedBy: nullable(Type.String({ description: 'The host or domain that sent the report.' })),
       arrivedAt: Time,
       createdAt: Time,
     },
-    { description: 'What a recipient said of a message.', examples: [complaintExample] },
+    { description: 'A complaint of a recipient about a message.', examples: [complaintExample] },
   ),
 )
 

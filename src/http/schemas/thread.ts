@@ -42,7 +42,7 @@ export const ThreadList = component(
   Type.Object(
     { threads: Type.Array(ThreadSummary.ref), nextCursor: NextCursor },
     {
-      description: 'Conversations, the one with the newest message first.',
+      description: 'Conversations, by newest message.',
       examples: [{ threads: [example], nextCursor: null }],
     },
   ),

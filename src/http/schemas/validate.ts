@@ -30,12 +30,12 @@ export const GivenAddress = component(
         format: 'email',
         maxLength: 320,
         description:
-          'Anything that is written as an e-mail address is, internationalized ones (RFC 6531) included.',
+          'A text with the form of an e-mail address. Internationalized addresses (RFC 6531) are allowed.',
       }),
     },
     {
       additionalProperties: false,
-      description: 'An address to judge.',
+      description: 'The address to validate.',
       examples: [{ email: 'ada@example.com' }],
     },
   ),
@@ -48,13 +48,13 @@ export const GivenAddresses = component(
       emails: Type.Array(Type.String({ minLength: 1, maxLength: 320 }), {
         minItems: 1,
         maxItems: 100,
-        description: 'What is no address is a result as well.',
+        description: 'A text that is not an address also gets a result.',
         examples: [['ada@example.com']],
       }),
     },
     {
       additionalProperties: false,
-      description: 'Texts to judge as addresses.',
+      description: 'The addresses to validate.',
       examples: [{ emails: ['ada@example.com', 'nonsense'] }],
     },
   ),
@@ -64,38 +64,40 @@ const found = (description: string) => nullable(Type.Boolean({ description }))
 
 const Checks = Type.Object(
   {
-    syntax: found('It is an address that mail can be sent to.'),
+    syntax: found('The syntax is valid: mail can be sent to the address.'),
     domain: found('The domain exists.'),
-    mx: found('The domain has a mail server that can be reached.'),
-    nullMx: found('The domain says that it takes no mail (RFC 7505).'),
-    disposable: found('The domain, or one that it is under, gives mailboxes to throw away.'),
-    role: found('The local part stands for a role, such as info or postmaster.'),
-    freeProvider: found('The domain gives free mailboxes to everyone.'),
-    mailbox: found('Whether the mailbox exists, as far as your own last deliveries to it say.'),
+    mx: found('The domain has a reachable mail server.'),
+    nullMx: found('The domain declares that it accepts no mail (RFC 7505).'),
+    disposable: found('The domain, or a parent domain, offers disposable mailboxes.'),
+    role: found('The local part is a role, such as info or postmaster.'),
+    freeProvider: found('The domain offers free mailboxes.'),
+    mailbox: found('Whether the mailbox exists, according to your own last deliveries to it.'),
   },
-  { description: 'What was looked at; null where it could not be known.' },
+  { description: 'The result of each check. Null if unknown.' },
 )
 
 export const Validation = component(
   'Validation',
   Type.Object(
     {
-      email: Type.String({ description: 'The address as it was given.' }),
+      email: Type.String({ description: 'The address as given.' }),
       normalized: nullable(
-        Type.String({ description: 'The form to write and send; null where it is none.' }),
+        Type.String({
+          description: 'The form to store and send to. Null: not an address.',
+        }),
       ),
       verdict: oneOf(
         ['deliverable', 'risky', 'undeliverable', 'unknown'],
-        'What comes of it. Nobody is asked whether the mailbox exists; `unknown` may be known when you ask again.',
+        'The overall result. No mail server is asked whether the mailbox exists. A later request may resolve `unknown`.',
       ),
-      reason: oneOf([...reasons], 'The first cause of the verdict, in this order.'),
+      reason: oneOf([...reasons], 'The first cause, in the order of this list.'),
       checks: Checks,
-      suggestion: nullable(Type.String({ description: 'The address that was probably meant.' })),
+      suggestion: nullable(Type.String({ description: 'The probably intended address.' })),
       mxHosts: Type.Array(Type.String(), {
-        description: 'The mail servers that can be reached, in the order to try.',
+        description: 'The reachable mail servers, in order of preference.',
       }),
     },
-    { description: 'What was found of an address.', examples: [example] },
+    { description: 'The result for an address.', examples: [example] },
   ),
 )
 
@@ -103,7 +105,7 @@ export const ValidationList = component(
   'ValidationList',
   Type.Object(
     { results: Type.Array(Validation.ref) },
-    { description: 'One result an address, in the order given.', examples: [{ results: [example] }] },
+    { description: 'One result per address, in the given order.', examples: [{ results: [example] }] },
   ),
 )
 

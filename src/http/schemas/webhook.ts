@@ -7,7 +7,7 @@ import { component, NextCursor, nullable, oneOf, patterned, Time, Uuid, WebhookI
 export const EventTypeName = {
   type: 'string',
   enum: [...eventTypes],
-  description: 'What has happened.',
+  description: 'An event type.',
   examples: ['message.received'],
 }
 
@@ -33,25 +33,25 @@ const webhookExample = {
 
 const visible = {
   id: WebhookIdText,
-  url: Type.String({ format: 'uri', description: 'What is called.' }),
+  url: Type.String({ format: 'uri', description: 'The URL to call.' }),
   eventTypes: Type.Unsafe<string[] | null>({
     type: ['array', 'null'],
     items: EventTypeName,
-    description: 'What it is told of; null: everything, types to come included.',
+    description: 'The subscribed event types. Null: all, including future types.',
   }),
-  description: nullable(Type.String({ description: 'For you alone.' })),
+  description: nullable(Type.String({ description: 'Your own note.' })),
   status: oneOf([...statuses], 'A disabled endpoint is not called.'),
   createdAt: Time,
   updatedAt: Time,
 }
 const secret = Type.String({
-  description: 'Signs every call as Standard Webhooks describes it. It is shown here and never again.',
+  description: 'Signs every call (Standard Webhooks). Shown only once.',
 })
 const secretExample = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='
 
 export const Webhook = component(
   'Webhook',
-  Type.Object(visible, { description: 'An endpoint of yours.', examples: [webhookExample] }),
+  Type.Object(visible, { description: 'A webhook endpoint.', examples: [webhookExample] }),
 )
 
 export const WebhookWithSecret = component(
@@ -59,7 +59,7 @@ export const WebhookWithSecret = component(
   Type.Object(
     { ...visible, secret },
     {
-      description: 'An endpoint of yours with its new secret.',
+      description: 'A webhook endpoint with its new secret.',
       examples: [{ ...webhookExample, secret: secretExample }],
     },
   ),
@@ -82,7 +82,7 @@ const given = {
     minLength: 1,
     maxLength: 2048,
     description:
-      'https, and a host on the public Internet, at no port of another protocol. In development also http on a loopback address. Names are in ASCII: internationalized ones as A-labels.',
+      'An https URL of a public host, on no port of another protocol. In development also http on a loopback address. Names in ASCII: internationalized ones as A-labels.',
   }),
   eventTypes: Type.Unsafe<string[] | null>({
     type: ['array', 'null'],
@@ -90,10 +90,10 @@ const given = {
     minItems: 1,
     maxItems: eventTypes.length,
     uniqueItems: true,
-    description: 'What it is to be told of. Omitted or null: everything, types to come included.',
+    description: 'The subscribed event types. Null or omitted: all, including future types.',
     examples: [['message.received']],
   }),
-  description: nullable(patterned('oneLine', { maxLength: 200, description: 'For you alone.' })),
+  description: nullable(patterned('oneLine', { maxLength: 200, description: 'Your own note.' })),
 }
 
 export const NewWebhook = component(
@@ -106,7 +106,7 @@ export const NewWebhook = component(
     },
     {
       additionalProperties: false,
-      description: 'An endpoint to be called.',
+      description: 'The endpoint to create.',
       examples: [{ url: 'https://app.example.com/hooks/mail', eventTypes: ['message.received'] }],
     },
   ),
@@ -123,7 +123,7 @@ export const WebhookChange = component(
     },
     {
       additionalProperties: false,
-      description: 'What is to be different; what is omitted stays as it is.',
+      description: 'The fields to change. Omitted fields stay unchanged.',
       examples: [{ status: 'active' }],
     },
   ),
@@ -151,7 +151,7 @@ const deliveryExample = {
 
 const CallRequest = Type.Unsafe<{ url: string; timestamp: string; sizeBytes: number } | null>({
   type: ['object', 'null'],
-  description: 'What the last attempt sent: where to, when, and how large its body was.',
+  description: 'The request of the last attempt: URL, time, and size of the body.',
   properties: {
     url: { type: 'string' },
     timestamp: { type: 'string', format: 'date-time' },
@@ -167,28 +167,26 @@ export const WebhookDelivery = component(
       webhookId: WebhookIdText,
       eventId: Type.String({
         format: 'uuid',
-        description: 'The webhook-id of its calls, the same for every retry.',
+        description: 'The webhook-id of the calls, the same for every retry.',
       }),
-      type: oneOf([...eventTypes, 'webhook.test'], 'What it tells.'),
+      type: oneOf([...eventTypes, 'webhook.test'], 'The event type.'),
       status: oneOf(
         ['pending', 'succeeded', 'failed'],
-        'Pending: it has yet to be called, or will be again.',
+        '`pending`: waiting for its first call or for a retry.',
       ),
-      attempts: Type.Integer({ minimum: 0, description: 'How often it was tried.' }),
+      attempts: Type.Integer({ minimum: 0, description: 'The number of attempts.' }),
       lastAttemptAt: nullable(Time),
       nextAttemptAt: nullable({
         ...Time,
-        description: 'When it is tried again; null: not, or as soon as possible.',
+        description: 'Time of the next attempt. Null: none, or as soon as possible.',
       }),
       request: CallRequest,
-      responseStatus: nullable(
-        Type.Integer({ description: 'The status that the last attempt was answered with.' }),
-      ),
-      responseBody: nullable(Type.String({ description: 'Its first 2 KiB.' })),
-      error: nullable(Type.String({ description: 'Why the last attempt did not succeed.' })),
+      responseStatus: nullable(Type.Integer({ description: 'The HTTP status of the last response.' })),
+      responseBody: nullable(Type.String({ description: 'The first 2 KiB of it.' })),
+      error: nullable(Type.String({ description: 'Why the last attempt failed.' })),
       createdAt: Time,
     },
-    { description: 'One event for one endpoint.', examples: [deliveryExample] },
+    { description: 'An event for an endpoint.', examples: [deliveryExample] },
   ),
 )
 

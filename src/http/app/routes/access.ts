@@ -40,7 +40,7 @@ function addAccess(api: Api, { isSignUpOpen, oidc, isDevelopment, managedDomain 
       schema: {
         ...noQuery,
         operationId: 'getAccess',
-        summary: 'Show how people get in',
+        summary: 'Show the ways to sign in',
         response: { 200: Access.ref },
       },
     },
@@ -63,7 +63,8 @@ function addSignUp(api: Api, deps: AppDeps): void {
         ...noQuery,
         operationId: 'signUp',
         summary: 'Sign up',
-        description: 'Mails a link to the address. The answer is the same where the address has an account.',
+        description:
+          'Mails a link to the address. The response is the same if the address already has an account.',
         body: NewPerson.ref,
         response: { 202: Mailed.ref },
       },
@@ -86,7 +87,7 @@ function addConfirmation(api: Api, deps: AppDeps): void {
       schema: {
         ...noQuery,
         operationId: 'confirm',
-        summary: 'Confirm an address by its link, and sign in',
+        summary: 'Confirm an address with its link, and sign in',
         body: LinkToken.ref,
         response: { 200: SessionView.ref },
       },
@@ -107,7 +108,7 @@ function addSignIn(api: Api, deps: AppDeps): void {
       schema: {
         ...noQuery,
         operationId: 'signIn',
-        summary: 'Sign in by password',
+        summary: 'Sign in with a password',
         body: Credentials.ref,
         response: { 200: SessionView.ref },
       },
@@ -127,9 +128,9 @@ function addReset(api: Api, deps: AppDeps): void {
       schema: {
         ...noQuery,
         operationId: 'askReset',
-        summary: 'Ask for a new password',
+        summary: 'Request a password reset',
         description:
-          'Mails a link to the address. The answer and the mail are the same where the address has no account; the link says so.',
+          'Mails a link to the address. If the address has no account, the response and the mail are the same, and the link explains it.',
         body: ResetRequest.ref,
         response: { 202: Mailed.ref },
       },
@@ -151,7 +152,7 @@ function addResetPreview(api: Api, deps: AppDeps): void {
       schema: {
         ...noQuery,
         operationId: 'previewReset',
-        summary: 'Show what a new password removes',
+        summary: 'Preview the effects of a password reset',
         body: LinkToken.ref,
         response: { 200: ResetPreview.ref },
       },
@@ -171,9 +172,9 @@ function addResetCompletion(api: Api, deps: AppDeps): void {
       schema: {
         ...noQuery,
         operationId: 'completeReset',
-        summary: 'Set a new password by its link, and sign in',
+        summary: 'Reset the password with a link, and sign in',
         description:
-          'All sessions end. What the person added since the address was last proved is removed, except for the entries in `keep`: passkeys, the identity, API keys, webhooks (disabled) and open invitations. `sign_in_failed`: the address of the link has no account, or one that is newer than the link.',
+          'Ends all sessions. Removes everything that the person added since the address was last verified, except for the entries in `keep`: passkeys, the identity, API keys, webhooks (disabled) and open invitations. Returns `sign_in_failed` if the address has no account, or if the account is newer than the link.',
         body: ResetCompletion.ref,
         response: { 200: SessionView.ref },
       },

@@ -23,7 +23,7 @@ export function auditRoutes(api: Api, cursors: Cursors): void {
       schema: {
         operationId: 'listAudit',
         tags,
-        summary: 'Show who did what',
+        summary: 'Show the audit log',
         description: 'Newest first.',
         querystring: Type.Object(pageQuery, { additionalProperties: false }),
         response: { 200: AuditLog.ref },
@@ -43,7 +43,9 @@ export function auditRoutes(api: Api, cursors: Cursors): void {
     {
       config: {
         session: 'writer',
-        otherResponses: { 200: { description: 'All of it, newest first.', contentType: 'text/csv' } },
+        otherResponses: {
+          200: { description: 'The whole audit log, newest first.', contentType: 'text/csv' },
+        },
       },
       schema: {
         operationId: 'exportAudit',

@@ -35,7 +35,7 @@ function addList(api: Api, { blobs, secretBox }: AppDeps): void {
       schema: {
         operationId: 'listCaptured',
         tags,
-        summary: 'List the mail that would have left',
+        summary: 'List captured mail',
         querystring: PageQuery,
         response: { 200: CapturedList.ref },
       },
@@ -58,7 +58,7 @@ function addShow(api: Api, { blobs, parsePool }: AppDeps): void {
       schema: {
         operationId: 'getCaptured',
         tags,
-        summary: 'Show a mail that would have left',
+        summary: 'Show a captured mail',
         params: CapturedParams,
         querystring: Nothing,
         response: { 200: CapturedMail.ref },
@@ -92,13 +92,13 @@ function addSource(api: Api, { blobs }: AppDeps): void {
         scope,
         refusals: ['not_found'],
         otherResponses: {
-          200: { description: 'As it was sent.', contentType: 'message/rfc822', headers: downloadHeaders },
+          200: { description: 'The mail as sent.', contentType: 'message/rfc822', headers: downloadHeaders },
         },
       },
       schema: {
         operationId: 'getCapturedSource',
         tags,
-        summary: 'Download a mail that would have left',
+        summary: 'Download a captured mail',
         params: CapturedParams,
         querystring: Nothing,
       },

@@ -16,7 +16,7 @@ export function appInboxRoutes(api: Api, { db, clock }: AppDeps): void {
         operationId: 'renameInbox',
         tags: ['Inboxes'],
         summary: 'Rename an inbox',
-        description: 'Mail that has been sent keeps the name it had.',
+        description: 'Sent mail keeps the earlier name.',
         params: InboxParams,
         querystring: Nothing,
         body: InboxName.ref,

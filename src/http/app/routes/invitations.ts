@@ -38,7 +38,7 @@ function addPreview(api: Api, deps: AppDeps): void {
       schema: {
         operationId: 'previewInvitation',
         tags,
-        summary: 'Show what a link invites to',
+        summary: 'Show the invitation of a link',
         querystring: Nothing,
         body: LinkToken.ref,
         response: { 200: InvitationPreview.ref },
@@ -59,9 +59,9 @@ function addAccept(api: Api, deps: AppDeps): void {
       schema: {
         operationId: 'acceptInvitation',
         tags,
-        summary: 'Accept an invitation by its link, and sign in',
+        summary: 'Accept an invitation with its link, and sign in',
         description:
-          'Who has no account gives a name and a password. Who has one signs in to it: before, or by its password here.',
+          'A person without an account gives a name and a password. A person with an account signs in first, or gives its password here.',
         querystring: Nothing,
         body: InvitationAcceptance.ref,
         response: { 200: SessionView.ref },
@@ -90,9 +90,9 @@ function addInvite(api: Api, deps: AppDeps): void {
       schema: {
         operationId: 'invite',
         tags,
-        summary: 'Invite somebody',
+        summary: 'Invite a person',
         querystring: Nothing,
-        description: 'Mails a link to the address. An earlier invitation of the address ends.',
+        description: 'Mails a link to the address. An earlier invitation of the address becomes invalid.',
         body: NewInvitation.ref,
         response: { 201: Invitation.ref },
       },
@@ -111,7 +111,7 @@ function addWithdraw(api: Api, deps: AppDeps): void {
       config: {
         session: 'owner',
         refusals: ['not_an_owner', 'not_found'],
-        otherResponses: { 204: { description: 'Its link has ended.', contentType: null } },
+        otherResponses: { 204: { description: 'Withdrawn.', contentType: null } },
       },
       schema: {
         operationId: 'withdrawInvitation',

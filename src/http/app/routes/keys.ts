@@ -36,7 +36,7 @@ function addList(api: Api, cursors: Cursors): void {
         operationId: 'listKeys',
         tags,
         summary: 'List keys',
-        description: 'Newest first, revoked ones too.',
+        description: 'Newest first, including revoked keys.',
         querystring: Type.Object(pageQuery, { additionalProperties: false }),
         response: { 200: KeyList.ref },
       },
@@ -63,7 +63,7 @@ function addCreate(api: Api, deps: AppDeps): void {
         summary: 'Create a key',
         querystring: Nothing,
         description:
-          'The answer holds the secret, this once. The organization must be approved. A key of the kind server is refused with 403 unless the operator has granted the organization server keys (`serverKeys` of its session).',
+          'Returns the secret, which is shown only once. The organization must be approved. Returns 403 for kind server unless the operator has granted the organization server keys (`serverKeys` of the session).',
         body: NewKey.ref,
         response: { 201: KeyWithSecret.ref },
       },
@@ -98,9 +98,10 @@ function addRotate(api: Api, deps: AppDeps): void {
       schema: {
         operationId: 'rotateKey',
         tags,
-        summary: 'Make a key like this one',
+        summary: 'Create a copy of a key',
         querystring: Nothing,
-        description: 'With its kind, scopes and restrictions. The old one stays good until it is revoked.',
+        description:
+          'The new key has the same kind, scopes and restrictions. The old key stays valid until it is revoked.',
         params: KeyParams,
         body: KeyRotation.ref,
         response: { 201: KeyWithSecret.ref },
@@ -125,7 +126,7 @@ function addRevoke(api: Api, deps: AppDeps): void {
       config: {
         session: 'writer',
         refusals: ['not_found'],
-        otherResponses: { 204: { description: 'Nothing is done with it any more.', contentType: null } },
+        otherResponses: { 204: { description: 'Revoked.', contentType: null } },
       },
       schema: {
         operationId: 'revokeKey',

@@ -24,7 +24,7 @@ function addLife(api: Api): void {
       schema: {
         operationId: 'getSubmissionLife',
         tags: ['Submissions'],
-        summary: 'Show what a submission waits for, and how its servers were spoken to',
+        summary: 'Show the pending steps and SMTP conversations of a submission',
         params: SubmissionParams,
         querystring: Nothing,
         response: { 200: SubmissionLife.ref },

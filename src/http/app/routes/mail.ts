@@ -25,7 +25,7 @@ function addPage(api: Api, { parsePool, htmlLimit }: MailDeps): void {
       schema: {
         operationId: 'getMessagePage',
         tags: ['Messages'],
-        summary: 'Show the HTML of a message, made safe',
+        summary: 'Show the sanitized HTML of a message',
         params: MessageParams,
         querystring: Nothing,
         response: { 200: MailPage.ref },
@@ -50,7 +50,7 @@ function addReplyPlan(api: Api): void {
       schema: {
         operationId: 'getReplyPlan',
         tags: ['Messages'],
-        summary: 'Show whom a reply to a message would go to',
+        summary: 'Show the recipients of a reply',
         params: MessageParams,
         querystring: Nothing,
         response: { 200: ReplyPlan.ref },
@@ -77,7 +77,7 @@ function addUsage(api: Api, { clock }: AppDeps): void {
       schema: {
         operationId: 'getUsage',
         tags: ['Account'],
-        summary: 'Show what is used of the limits',
+        summary: 'Show the usage of the limits',
         querystring: Nothing,
         response: { 200: Usage.ref },
       },

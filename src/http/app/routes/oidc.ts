@@ -18,12 +18,12 @@ export function oidcRoutes(api: Api, deps: AppDeps): void {
   const { oidc } = deps
   if (!oidc) return
   const pendings = new SealedCookie<Pending>(deps, { name: 'oidc', lifetimeMs })
-  const otherResponses = { 302: { description: 'On to another page.', contentType: null } }
+  const otherResponses = { 302: { description: 'Redirects to another page.', contentType: null } }
   api.get(
     '/v1/oidc/start',
     {
       config: { session: 'none', otherResponses },
-      schema: { operationId: 'beginOidc', tags, summary: 'Go to the identity provider' },
+      schema: { operationId: 'beginOidc', tags, summary: 'Redirect to the identity provider' },
     },
     async (request, reply) =>
       await orBack(reply, async () => {
@@ -36,7 +36,7 @@ export function oidcRoutes(api: Api, deps: AppDeps): void {
     '/v1/oidc/callback',
     {
       config: { session: 'none', otherResponses },
-      schema: { operationId: 'completeOidc', tags, summary: 'Come back from the identity provider' },
+      schema: { operationId: 'completeOidc', tags, summary: 'Return from the identity provider' },
     },
     async (request, reply) =>
       await orBack(reply, async () => {

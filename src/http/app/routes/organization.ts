@@ -33,10 +33,10 @@ function addAsk(api: Api, deps: AppDeps): void {
       schema: {
         operationId: 'askAccess',
         tags,
-        summary: 'Ask for access for an organization',
+        summary: 'Request access for an organization',
         querystring: Nothing,
         description:
-          'Makes it, with you as its owner; it waits for the operator. The session is for it from then on.',
+          'Creates the organization with you as its owner. It then waits for approval by the operator. Your session switches to it.',
         body: OrganizationName.ref,
         response: { 201: SessionView.ref },
       },
@@ -110,8 +110,8 @@ function addMade(api: Api, deps: AppDeps): void {
       schema: {
         operationId: 'listMade',
         tags,
-        summary: 'List what a member made',
-        description: 'Owners see what anyone made, everyone sees their own.',
+        summary: 'List what a member created',
+        description: 'Owners see this for all members, others only for themselves.',
         params: MemberParams,
         querystring: Nothing,
         response: { 200: Made.ref },
@@ -144,14 +144,14 @@ function addRole(api: Api, deps: AppDeps): void {
       config: {
         session: 'owner',
         refusals: ['not_an_owner', 'not_found', 'last_owner'],
-        otherResponses: { 204: { description: 'The role is another one now.', contentType: null } },
+        otherResponses: { 204: { description: 'Role changed.', contentType: null } },
       },
       schema: {
         operationId: 'changeRole',
         tags,
-        summary: 'Give a member another role',
+        summary: 'Change the role of a member',
         description:
-          'A member invites nobody and a viewer makes nothing: what they made and may not make any more ends with it.',
+          'Members cannot invite, and viewers cannot create anything. Items that the member can no longer create are ended.',
         params: MemberParams,
         querystring: Nothing,
         body: RoleChange.ref,
@@ -172,14 +172,14 @@ function addRemove(api: Api, deps: AppDeps): void {
       config: {
         session: 'member',
         refusals: ['not_an_owner', 'not_found', 'last_owner'],
-        otherResponses: { 204: { description: 'They are no member any more.', contentType: null } },
+        otherResponses: { 204: { description: 'Removed.', contentType: null } },
       },
       schema: {
         operationId: 'removeMember',
         tags,
         summary: 'Remove a member, or leave',
         description:
-          'Owners remove anyone, and everyone may remove themselves. Keys, webhooks and invitations that they made end with it.',
+          'Owners can remove anyone. All members can remove themselves. Keys, webhooks and invitations that the member created are ended.',
         params: MemberParams,
         querystring: Type.Object(
           { made: Type.Optional({ ...madeChoice, default: 'end' as const }) },

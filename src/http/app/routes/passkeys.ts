@@ -69,7 +69,7 @@ function addChallenge(api: Api, challenges: SealedCookie<Challenge>): void {
       schema: {
         operationId: 'challengePasskey',
         tags,
-        summary: 'Begin to sign in by passkey',
+        summary: 'Start a sign-in with a passkey',
         querystring: Nothing,
         body: Nothing,
         response: { 200: WebAuthnOptions.ref },
@@ -91,7 +91,7 @@ function addSignIn(api: Api, deps: AppDeps, challenges: SealedCookie<Challenge>)
       schema: {
         operationId: 'signInByPasskey',
         tags,
-        summary: 'Sign in by passkey',
+        summary: 'Sign in with a passkey',
         querystring: Nothing,
         body: PasskeyAnswer.ref,
         response: { 200: SessionView.ref },
@@ -131,10 +131,10 @@ function addRegistration(api: Api, deps: AppDeps, challenges: SealedCookie<Chall
       schema: {
         operationId: 'beginPasskey',
         tags,
-        summary: 'Begin to make a passkey',
+        summary: 'Start to create a passkey',
         querystring: Nothing,
         description:
-          'Needs the password if you signed in more than five minutes ago; without a password, sign in again first.',
+          'Needs your password if you signed in more than five minutes ago. If you have no password, sign in again first.',
         body: PasskeyBeginning.ref,
         response: { 200: WebAuthnOptions.ref },
       },
@@ -158,7 +158,7 @@ function addCreate(api: Api, deps: AppDeps, challenges: SealedCookie<Challenge>)
       schema: {
         operationId: 'createPasskey',
         tags,
-        summary: 'Keep a passkey that the browser has made',
+        summary: 'Register a passkey that the browser created',
         querystring: Nothing,
         body: NewPasskey.ref,
         response: { 201: Passkey.ref },
@@ -182,7 +182,7 @@ function addRemove(api: Api, deps: AppDeps): void {
       config: {
         session: 'person',
         refusals: ['not_found'],
-        otherResponses: { 204: { description: 'Nobody signs in with it any more.', contentType: null } },
+        otherResponses: { 204: { description: 'Removed.', contentType: null } },
       },
       schema: {
         operationId: 'deletePasskey',

@@ -34,14 +34,14 @@ export function personRoutes(api: Api, deps: AppDeps): void {
       config: {
         session: 'person',
         refusals: ['sign_in_failed', 'too_many_attempts'],
-        otherResponses: { 204: { description: 'It is the password now.', contentType: null } },
+        otherResponses: { 204: { description: 'Password changed.', contentType: null } },
       },
       schema: {
         operationId: 'changePassword',
         tags,
         summary: 'Change your password',
         querystring: Nothing,
-        description: 'All your other sessions end.',
+        description: 'Ends all your other sessions.',
         body: PasswordChange.ref,
       },
     },

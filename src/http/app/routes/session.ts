@@ -11,7 +11,7 @@ import { LinkToken, SessionList, SessionView } from '../schemas/session.ts'
 import { findSession, showSession, signIn } from '../sign-in.ts'
 
 const tags = ['Session']
-const gone = { 204: { description: 'It has ended.', contentType: null } }
+const gone = { 204: { description: 'Ended.', contentType: null } }
 
 export function sessionRoutes(api: Api, deps: AppDeps): void {
   addShow(api, deps)
@@ -52,7 +52,7 @@ function addLink(api: Api, deps: AppDeps): void {
       schema: {
         operationId: 'signInByLink',
         tags,
-        summary: 'Sign in by a link that is good once',
+        summary: 'Sign in with a one-time link',
         querystring: Nothing,
         body: LinkToken.ref,
         response: { 200: SessionView.ref },
@@ -73,7 +73,7 @@ function addSwitch(api: Api, deps: AppDeps): void {
       schema: {
         operationId: 'switchOrganization',
         tags,
-        summary: 'Act for another organization',
+        summary: 'Switch to another organization',
         querystring: Nothing,
         body: Type.Object({ organizationId: Uuid }, { additionalProperties: false }),
         response: { 200: SessionView.ref },

@@ -51,8 +51,8 @@ function addImport(api: Api, { db, clock }: AppDeps): void {
       schema: {
         operationId: 'importSuppression',
         tags: ['Suppressions'],
-        summary: 'Suppress an address as a former service did',
-        description: 'An address that is suppressed already keeps its reason, note and time.',
+        summary: 'Import a suppression from a previous provider',
+        description: 'An address that is already suppressed keeps its reason, note and time.',
         querystring: Nothing,
         body: ImportedSuppression.ref,
         response: { 201: NotedSuppression.ref },

@@ -23,8 +23,8 @@ const givenScopes = [...memberScopes, ...serverScopes]
 
 export const KeyParams = Type.Object({ keyId: Uuid })
 
-const name = patterned('subject', { maxLength: 100, description: 'What people call it.' })
-const sendMode = oneOf(['new_and_reply', 'reply_only'], 'Whether it may begin conversations.')
+const name = patterned('subject', { maxLength: 100, description: 'The name of the key.' })
+const sendMode = oneOf(['new_and_reply', 'reply_only'], 'Whether the key can start conversations.')
 
 const keyExample = {
   id: '0199a1b2-4d5e-7f60-9b7c-2d3e4f5a6b7c',
@@ -49,27 +49,32 @@ export const Key = component(
     {
       id: Uuid,
       name: Type.String(),
-      kind: oneOf(['agent', 'server', 'dashboard'], 'Who it was made for; `dashboard`: it was made there.'),
-      scopes: Type.Array(Type.String(), { description: 'What it permits; `*` is every scope.' }),
-      inboxIds: nullable(Type.Array(Type.String(), { description: 'The only inboxes it reaches, or null.' })),
+      kind: oneOf(
+        ['agent', 'server', 'dashboard'],
+        'The kind of client. `dashboard`: the default of keys created there.',
+      ),
+      scopes: Type.Array(Type.String(), { description: 'Its permissions; `*` is every scope.' }),
+      inboxIds: nullable(Type.Array(Type.String(), { description: 'The allowed inboxes. Null: all.' })),
       allowedIps: nullable(
-        Type.Array(Type.String(), { description: 'The only addresses it may call from, or null.' }),
+        Type.Array(Type.String(), {
+          description: 'The allowed caller IP addresses. Null: any.',
+        }),
       ),
       sendMode,
       allowedRecipientDomains: nullable(
-        Type.Array(Type.String(), { description: 'The only domains it may send to, or null.' }),
+        Type.Array(Type.String(), { description: 'The allowed recipient domains. Null: any.' }),
       ),
-      requestsPerMinute: { ...Count, description: 'How often it may be used.' },
-      expiresAt: nullable({ ...Time, description: 'From then on it is refused; null: never.' }),
+      requestsPerMinute: { ...Count, description: 'Requests per minute.' },
+      expiresAt: nullable({ ...Time, description: 'Refused from this time on. Null: never.' }),
       createdAt: Time,
       revokedAt: nullable(Time),
-      lastUsedAt: nullable({ ...Time, description: 'To the minute.' }),
+      lastUsedAt: nullable({ ...Time, description: 'Precise to the minute.' }),
       madeBy: nullable(
         Type.Object(
           { name: Type.String(), email: Email },
           {
             description:
-              'Who made it, who may have left since; null: the operator, or a person whose account is gone.',
+              'The person who created the key and may have left since. Null: the operator, or a deleted account.',
           },
         ),
       ),
@@ -92,7 +97,7 @@ export const KeyWithSecret = component(
     {
       key: Key.ref,
       secret: Type.String({
-        description: 'Goes into the header x-api-key. It is shown here and never again.',
+        description: 'For the header x-api-key. Shown only once.',
       }),
     },
     {
@@ -118,7 +123,7 @@ export const NewKey = component(
         minItems: 1,
         maxItems: givenScopes.length,
         uniqueItems: true,
-        description: `Its permissions; ${serverScopes.join(' and ')} need the kind server.`,
+        description: `The permissions of the key. ${serverScopes.join(' and ')} require kind server.`,
       }),
       inboxIds: Type.Optional(
         nullable(
@@ -126,7 +131,7 @@ export const NewKey = component(
             minItems: 1,
             maxItems: 100,
             uniqueItems: true,
-            description: 'The only inboxes it is to reach; null or omitted: all, those to come included.',
+            description: 'The allowed inboxes. Null or omitted: all, including future inboxes.',
           }),
         ),
       ),
@@ -136,7 +141,7 @@ export const NewKey = component(
             minItems: 1,
             maxItems: 100,
             uniqueItems: true,
-            description: 'The only addresses it may call from, IPv4 or IPv6; null or omitted: any.',
+            description: 'The allowed caller IP addresses, IPv4 or IPv6. Null or omitted: any.',
           }),
         ),
       ),
@@ -147,7 +152,7 @@ export const NewKey = component(
             minItems: 1,
             maxItems: 100,
             uniqueItems: true,
-            description: 'The only domains it may send to; null or omitted: any.',
+            description: 'The allowed recipient domains. Null or omitted: any.',
           }),
         ),
       ),
@@ -157,7 +162,7 @@ export const NewKey = component(
             minimum: 1,
             maximum: 1_000_000,
             description:
-              'How often it may be used, as much as the organization at most, which is what it has without it.',
+              'Requests per minute with this key, up to the limit of the organization, which is the default.',
           }),
         ),
       ),
@@ -166,13 +171,13 @@ export const NewKey = component(
           minimum: 1,
           maximum: longestServerDays,
           default: 30,
-          description: 'Its lifetime: 30 at most, but 365 for the kind server.',
+          description: 'Lifetime in days: up to 30, or up to 365 for kind server.',
         }),
       ),
     },
     {
       additionalProperties: false,
-      description: 'A key to be made.',
+      description: 'The key to create.',
       examples: [{ name: 'Booking server', scopes: ['mailbox:read', 'mailbox:send'] }],
     },
   ),
@@ -184,7 +189,7 @@ export const KeyRotation = component(
     { name },
     {
       additionalProperties: false,
-      description: 'What the new key is to be called.',
+      description: 'The name of the new key.',
       examples: [{ name: 'Booking server, December' }],
     },
   ),

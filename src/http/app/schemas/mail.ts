@@ -5,9 +5,9 @@ import { Count, component, NextCursor, nullable, patterned, Time, Uuid } from '.
 
 export const safeHtml = Type.String({
   description:
-    'Without anything that runs, loads or asks. Pictures from elsewhere have their address in data-remote-src.',
+    'Sanitized: no scripts, forms or remote content. data-remote-src has the address of a remote image.',
 })
-export const remoteImages = { ...Count, description: 'How many pictures would be loaded from elsewhere.' }
+export const remoteImages = { ...Count, description: 'The number of remote images.' }
 
 export const MailPage = component(
   'MailPage',
@@ -15,9 +15,9 @@ export const MailPage = component(
     {
       html: safeHtml,
       remoteImages,
-      cut: Type.Boolean({ description: 'Whether only its beginning is shown.' }),
+      cut: Type.Boolean({ description: 'Whether only the beginning is returned.' }),
     },
-    { description: 'The HTML of a message, to be shown in the frame at /app/frame.' },
+    { description: 'The HTML of a message, for the frame at /app/frame.' },
   ),
 )
 
@@ -27,7 +27,7 @@ export const InboxName = component(
     { displayName: patterned('subject', { minLength: 1, maxLength: 200 }) },
     {
       additionalProperties: false,
-      description: 'The name that recipients see beside the address.',
+      description: 'The name that recipients see with the address.',
       examples: [{ displayName: 'Calm Otter' }],
     },
   ),
@@ -41,16 +41,16 @@ export const ReplyPlan = component(
   Type.Object(
     {
       subject: Type.String(),
-      sender: addressees('Of a reply to who wrote it.'),
-      all: addressees('Of a reply to everyone.'),
+      sender: addressees('The recipients of a reply to the sender.'),
+      all: addressees('The recipients of a reply to all.'),
     },
-    { description: 'Whom a reply would go to, and under which subject.' },
+    { description: 'The recipients and the subject of a reply.' },
   ),
 )
 
 const captured = {
   id: Uuid,
-  sender: Type.String({ description: 'MAIL FROM; empty for reports.' }),
+  sender: Type.String({ description: 'MAIL FROM; empty for bounces.' }),
   recipients: Type.Array(Type.String(), { description: 'RCPT TO.' }),
   from: nullableMailbox(),
   subject: Type.String(),
@@ -62,7 +62,7 @@ export const CapturedList = component(
   'CapturedList',
   Type.Object(
     { captured: Type.Array(Type.Object(captured)), nextCursor: NextCursor },
-    { description: 'Mail that would have left, newest first.' },
+    { description: 'Captured mail, newest first.' },
   ),
 )
 
@@ -80,7 +80,7 @@ export const CapturedMail = component(
         Type.Object({ filename: Type.String(), contentType: Type.String(), size: Count }),
       ),
     },
-    { description: 'A mail that would have left, as it would be read.' },
+    { description: 'A captured mail, as its recipient would see it.' },
   ),
 )
 
@@ -105,7 +105,7 @@ export const Usage = component(
   'Usage',
   Type.Object(
     { limits: counts, used: counts },
-    { description: 'The limits of the organization, and what is used of them.' },
+    { description: 'The limits of the organization and their usage.' },
   ),
 )
 

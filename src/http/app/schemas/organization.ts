@@ -15,7 +15,7 @@ import { roleOf } from './session.ts'
 
 const organizationName = patterned('subject', {
   maxLength: 100,
-  description: 'What members and the operator see.',
+  description: 'The name that members and the operator see.',
   examples: ['Example Ltd'],
 })
 
@@ -25,7 +25,7 @@ export const OrganizationName = component(
     { name: organizationName },
     {
       additionalProperties: false,
-      description: 'What the organization is called.',
+      description: 'The name of the organization.',
       examples: [{ name: 'Example Ltd' }],
     },
   ),
@@ -43,7 +43,7 @@ export const Invitation = component(
   'Invitation',
   Type.Object(
     { id: Uuid, email: Email, role: roleOf, createdAt: Time, expiresAt: Time },
-    { description: 'An invitation that was mailed.', examples: [invitationExample] },
+    { description: 'A mailed invitation.', examples: [invitationExample] },
   ),
 )
 
@@ -52,8 +52,8 @@ const Member = Type.Object({
   email: Email,
   name: Type.String(),
   role: roleOf,
-  createdAt: { ...Time, description: 'Since when.' },
-  lastSeenAt: nullable({ ...Time, description: 'When a session of theirs was last used here.' }),
+  createdAt: { ...Time, description: 'Member since this time.' },
+  lastSeenAt: nullable({ ...Time, description: 'When the member last used a session in this organization.' }),
 })
 
 export const MemberList = component(
@@ -61,7 +61,7 @@ export const MemberList = component(
   Type.Object(
     { members: Type.Array(Member), invitations: Type.Array(Invitation.ref) },
     {
-      description: 'The members, the oldest first, and whom they have invited.',
+      description: 'The members, oldest first, and the open invitations.',
       examples: [
         {
           members: [
@@ -87,7 +87,7 @@ export const NewInvitation = component(
     { email: Email, role: roleOf },
     {
       additionalProperties: false,
-      description: 'Who is to be a member.',
+      description: 'The person to invite.',
       examples: [{ email: 'grace@example.com', role: 'member' }],
     },
   ),
@@ -96,7 +96,7 @@ export const NewInvitation = component(
 /** The fate of objects that a member made and is no longer allowed to make. */
 export const madeChoice = oneOf(
   ['end', 'keep'],
-  'What becomes of keys, webhooks and invitations that the member made and may not make any more. `end`: keys are revoked, webhooks disabled, open invitations withdrawn.',
+  'For keys, webhooks and invitations that the member created and can no longer create. `end`: keys are revoked, webhooks disabled, open invitations withdrawn.',
 )
 
 export const RoleChange = component(
@@ -119,7 +119,7 @@ export const Made = component(
     },
     {
       description:
-        'The valid keys, active webhooks and open invitations that a member made, the oldest first.',
+        'The valid keys, active webhooks and open invitations that a member created, oldest first.',
       examples: [
         {
           keys: [
@@ -152,11 +152,11 @@ export const InvitationPreview = component(
       email: Email,
       role: roleOf,
       knownPerson: Type.Boolean({
-        description: 'Whether the address has an account, which is to be signed in to.',
+        description: 'Whether the address has an account. The person must then sign in to it.',
       }),
     },
     {
-      description: 'What the link invites to.',
+      description: 'The invitation of the link.',
       examples: [
         { organizationName: 'Example Ltd', email: 'grace@example.com', role: 'member', knownPerson: false },
       ],
@@ -169,17 +169,20 @@ export const InvitationAcceptance = component(
   Type.Object(
     {
       token,
-      name: Type.Optional({ ...PersonName, description: 'Who has no account gives one, with a password.' }),
+      name: Type.Optional({
+        ...PersonName,
+        description: 'Required without an account, with `password`.',
+      }),
       password: Type.Optional({
         ...password,
         minLength: 1,
         description:
-          'A new one of 10 to 200 characters; or that of the account, where nobody is signed in to it.',
+          'A new password of 10 to 200 characters, or, if not signed in, that of the existing account.',
       }),
     },
     {
       additionalProperties: false,
-      description: 'Who takes the invitation.',
+      description: 'The person who accepts the invitation.',
       examples: [{ token: tokenExample, name: 'Grace Hopper', password: 'correct horse battery staple' }],
     },
   ),
@@ -197,11 +200,11 @@ const auditExample = {
 
 const AuditEntry = Type.Object({
   id: Uuid,
-  actor: Type.String({ description: 'An address, a key with `(key)` behind its name, or `operator`.' }),
-  action: Type.String({ description: 'What was done.' }),
-  subject: Type.String({ description: 'What it was done to.' }),
+  actor: Type.String({ description: 'An e-mail address, a key name followed by `(key)`, or `operator`.' }),
+  action: Type.String({ description: 'The action.' }),
+  subject: Type.String({ description: 'The object of the action.' }),
   detail: Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true }),
-  ip: nullable(Type.String({ description: 'Where the request came from; null: this machine.' })),
+  ip: nullable(Type.String({ description: 'The IP address of the request. Null: this machine.' })),
   at: Time,
 })
 
@@ -210,7 +213,7 @@ export const AuditLog = component(
   Type.Object(
     { entries: Type.Array(AuditEntry), nextCursor: NextCursor },
     {
-      description: 'Who did what, newest first.',
+      description: 'The audit log, newest first.',
       examples: [{ entries: [auditExample], nextCursor: null }],
     },
   ),

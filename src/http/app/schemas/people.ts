@@ -6,12 +6,12 @@ import { component, Email, nullable, oneOf, patterned, Time, Uuid } from '../../
 export const password = Type.String({
   minLength: 10,
   maxLength: 200,
-  description: '10 to 200 characters, of any kind.',
+  description: '10 to 200 characters of any kind.',
   examples: ['correct horse battery staple'],
 })
 export const PersonName = patterned('subject', {
   maxLength: 100,
-  description: 'What others see.',
+  description: 'The name that others see.',
   examples: ['Ada Lovelace'],
 })
 /** A password that is compared with the stored one, so no minimum length applies. */
@@ -19,7 +19,7 @@ const givenPassword = Type.String({ maxLength: 200, examples: ['correct horse ba
 export const tokenExample = 'aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789-_aBcDe'
 export const token = Type.String({
   maxLength: 100,
-  description: 'What stands behind the # of the link.',
+  description: 'The part of the link after the #.',
   examples: [tokenExample],
 })
 
@@ -27,16 +27,18 @@ export const Access = component(
   'Access',
   Type.Object(
     {
-      signUp: Type.Boolean({ description: 'Whether anyone may sign up; else only who is invited.' }),
+      signUp: Type.Boolean({ description: 'Whether anyone can sign up. If false, only invited people can.' }),
       oidc: nullable(
-        Type.Object({ name: Type.String() }, { description: 'The identity provider; null: none.' }),
+        Type.Object({ name: Type.String() }, { description: 'The identity provider. Null: none.' }),
       ),
       development: Type.Boolean({ description: 'Whether this deployment has no public mail host.' }),
-      managedDomain: Type.String({ description: 'The domain of inboxes that need no domain of their own.' }),
+      managedDomain: Type.String({
+        description: 'The managed domain, for inboxes without their own domain.',
+      }),
       hasOperatorApproval: Type.Boolean({ description: 'Whether the operator approves organizations.' }),
     },
     {
-      description: 'How people get in here.',
+      description: 'The ways to sign in.',
       examples: [
         {
           signUp: true,
@@ -56,7 +58,7 @@ export const NewPerson = component(
     { email: Email, password, name: PersonName },
     {
       additionalProperties: false,
-      description: 'Who signs up.',
+      description: 'The person who signs up.',
       examples: [
         { email: 'ada@example.com', password: 'correct horse battery staple', name: 'Ada Lovelace' },
       ],
@@ -67,7 +69,10 @@ export const NewPerson = component(
 /** An answer that does not reveal whether an address has an account. */
 export const Mailed = component(
   'Mailed',
-  Type.Object({}, { additionalProperties: false, description: 'The rest is in the mail.', examples: [{}] }),
+  Type.Object(
+    {},
+    { additionalProperties: false, description: 'The mail has the next step.', examples: [{}] },
+  ),
 )
 
 export const Credentials = component(
@@ -88,7 +93,7 @@ export const ResetRequest = component(
     { email: Email },
     {
       additionalProperties: false,
-      description: 'Whose password is lost.',
+      description: 'The address of the account.',
       examples: [{ email: 'ada@example.com' }],
     },
   ),
@@ -118,7 +123,7 @@ export const ResetPreview = component(
           id: Type.String({ description: '`identity` for an identity provider.' }),
           kind: oneOf(
             ['passkey', 'identity', 'key', 'webhook', 'invitation'],
-            'The last three were made in an organization of which the person is a member.',
+            'The last three were created in an organization of which the person is a member.',
           ),
           name: nullable(Type.String({ description: 'The URL of a webhook, the address of an invitation.' })),
           organization: nullable(Type.Object({ id: Uuid, name: Type.String() })),
@@ -126,10 +131,10 @@ export const ResetPreview = component(
         }),
         { description: 'The oldest 100 of each kind.' },
       ),
-      unlisted: Type.Integer({ description: 'How many more there are. They are removed.' }),
+      unlisted: Type.Integer({ description: 'The number of further entries, which are removed.' }),
     },
     {
-      description: 'What was added since the address was last proved, and is removed unless it is kept.',
+      description: 'Everything added since the address was last verified. It is removed unless it is kept.',
       examples: [{ added: [addedExample], unlisted: 0 }],
     },
   ),
@@ -144,13 +149,13 @@ export const ResetCompletion = component(
       keep: Type.Optional(
         Type.Array(Type.String({ maxLength: 36 }), {
           maxItems: 4 * maxListed + 1,
-          description: 'Ids of the entries of the preview that stay.',
+          description: 'The ids of the entries of the preview to keep.',
         }),
       ),
     },
     {
       additionalProperties: false,
-      description: 'The link of the mail, and the new password.',
+      description: 'The token of the mailed link, and the new password.',
       examples: [{ token: tokenExample, password: 'correct horse battery staple' }],
     },
   ),
@@ -160,7 +165,11 @@ export const PersonChange = component(
   'PersonChange',
   Type.Object(
     { name: PersonName },
-    { additionalProperties: false, description: 'What others see of you.', examples: [{ name: 'Ada King' }] },
+    {
+      additionalProperties: false,
+      description: 'The name that others see.',
+      examples: [{ name: 'Ada King' }],
+    },
   ),
 )
 
@@ -168,7 +177,7 @@ export const PasswordChange = component(
   'PasswordChange',
   Type.Object(
     {
-      current: Type.Optional({ ...givenPassword, description: 'The present one, where there is one.' }),
+      current: Type.Optional({ ...givenPassword, description: 'The current password, if there is one.' }),
       password,
     },
     {
@@ -183,7 +192,7 @@ export const Passkey = component(
   'Passkey',
   Type.Object(
     { id: Uuid, name: Type.String(), createdAt: Time, lastUsedAt: nullable(Time) },
-    { description: 'A passkey of yours.', examples: [passkeyExample] },
+    { description: 'One of your passkeys.', examples: [passkeyExample] },
   ),
 )
 
@@ -191,7 +200,7 @@ export const PasskeyList = component(
   'PasskeyList',
   Type.Object(
     { passkeys: Type.Array(Passkey.ref) },
-    { description: 'Your passkeys, the oldest first.', examples: [{ passkeys: [passkeyExample] }] },
+    { description: 'Your passkeys, oldest first.', examples: [{ passkeys: [passkeyExample] }] },
   ),
 )
 
@@ -208,7 +217,7 @@ export const WebAuthnOptions = component(
 
 const response = Type.Unsafe<object>({
   type: 'object',
-  description: 'What the browser made of the options, as JSON.',
+  description: 'The response of the browser, as JSON.',
 })
 
 export const PasskeyBeginning = component(
@@ -217,12 +226,12 @@ export const PasskeyBeginning = component(
     {
       password: Type.Optional({
         ...givenPassword,
-        description: 'Yours, if you signed in more than five minutes ago.',
+        description: 'Required if you signed in more than five minutes ago.',
       }),
     },
     {
       additionalProperties: false,
-      description: 'Proof that it is you.',
+      description: 'Proof of your identity.',
       examples: [{ password: 'correct horse battery staple' }],
     },
   ),
@@ -231,10 +240,10 @@ export const PasskeyBeginning = component(
 export const NewPasskey = component(
   'NewPasskey',
   Type.Object(
-    { name: patterned('subject', { maxLength: 100, description: 'What you call the device.' }), response },
+    { name: patterned('subject', { maxLength: 100, description: 'Your name for the device.' }), response },
     {
       additionalProperties: false,
-      description: 'A passkey that the browser has made.',
+      description: 'A passkey that the browser created.',
       examples: [
         { name: 'Laptop', response: { id: 'q83v', rawId: 'q83v', type: 'public-key', response: {} } },
       ],
@@ -248,7 +257,7 @@ export const PasskeyAnswer = component(
     { response },
     {
       additionalProperties: false,
-      description: 'What a passkey has signed.',
+      description: 'The signed challenge of a passkey.',
       examples: [{ response: { id: 'q83v', rawId: 'q83v', type: 'public-key', response: {} } }],
     },
   ),

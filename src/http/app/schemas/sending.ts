@@ -19,36 +19,36 @@ const Outlook = Type.Object({
   email: Type.String(),
   attempts: Count,
   failureCode,
-  onWire: Type.Boolean({ description: 'It is with a remote server at this moment.' }),
-  nextAttemptAt: nullable({ ...Time, description: 'When it is tried next, while it waits.' }),
-  givenUpAt: nullable({ ...Time, description: 'When it is given up, while it is not settled.' }),
-  paused: Type.Boolean({ description: 'The operator has paused the queue that it waits in.' }),
+  onWire: Type.Boolean({ description: 'A delivery attempt is in progress.' }),
+  nextAttemptAt: nullable({ ...Time, description: 'Time of the next attempt, while the recipient waits.' }),
+  givenUpAt: nullable({ ...Time, description: 'When delivery is given up, while it is not finished.' }),
+  paused: Type.Boolean({ description: 'Whether the operator has paused its queue.' }),
 })
 
 const Step = Type.Object({
   command: Type.String({
-    description: 'Its verb; `connect` for the greeting, `.` for the end of a message.',
+    description: 'The SMTP verb; `connect` for the greeting, `.` for the end of a message.',
   }),
   atMs: Type.Integer({
-    description: 'Since the attempt began; the opening of its connection came before that.',
+    description: 'Milliseconds since the attempt began, without connecting.',
   }),
   code: Type.Integer(),
   enhancedStatus: nullable(Type.String()),
-  text: Type.String({ description: 'The words of the reply; those that were cut end with `…`.' }),
+  text: Type.String({ description: 'The text of the reply. A cut text ends with `…`.' }),
 })
 
 const Conversation = Type.Object(
   {
-    isReused: Type.Boolean({ description: 'The connection had carried a message before.' }),
+    isReused: Type.Boolean({ description: 'Whether the connection was used for an earlier message.' }),
     steps: Type.Array(Step),
   },
-  { description: 'What was said: each command and its reply. Null where it is not known.' },
+  { description: 'The SMTP conversation: each command with its reply. Null if not known.' },
 )
 
 const Exchange = Type.Object({
   eventId: Uuid,
   cipher: nullable(Type.String({ description: 'The cipher suite of the connection, as OpenSSL names it.' })),
-  stage: oneOfOrNull(['connect', 'mail', 'rcpt', 'data', 'message'], 'What the response answers.'),
+  stage: oneOfOrNull(['connect', 'mail', 'rcpt', 'data', 'message'], 'The SMTP stage of the response.'),
   conversation: nullable(Conversation),
 })
 
@@ -59,16 +59,18 @@ export const SubmissionLife = component(
       inboxId: nullable(InboxIdText),
       threadId: nullable({
         ...ThreadIdText,
-        description: 'Null without a message, and where it was deleted.',
+        description: 'Null without a message, and if it was deleted.',
       }),
       messageId: nullable({
         ...MessageIdText,
-        description: 'Null without a message, and where it was deleted.',
+        description: 'Null without a message, and if it was deleted.',
       }),
       recipients: Type.Array(Outlook, { description: 'In the order of the submission.' }),
-      exchanges: Type.Array(Exchange, { description: 'Of the newest thousand events that have a server.' }),
+      exchanges: Type.Array(Exchange, {
+        description: 'Of the newest 1,000 events with a server.',
+      }),
     },
-    { description: 'What a submission waits for, and how its servers were spoken to.' },
+    { description: 'The pending steps of a submission, and its SMTP conversations.' },
   ),
 )
 
@@ -78,8 +80,11 @@ const Content = Type.Object({
   text: Type.String(),
   html: nullable(safeHtml),
   remoteImages,
-  cut: Type.Boolean({ description: 'Only the beginning of the text or of the HTML is shown.' }),
-  keptUntil: { ...Time, description: 'When it is deleted; it stays longer while a recipient waits.' },
+  cut: Type.Boolean({ description: 'Whether only the beginning of the text or HTML is returned.' }),
+  keptUntil: {
+    ...Time,
+    description: 'When the content is deleted. It stays longer while a recipient waits.',
+  },
 })
 
 export const SubmissionContent = component(
@@ -87,7 +92,7 @@ export const SubmissionContent = component(
   Type.Object(
     { content: nullable(Content) },
     {
-      description: 'The content of a send without an inbox; null: it is deleted, or the send has a message.',
+      description: 'The content of a send without an inbox. Null: it is deleted, or the send has a message.',
     },
   ),
 )

@@ -4,15 +4,15 @@ import { component, Email, nullable, oneOf, Time, Uuid } from '../../schemas/sca
 
 export const roleOf = oneOf(
   ['owner', 'member', 'viewer'],
-  'What a member may do: everything, everything but members and the name, or look.',
+  'The role: everything, everything except members and the name, or read only.',
 )
 
 const Membership = Type.Object({
   id: Uuid,
   name: Type.String(),
-  status: oneOf(['pending', 'active', 'suspended'], 'A pending one waits for the operator.'),
+  status: oneOf(['pending', 'active', 'suspended'], '`pending`: waiting for approval.'),
   role: roleOf,
-  serverKeys: Type.Boolean({ description: 'Whether its members may make keys of the kind `server`.' }),
+  serverKeys: Type.Boolean({ description: 'Whether members can create keys of kind `server`.' }),
 })
 
 export const SessionView = component(
@@ -20,15 +20,19 @@ export const SessionView = component(
   Type.Object(
     {
       id: Uuid,
-      csrfToken: Type.String({ description: 'Goes into the header x-posthorn-token of every change.' }),
+      csrfToken: Type.String({
+        description: 'Goes into the header x-posthorn-token of every change.',
+      }),
       person: Type.Object({ id: Uuid, email: Email, name: Type.String(), hasPassword: Type.Boolean() }),
       organization: nullable(Membership),
       organizations: Type.Array(Membership),
       development: Type.Boolean({ description: 'Whether this deployment has no public mail host.' }),
-      showsCaptured: Type.Boolean({ description: 'Whether mail is captured, and shown, instead of sent.' }),
+      showsCaptured: Type.Boolean({
+        description: 'Whether mail is captured and shown instead of delivered.',
+      }),
       createdAt: Time,
     },
-    { description: 'Who is signed in, and for which organization.' },
+    { description: 'The session: the person and the organization.' },
   ),
 )
 
@@ -39,7 +43,7 @@ export const SessionList = component(
       sessions: Type.Array(
         Type.Object({
           id: Uuid,
-          current: Type.Boolean({ description: 'Whether it is the one that asks.' }),
+          current: Type.Boolean({ description: 'Whether this is the session of the request.' }),
           userAgent: Type.String(),
           ip: Type.String(),
           createdAt: Time,
@@ -54,10 +58,10 @@ export const SessionList = component(
 export const LinkToken = component(
   'LinkToken',
   Type.Object(
-    { token: Type.String({ maxLength: 100, description: 'What stands behind the # of the link.' }) },
+    { token: Type.String({ maxLength: 100, description: 'The part of the link after the #.' }) },
     {
       additionalProperties: false,
-      description: 'The secret of a link that is good once.',
+      description: 'The secret of a one-time link.',
       examples: [{ token: 'aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789-_aBcDe' }],
     },
   ),

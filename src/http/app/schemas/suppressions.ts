@@ -8,7 +8,7 @@ const note = nullable(
   patterned('oneLine', {
     minLength: 1,
     maxLength: 200,
-    description: 'Words of the former service about the reason.',
+    description: 'The reason, as the previous provider gave it.',
   }),
 )
 
@@ -16,7 +16,7 @@ export const NotedSuppression = component(
   'NotedSuppression',
   Type.Object(
     { ...Suppression.definition.properties, note },
-    { description: 'An address that nothing is sent to, with the note of its import.' },
+    { description: 'A suppressed address, with the note from its import.' },
   ),
 )
 
@@ -38,12 +38,12 @@ export const ImportedSuppression = component(
       createdAt: nullable({
         ...GivenTime,
         description:
-          'When the former service suppressed it. Null, or a time that is not past, counts as now.',
+          'When the previous provider suppressed it. Null, or a time that is not in the past, counts as now.',
       }),
     },
     {
       additionalProperties: false,
-      description: 'An address, with what a former service knew of it.',
+      description: 'An address, with the information of a previous provider.',
       examples: [
         {
           email: 'former@example.com',
