@@ -66,7 +66,7 @@ test('check 52: block lists refuse or mark mail, and silent lists are skipped', 
   const { api } = await node.createCaller()
   const { address } = await api.createInbox()
   const send = (peer: string, to = address) => deliver({ peer, to: [to], raw: plain })
-  const refused = '550 5.7.1 Mail from 1.2.3.4 is not taken: it is listed by refusing.test'
+  const refused = '550 5.7.1 Service unavailable, client host [1.2.3.4] blocked using refusing.test'
   assert.deepEqual((await send('1.2.3.4'))[0], refused)
   assert.match(node.log(), /"peer":"1\.2\.3\.4","from":"[^"]+","list":"refusing\.test"/)
   assert.match((await send('1.2.3.4', 'postmaster@inbox.test'))[1]!, /^250/)

@@ -179,7 +179,7 @@ test('a stranger with a delivery’s return path neither blocks it nor has mail 
   }
   await startLocalSender()
   const { recipients } = await untilStates(api, submission.id, 'delivered')
-  assert.match(recipients[0]!.response!, /^250 2\.0\.0 Ok: kept as /)
+  assert.match(recipients[0]!.response!, /^250 2\.0\.0 Ok: queued as /)
   await until('the mail to be filed', async () => (await db.query('select from spool')).length === 0)
   const subjects = (await listReceived()).map(({ subject }) => subject)
   assert.deepEqual(subjects.sort(), ['Test', ...Array.from({ length: 4 }, () => 'not yours')])
@@ -222,7 +222,7 @@ test('check 31: mail between our own inboxes is stored once, though its delivery
   await startLocalSender()
   for (const { submission } of sent) {
     const { recipients } = await untilStates(api, submission.id, 'delivered')
-    assert.equal(recipients[0]!.response, '250 2.0.0 Ok: kept before')
+    assert.equal(recipients[0]!.response, '250 2.0.0 Ok: already queued')
   }
   await until('the mail to be filed', async () => (await db.query('select from spool')).length === 0)
   const received = await listReceived()

@@ -145,7 +145,7 @@ async function assertNothingStored(stage: Stage): Promise<void> {
 /** Larger than a row: it goes to a blob. */
 const large = `${'All work and no play makes Jack a dull boy.\r\n'.repeat(10_000)}`
 
-const refusal = '550 5.7.26 Mail from bank.test fails DMARC, and bank.test wants such mail refused'
+const refusal = '550 5.7.26 Unauthenticated mail from bank.test is rejected by the DMARC policy of bank.test'
 
 test('check 55: a forgery of a domain with p=reject is refused with its name, and not stored', async () => {
   // The first mail of the shared node: every row belongs to this test.

@@ -62,7 +62,7 @@ async function timeOne(smtp: PlainMails['smtp'], client: pg.Client, to: string):
 
 /** The message id in a reply to the final dot. */
 export function idIn(reply: string): string {
-  return /kept as (\S+)/.exec(reply)![1]!
+  return /queued as (\S+)/.exec(reply)![1]!
 }
 
 export async function untilFiled(client: pg.Client, id: string): Promise<void> {

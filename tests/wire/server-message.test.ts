@@ -39,7 +39,7 @@ for (const falseEnd of falseEnds) {
       const text = `Subject: first\r\n\r\nbody${falseEnd}${smuggled}\r\n.\r\n`
       if (cut === 1) for (const byte of text) await talk.push(Buffer.from(byte))
       else talk.write(text)
-      assert.equal(await talk.reply(), '550 5.6.0 The message has a bare CR, a bare LF or a NUL')
+      assert.equal(await talk.reply(), '550 5.6.0 Message contains a bare CR, a bare LF or a NUL')
       assert.equal(await talk.ask('NOOP'), '250 2.0.0 OK', 'nothing of the message was executed')
       assert.deepEqual([mx.recorder.got.length, mx.recorder.begun, mx.recorder.aborted], [0, 1, 1])
     })

@@ -178,7 +178,7 @@ test('a listed peer is refused at RCPT with the list’s name, and can reach pos
   const before = await refusals('listed')
   const talk = await begin(t, mx, '198.51.100.7')
   const replies = await recipients(talk, 'u', 'postmaster', 'v', 'Abuse', 'unknown')
-  const refused = '550 5.7.1 Mail from 198.51.100.7 is not taken: it is listed by list.test'
+  const refused = '550 5.7.1 Service unavailable, client host [198.51.100.7] blocked using list.test'
   assert.deepEqual(
     replies.map((reply) => (reply === refused ? 'refused' : reply.slice(0, 3))),
     ['refused', '250', 'refused', '250', 'refused'],

@@ -41,8 +41,8 @@ export type Target = LocalMailbox | { refusal: Reply }
 /** How long a resolved inbox is cached. */
 const knownMs = 1_000
 
-export const unknownMailbox = reply(550, '5.1.1', 'There is no such mailbox here')
-const relayDenied = reply(550, '5.7.1', 'Mail for that domain is not taken here: send by the HTTP API')
+export const unknownMailbox = reply(550, '5.1.1', 'Recipient address rejected: no such mailbox')
+const relayDenied = reply(550, '5.7.1', 'Relay access denied, use the HTTP API to send mail')
 
 export class Mailboxes {
   readonly #deps: MailboxesDeps

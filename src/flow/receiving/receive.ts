@@ -47,14 +47,18 @@ type EvaluatedMessage = TakenMessage & { verdicts: Verdicts | null; endedMs: num
 
 const maxHops = 50
 
-const loop = reply(554, '5.4.6', 'This message is going round in circles')
-const tooManyHops = reply(554, '5.4.6', `More than ${maxHops} Received fields`)
-const headerTooLarge = reply(552, '5.3.4', 'The header has more than 256 KiB')
-const keptBefore = reply(250, '2.0.0', 'Ok: kept before')
+const loop = reply(554, '5.4.6', 'Mail loop detected')
+const tooManyHops = reply(554, '5.4.6', `Too many hops, more than ${maxHops} Received fields`)
+const headerTooLarge = reply(552, '5.3.4', 'Message header exceeds 256 KiB')
+const keptBefore = reply(250, '2.0.0', 'Ok: already queued')
 const busy = reply(451, '4.3.2', 'Too much mail at once, try again later')
-const outOfOrder = reply(451, '4.3.0', 'The message could not be stored, try again later')
-const noFolder = reply(452, '4.3.0', 'A message of this size cannot be stored now, try again later')
-const noRoom = reply(452, '4.3.1', 'There is no room for the message, try again later')
+const outOfOrder = reply(451, '4.3.0', 'Message could not be stored, try again later')
+const noFolder = reply(
+  452,
+  '4.3.0',
+  'Insufficient system storage for a message of this size, try again later',
+)
+const noRoom = reply(452, '4.3.1', 'Insufficient system storage, try again later')
 
 /** Addresses cached for a second still answer some recipients during an outage of the database. */
 const outageQuietMs = 2_000
@@ -182,7 +186,7 @@ export class Receiver implements Backend {
     }
     this.#deps.wake()
     this.#logReceived(mail, envelope)
-    return reply(250, '2.0.0', `Ok: kept as ${mail.inboxes[0]?.id ?? mail.kept[0]!.id}`)
+    return reply(250, '2.0.0', `Ok: queued as ${mail.inboxes[0]?.id ?? mail.kept[0]!.id}`)
   }
 
   /** Puts the bytes into `rawCache` before the mail can be claimed. */

@@ -8,8 +8,8 @@ import { type KeptRooms, maxKeptBytes, type Room } from './kept-rooms.ts'
 import type { LocalMailbox, Mailboxes } from './mailboxes.ts'
 
 // RFC 3463 3.3: X.2.2, mailbox full.
-export const full = reply(452, '4.2.2', 'The mailbox is full or has had too much mail today, try again later')
-export const tooLarge = reply(552, '5.3.4', 'A message for this address may have 1 MiB at most')
+export const full = reply(452, '4.2.2', 'Mailbox full or over its daily receiving limit, try again later')
+export const tooLarge = reply(552, '5.3.4', 'Message exceeds the 1 MiB limit of this address')
 
 /** How many sizes of refused mails are remembered, by sender and holder. */
 const maxTooLarge = 10_000

@@ -47,7 +47,7 @@ export interface Decision {
 
 /** The time from the last byte to the reply. */
 const deadlineMs = 10_000
-const heldUp = reply(451, '4.7.1', 'Too many DNS questions for mail from your network, try again later')
+const heldUp = reply(451, '4.7.1', 'Too many DNS lookups for mail from your network, try again later')
 
 interface Begun {
   evaluation: Evaluation
@@ -104,7 +104,7 @@ export class SenderChecks {
     // Stops a forger who causes so many slow look-ups that no time is left for the forged domain's policy.
     if (result === 'temperror') return this.#wasHeldUp(envelope) ? heldUp : null
     if (disposition !== 'reject') return null
-    const wish = `Mail from ${domain} fails DMARC, and ${policyDomain} wants such mail refused`
+    const wish = `Unauthenticated mail from ${domain} is rejected by the DMARC policy of ${policyDomain}`
     // QUIRK: RFC 9989 7.4 wants more than a domain's wish to refuse a mail, and says that few receivers have more.
     // Our further evidence is the sealers that the operator trusts.
     // RFC 7372 3.4: X.7.26, multiple authentication checks failed.

@@ -5,9 +5,9 @@ import { replyLine } from '../../smtp/reply.ts'
 import { spamRecord, spamReply } from './spam.ts'
 
 const actions: [action: string, line: string | null][] = [
-  ['reject', '550 5.7.1 This message looks like spam, and is refused'],
-  ['greylist', '451 4.7.1 Not now, try again later'],
-  ['soft reject', '451 4.7.1 Not now, try again later'],
+  ['reject', '550 5.7.1 Message rejected as spam'],
+  ['greylist', '451 4.7.1 Message temporarily deferred, try again later'],
+  ['soft reject', '451 4.7.1 Message temporarily deferred, try again later'],
   ['no action', null],
   ['add header', null],
   ['rewrite subject', null],

@@ -4,8 +4,8 @@ import { type Reply, reply } from '../../smtp/reply.ts'
 import type { SpamRecord } from '../../store/mailbox/messages.ts'
 
 // RFC 3463 3.8: X.7.1, delivery not authorized, message refused.
-const refused = reply(550, '5.7.1', 'This message looks like spam, and is refused')
-const deferred = reply(451, '4.7.1', 'Not now, try again later')
+const refused = reply(550, '5.7.1', 'Message rejected as spam')
+const deferred = reply(451, '4.7.1', 'Message temporarily deferred, try again later')
 
 const replies = new Map<string, Reply>([
   ['reject', refused],

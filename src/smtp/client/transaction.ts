@@ -368,13 +368,16 @@ function refuseUnsendable(
 ): RecipientResult | null {
   if (envelope.needsUtf8 && !extensions.has('SMTPUTF8'))
     // RFC 6531 3.2: without the extension an internationalized message must not be sent.
-    return refused(reply(553, '5.6.7', 'the destination does not take internationalized mail'), 'mail')
+    return refused(
+      reply(553, '5.6.7', 'the destination does not support internationalized mail (SMTPUTF8)'),
+      'mail',
+    )
   // RFC 1870 4: a message over the declared limit would always be refused.
   if (maxSizeBytes > 0 && message.bytes.length > maxSizeBytes)
-    return refused(reply(552, '5.3.4', `the destination takes ${maxSizeBytes} bytes at most`), 'mail')
+    return refused(reply(552, '5.3.4', `the destination accepts at most ${maxSizeBytes} bytes`), 'mail')
   // RFC 6152 3: 8-bit content goes only to a peer that announced 8BITMIME.
   if (!extensions.has('8BITMIME') && message.isEightBit)
-    return refused(reply(554, '5.6.3', 'the destination does not take 8-bit content'), 'mail')
+    return refused(reply(554, '5.6.3', 'the destination does not support 8-bit content (8BITMIME)'), 'mail')
   // Stops command injection: an address that would end the line or the path is never written.
   if (!isPath(envelope, 'from'))
     return refused(reply(553, '5.5.4', 'the sender address cannot be sent'), 'mail')

@@ -25,7 +25,7 @@ const maxHeloLength = 255
 /** Parses a line without its line feed. `hostname` becomes the domain of a bare `<postmaster>`. */
 export function parseCommand(line: Buffer, hostname: string): Command {
   // A bare line feed must not end a command: relays disagree on it, which is how mail is smuggled.
-  if (line[line.length - 1] !== 0x0d) return bad(500, '5.5.2', 'Lines end in CRLF')
+  if (line[line.length - 1] !== 0x0d) return bad(500, '5.5.2', 'Lines must end in CRLF')
   const text = line.toString('utf8', 0, line.length - 1)
   if (/[\x00-\x1f\x7f-\x9f]/.test(text) || !isUtf8(line)) return bad(500, '5.5.2', 'Syntax error')
   const [, name = '', rest = ''] = /^([A-Za-z]+)(?: (.*))?$/.exec(text) ?? []
@@ -39,7 +39,7 @@ function parseVerb(verb: string, rest: string, hostname: string): Command {
   switch (verb) {
     case 'HELO':
     case 'EHLO':
-      if (rest === '') return bad(501, '5.5.4', `${verb} needs a name`)
+      if (rest === '') return bad(501, '5.5.4', `Syntax: ${verb} hostname`)
       return { verb, name: rest.replace(/[^\x20-\x7e]/g, '?').slice(0, maxHeloLength) }
     case 'MAIL':
       return parseMail(rest)
@@ -63,7 +63,7 @@ function parseVerb(verb: string, rest: string, hostname: string): Command {
 }
 
 function unknown(verb: string): Command {
-  if (verb === 'AUTH') return bad(502, '5.5.1', 'There is no authentication here: send by the HTTP API')
+  if (verb === 'AUTH') return bad(502, '5.5.1', 'Authentication not supported, use the HTTP API to send mail')
   const refusal = reply(500, '5.5.1', 'Command not recognized')
   // A browser tricked into connecting to this port would send commands in the body of its request.
   const isFatal = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE)$/.test(verb)
@@ -79,7 +79,8 @@ function parseMail(rest: string): Command {
   const refusal = applyParameters(from, split.parameters)
   if (refusal) return refusal
   // RFC 6531 3.4: an address beyond ASCII needs the SMTPUTF8 parameter.
-  if (isWide(split.path) && !from.needsUtf8) return bad(553, '5.6.7', 'This address needs SMTPUTF8')
+  if (isWide(split.path) && !from.needsUtf8)
+    return bad(553, '5.6.7', 'Internationalized address requires SMTPUTF8')
   return { verb: 'MAIL', from }
 }
 
@@ -113,7 +114,7 @@ function applyParameters(from: ReversePath, parameters: string[]): Command | nul
     // QUIRK: some clients repeat a parameter unchanged, which does no harm. Two different values contradict each other.
     const before = seen.get(keyword)
     if (before === parameter.toUpperCase()) continue
-    if (before !== undefined) return bad(501, '5.5.4', 'Parameter given twice')
+    if (before !== undefined) return bad(501, '5.5.4', 'Duplicate parameter')
     seen.set(keyword, parameter.toUpperCase())
     const fault = applyParameter(from, keyword, value)
     if (fault !== null)

@@ -7,7 +7,7 @@ import type { Misdeed, Reputation } from './reputation.ts'
 import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
 
 const tooManyErrors = reply(421, '4.7.0', 'Too many errors')
-const tooManyMessages = reply(421, '4.7.0', 'Too many messages in one session, connect again')
+const tooManyMessages = reply(421, '4.7.0', 'Too many messages in one session, reconnect')
 const unlisted: Listing = { listedBy: [], refusedBy: null }
 
 export class Conduct {
@@ -86,7 +86,11 @@ export class Conduct {
     // RFC 5321 4.5.1: postmaster must be reachable. RFC 2142 4: so must abuse, for listed senders who do not know why.
     if (refusedBy === null || /^(?:postmaster|abuse)$/i.test(to.localPart)) return null
     this.#noteListed(refusedBy, from)
-    return reply(550, '5.7.1', `Mail from ${this.#address} is not taken: it is listed by ${refusedBy}`)
+    return reply(
+      550,
+      '5.7.1',
+      `Service unavailable, client host [${this.#address}] blocked using ${refusedBy}`,
+    )
   }
 
   /** Logs and counts once per session, however many recipients there are. */

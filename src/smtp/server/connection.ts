@@ -19,7 +19,7 @@ const handshakeTimeoutMs = 60_000
 
 const lineFeed = 0x0a
 const nothing: Buffer = Buffer.alloc(0)
-const tooEarly = reply(554, '5.5.0', 'You spoke before it was your turn')
+const tooEarly = reply(554, '5.5.0', 'SMTP synchronization error, wait for the reply')
 const shuttingDown = reply(421, '4.3.2', 'Shutting down, try again later')
 
 /** The meaning of the connection's next bytes. */

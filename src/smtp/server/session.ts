@@ -24,7 +24,7 @@ const plain: Tls = { encrypted: false, protocol: 'none', cipher: 'none' }
 const ok = reply(250, '2.0.0', 'OK')
 const badOrder = reply(503, '5.5.1', 'Bad sequence of commands')
 const noRecipients = reply(503, '5.5.1', 'No valid recipients')
-const badLineEnds = reply(550, '5.6.0', 'The message has a bare CR, a bare LF or a NUL')
+const badLineEnds = reply(550, '5.6.0', 'Message contains a bare CR, a bare LF or a NUL')
 
 type Of<Verb extends Command['verb']> = Extract<Command, { verb: Verb }>
 
@@ -124,7 +124,9 @@ export class Session {
         return this.#answer(reply(214, '2.0.0', 'See RFC 5321'))
       case 'VRFY':
         // RFC 5321 3.5.3: 252 for a server that will not verify addresses. Harvesters learn nothing.
-        return this.#answer(reply(252, '2.5.0', 'Cannot verify, but will take a message and try'))
+        return this.#answer(
+          reply(252, '2.5.0', 'Cannot VRFY user, but will accept message and attempt delivery'),
+        )
       case 'EXPN':
         return this.#answer(reply(502, '5.5.1', 'Command not implemented'))
     }
@@ -233,7 +235,7 @@ export class Session {
     if (envelope === null || this.#intake !== null) return this.#answer(badOrder)
     // RFC 6531 3.4: an address beyond ASCII needs a transaction that asked for SMTPUTF8.
     if (isWide && !envelope.from.needsUtf8)
-      return this.#answer(reply(553, '5.6.7', 'This address needs SMTPUTF8'))
+      return this.#answer(reply(553, '5.6.7', 'Internationalized address requires SMTPUTF8'))
     // RFC 5321 4.5.3.1.10: recipients past the limit are 452, those before it are kept.
     if (envelope.to.length >= this.#options.maxRecipients) {
       return this.#answer(reply(452, '4.5.3', 'Too many recipients'))
