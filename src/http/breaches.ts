@@ -144,8 +144,8 @@ function expectation(keyword: string, broken: Broken): string | null {
 }
 
 const formatWords: Readonly<Record<string, string>> = {
-  'idn-email': 'must be an e-mail address',
-  email: 'must have the form of an e-mail address',
+  'idn-email': 'must be an email address',
+  email: 'must have the form of an email address',
 }
 const typeWords: Readonly<Record<string, string>> = {
   string: 'a string',

@@ -139,31 +139,36 @@ function gaugesIn(register: Registry) {
   const gauge = <Label extends string = never>(name: string, help: string, labelNames: Label[] = []) =>
     new Gauge({ name: `posthorn_${name}`, help, labelNames, registers: [register] })
   return {
-    waiting: gauge('queue_recipients', 'Recipients that wait, by class of destination, due now or later.', [
+    waiting: gauge('queue_recipients', 'Waiting recipients by class of destination, due now or later.', [
       ...(['class', 'when'] as const),
     ]),
-    onWire: gauge('queue_on_wire', 'Recipients that are being attempted.'),
-    oldestWaiting: gauge('queue_oldest_seconds', 'Age of the send that waits longest; 0 where none waits.'),
-    spooled: gauge('spool_mails', 'Received mails that wait to be filed.'),
-    oldestSpooled: gauge('spool_oldest_seconds', 'Age of the mail that is filed next; 0 where none waits.'),
-    webhookCalls: gauge(
-      'webhook_calls_waiting',
-      'Webhook calls that wait, for their first attempt or another.',
-    ),
+    onWire: gauge('queue_on_wire', 'Recipients with a delivery attempt in progress.'),
+    oldestWaiting: gauge('queue_oldest_seconds', 'Age of the oldest waiting send; 0 if none is waiting.'),
+    spooled: gauge('spool_mails', 'Received mails not yet filed.'),
+    oldestSpooled: gauge('spool_oldest_seconds', 'Age of the oldest mail not yet filed; 0 if there is none.'),
+    webhookCalls: gauge('webhook_calls_waiting', 'Webhook calls waiting for their first attempt or a retry.'),
     oldestWebhookCall: gauge(
       'webhook_oldest_seconds',
       'Age of the oldest webhook call before its first attempt.',
     ),
-    unfolded: gauge('metric_deltas', 'Counts of commits that are not folded into roll-ups yet.'),
-    oldestUnindexed: gauge('search_lag_seconds', 'Age of the oldest message that search may not know yet.'),
-    up: gauge('database_up', 'Whether the database answered when it was last asked.'),
-    roundTrip: gauge('database_round_trip_seconds', 'How long the database took to answer nothing.'),
-    pool: gauge('database_pool_connections', 'Connections of this program, and queries that wait for one.', [
+    unfolded: gauge('metric_deltas', 'Metric counts not yet folded into roll-ups.'),
+    oldestUnindexed: gauge(
+      'search_lag_seconds',
+      'Age of the oldest message that may be missing from search.',
+    ),
+    up: gauge('database_up', '1 if the database answered the last check, else 0.'),
+    roundTrip: gauge('database_round_trip_seconds', 'Round trip time of an empty query.'),
+    pool: gauge(
+      'database_pool_connections',
+      'Database connections of this program, and queries waiting for one.',
+      [...(['state'] as const)],
+    ),
+    connections: gauge('database_connections', 'Database connections of all programs by state.', [
       ...(['state'] as const),
     ]),
-    connections: gauge('database_connections', 'Connections to the database by state, of all programs.', [
-      ...(['state'] as const),
-    ]),
-    maxConnections: gauge('database_connections_max', 'How many connections the server takes.'),
+    maxConnections: gauge(
+      'database_connections_max',
+      'Maximum number of connections of the database server.',
+    ),
   }
 }

@@ -23,7 +23,7 @@ const cases: [operation: string, body: unknown, message: string][] = [
     undefined,
     '/status must be one of pending, delivered, partially_delivered, failed',
   ],
-  ['GET /v1/submissions?recipient=x', undefined, '/recipient must be an e-mail address'],
+  ['GET /v1/submissions?recipient=x', undefined, '/recipient must be an email address'],
   [
     'GET /v1/submissions?since=2026-11-21T09:00:00',
     undefined,
@@ -88,7 +88,7 @@ const cases: [operation: string, body: unknown, message: string][] = [
   [
     messages,
     { ...mail, to: [1, { email: 'ada' }, {}, 'b'], purpose: 'spam' },
-    '/to/0 must be an object, such as {"email": "ada@example.com"}; /to/1/email must be an e-mail address; /to/2/email is required; and more',
+    '/to/0 must be an object, such as {"email": "ada@example.com"}; /to/1/email must be an email address; /to/2/email is required; and more',
   ],
   [
     messages,
@@ -104,14 +104,14 @@ const cases: [operation: string, body: unknown, message: string][] = [
   [
     messages,
     { ...mail, to: Array.from({ length: 900 }, () => ({ email: 'x' })), subject: 5 },
-    '/to/0/email must be an e-mail address',
+    '/to/0/email must be an email address',
   ],
   [
     messages,
     { ...mail, cc: ['a'], text: 'x'.repeat(300_000) },
     '/cc/0 must be an object, such as {"email": "ada@example.com"}',
   ],
-  [messages, { ...mail, to: [{ email: 'ada' }] }, '/to/0/email must be an e-mail address'],
+  [messages, { ...mail, to: [{ email: 'ada' }] }, '/to/0/email must be an email address'],
   [messages, { ...mail, purpose: 'spam' }, '/purpose must be one of transactional, marketing'],
   [
     messages,
@@ -139,7 +139,7 @@ const cases: [operation: string, body: unknown, message: string][] = [
     { display_name: 'Ada' },
     '/display_name is unknown (known: localPart, displayName, domainId)',
   ],
-  ['POST /v1/validate', { email: 'nonsense' }, '/email must have the form of an e-mail address'],
+  ['POST /v1/validate', { email: 'nonsense' }, '/email must have the form of an email address'],
   [
     'POST /v1/validate/bulk',
     { emails: 'ada@far.test' },

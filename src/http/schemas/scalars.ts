@@ -64,7 +64,7 @@ export const Uuid = patterned('uuid', {
 export const Email = Type.String({
   format: 'idn-email',
   maxLength: 320,
-  description: 'An e-mail address. Internationalized addresses (RFC 6531) are allowed.',
+  description: 'An email address. Internationalized addresses (RFC 6531) are allowed.',
   examples: ['ada@example.com'],
 })
 export const Time = patterned('writtenTime', {

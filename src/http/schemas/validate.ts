@@ -30,7 +30,7 @@ export const GivenAddress = component(
         format: 'email',
         maxLength: 320,
         description:
-          'A text with the form of an e-mail address. Internationalized addresses (RFC 6531) are allowed.',
+          'A text with the form of an email address. Internationalized addresses (RFC 6531) are allowed.',
       }),
     },
     {

@@ -200,7 +200,7 @@ const auditExample = {
 
 const AuditEntry = Type.Object({
   id: Uuid,
-  actor: Type.String({ description: 'An e-mail address, a key name followed by `(key)`, or `operator`.' }),
+  actor: Type.String({ description: 'An email address, a key name followed by `(key)`, or `operator`.' }),
   action: Type.String({ description: 'The action.' }),
   subject: Type.String({ description: 'The object of the action.' }),
   detail: Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true }),
