@@ -24,7 +24,7 @@ test('check 65: /docs shows every part of the API in a browser', {
     'Inboxes',
     'Suppressions',
     'Webhooks',
-    'Show what this key may do',
+    "Show this key's permissions and limits",
   ])
     await shows(text)
   const outside = page.requests.filter(

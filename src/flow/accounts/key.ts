@@ -133,7 +133,11 @@ export async function requireNamedKey(
   name: string,
 ): Promise<KeyRow> {
   const [key, ...others] = await findNamedKeys(deps, organizationId, name)
-  if (!key) throw new ServiceError('not_found', `there is no usable key "${name}" in ${organizationId}`)
+  if (!key)
+    throw new ServiceError(
+      'not_found',
+      `there is no key "${name}" in ${organizationId}, or it is revoked or expired`,
+    )
   if (others.length === 0) return key
   const ids = [key, ...others].map(({ id }) => id).join(', ')
   throw new ServiceError('invalid_request', `several keys are named "${name}": revoke one by its id (${ids})`)
