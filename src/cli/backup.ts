@@ -19,17 +19,18 @@ import { loadSettings, type OutputOptions, print, remark, withFoundation } from 
 import { askPassphrase, choosePassphrase, givenPassphrase, type PassphraseOptions } from './passphrase.ts'
 
 const backupHelp = `
-FOLDER is new, empty, or one in which a backup was broken off. In it are all tables as they stood at one moment, the
-large messages, and the secret key, sealed by a passphrase: POSTHORN_BACKUP_PASSPHRASE, --passphrase-file, or typed.
-Everything that was acknowledged before the command began is in it. The service may run meanwhile.`
+FOLDER must be new, empty, or hold an interrupted backup. The backup contains all tables at one moment, the large
+messages, and the secret key, sealed by a passphrase from POSTHORN_BACKUP_PASSPHRASE, --passphrase-file or the keyboard.
+It contains everything that was acknowledged before the command began. The service may run at the same time.`
 
 const restoreHelp = `
-It restores into an empty data folder, and an empty database where POSTHORN_DATABASE_URL names one; nothing is overwritten.
+Restores into an empty data folder, and into an empty database if POSTHORN_DATABASE_URL names one. Never overwrites.
 The copy is held: ${holdWords}.
-What was revoked, removed or changed after the backup was made is as before. Sessions and links are in no backup.
+Changes made after the backup are undone: keys that were revoked work again, and removed members are back. A backup
+contains no sessions and no links.
 ${releaseMend[0]!.toUpperCase()}${releaseMend.slice(1)}.`
 
-const passphraseOption = ['--passphrase-file <file>', 'a file whose first line is the passphrase'] as const
+const passphraseOption = ['--passphrase-file <file>', 'a file that holds the passphrase'] as const
 
 interface BackupOptions extends PassphraseOptions {
   withoutKey?: boolean
@@ -38,23 +39,23 @@ interface BackupOptions extends PassphraseOptions {
 export function addBackupCommands(program: Command): void {
   const backup = program
     .command('backup')
-    .description('a copy of everything, made while mail flows')
+    .description('back up everything, while mail flows')
     .enablePositionalOptions()
-    .argument('<folder>', 'where to')
+    .argument('<folder>', 'the folder for the backup')
     .option(...passphraseOption)
-    .option('--without-key', 'leave the secret key out: without it the copy cannot be started')
+    .option('--without-key', 'leave the secret key out: a restore then needs the key from elsewhere')
     .option('--json', 'print JSON')
     .addHelpText('after', backupHelp)
     .action(make)
   backup
     .command('verify <folder>')
-    .description('read a backup and compare every file with its checksum; with a passphrase, open its key')
+    .description('compare every file of a backup with its checksum; with a passphrase, also open its key')
     .option(...passphraseOption)
     .option('--json', 'print JSON')
     .action(verify)
   const restore = program
     .command('restore')
-    .description('a backup into an empty data folder; the copy is held until it is released')
+    .description('restore a backup into an empty data folder; the copy is held until it is released')
     .enablePositionalOptions()
     .argument('<folder>', 'the backup')
     .option(...passphraseOption)
@@ -63,7 +64,7 @@ export function addBackupCommands(program: Command): void {
     .action(restoreAll)
   restore
     .command('release')
-    .description('let mail and webhooks out of a restored copy, from the next start on')
+    .description('send mail and call webhooks from a restored copy, from the next start on')
     .option('--json', 'print JSON')
     .action(release)
 }
@@ -92,9 +93,9 @@ async function verify(name: string, options: BackupOptions): Promise<void> {
   const isOpened = status === 'ok' && manifest?.key && passphrase !== null
   const found = manifest && describe(`Backup in ${folder}`, manifest)
   const words = {
-    ok: 'Every file is as it was written.',
-    damaged: 'It is damaged:',
-    unfinished: 'Unfinished:',
+    ok: 'Every file is intact.',
+    damaged: 'The backup is damaged:',
+    unfinished: 'The backup is unfinished:',
   }
   const lines = [found, words[status], ...faults, isOpened ? 'The passphrase opens its key.' : null]
   const answer = { folder, status, faults, ...(manifest && summaryOf(manifest)) }
@@ -118,18 +119,17 @@ async function restoreAll(name: string, options: BackupOptions): Promise<void> {
   const manifest = await restoreBackup({ ...deps, openDatabase: openDurable }, input)
   const words = [
     describe(`Restored into ${dataDir}`, manifest),
-    `It is held: ${holdWords}.`,
-    `For it ${releaseMend}.`,
-    `Undone: keys revoked, members removed, invitations taken back, passwords and passkeys changed after ${manifest.takenAt}.`,
-    'Revoke, remove and change again what must not come back. Everybody signs in anew: no session and no link is in a backup.',
+    `The copy is held: ${holdWords}.`,
+    `${releaseMend[0]!.toUpperCase()}${releaseMend.slice(1)}.`,
+    `Undone: keys revoked, members removed, invitations withdrawn, passwords and passkeys changed after ${manifest.takenAt}.`,
+    'Repeat the changes that must not be undone. Everybody must sign in again: a backup contains no sessions and no links.',
   ]
   print(options, { folder, dataDir, held: true, ...summaryOf(manifest) }, words.join('\n'))
 }
 
 async function release(options: OutputOptions): Promise<void> {
   await withFoundation(options, releaseCopy)
-  const words =
-    'Released: from the next start on mail and webhooks go out, what waited first. Start the service again.'
+  const words = 'Released. Restart the service: mail and webhook calls then go out, the waiting ones first.'
   print(options, { released: true }, words)
 }
 
@@ -156,10 +156,10 @@ function describe(what: string, manifest: Manifest): string {
     `  ${counted(blobs.count, 'large message')}, ${formatBytes(blobs.bytes)}`,
     ...(lost > 0
       ? [
-          `  ${counted(lost, 'large message had no file, and is', 'large messages had no file, and are')} not in it: ${blobs.missing.slice(0, 5)}`,
+          `  ${counted(lost, 'large message had no file, and is', 'large messages had no file, and are')} not included: ${blobs.missing.slice(0, 5)}`,
         ]
       : []),
-    `  the secret key ${key === 'sealed' ? 'is in it, sealed by the passphrase' : 'is not in it'}`,
+    `  the secret key ${key === 'sealed' ? 'is included, sealed by the passphrase' : 'is not included'}`,
   ]
   return lines.join('\n')
 }

@@ -26,19 +26,18 @@ export function banner(
 ): string {
   const { http, https, operator, smtp } = listening
   const lines = ['', 'Posthorn is ready.', '']
-  if (http)
-    lines.push(`  API       http://${formatAddress(http)}    its description: /docs and /openapi.json`)
+  if (http) lines.push(`  API       http://${formatAddress(http)}    documentation: /docs and /openapi.json`)
   if (https)
-    lines.push(`  HTTPS     https://${formatAddress(https)}    the same; ${certificateWords(settings)}`)
-  if (smtp) lines.push(`  SMTP      ${formatAddress(smtp)}    receives for ${settings.managedDomain}`)
+    lines.push(`  HTTPS     https://${formatAddress(https)}    the same API; ${certificateWords(settings)}`)
+  if (smtp) lines.push(`  SMTP      ${formatAddress(smtp)}    receives mail for ${settings.managedDomain}`)
   lines.push(
-    `  Operator  http://${formatAddress(operator)}    /healthz, /readyz, /metrics; the desk: posthorn operator link`,
+    `  Operator  http://${formatAddress(operator)}    /healthz, /readyz, /metrics; to open the desk: posthorn operator link`,
   )
   lines.push(`  Delivery  ${deliveryWords[settings.delivery]}`)
   if (settings.isDevelopment && !settings.clamd) lines.push(`  Scanning  ${builtInWords}`)
   if (hold)
     lines.push(
-      `  HELD      a copy restored from ${hold.takenAt.toISOString()}: ${holdWords};`,
+      `  HELD      restored from a backup of ${hold.takenAt.toISOString()}: ${holdWords};`,
       `            ${releaseMend}`,
     )
   if (pages === 'missing') lines.push(`  Pages     ${notBuiltWords}`)
@@ -48,14 +47,14 @@ export function banner(
 }
 
 function certificateWords({ acme, smtpTls, mailHost }: Settings): string {
-  if (acme) return `certificate by ACME, posthorn certificate show`
-  return smtpTls ? `certificate of ${smtpTls.certFile}` : `self-signed certificate for ${mailHost}`
+  if (acme) return `certificate by ACME (see posthorn certificate show)`
+  return smtpTls ? `certificate from ${smtpTls.certFile}` : `self-signed certificate for ${mailHost}`
 }
 
 const deliveryWords = {
   direct: 'direct: to the mail servers of each domain',
   relay: 'relay: through the smarthost of POSTHORN_RELAY_URL',
-  capture: 'capture: nothing leaves this machine; mail for other domains is kept here',
+  capture: 'capture: nothing leaves this machine; mail for other domains is captured here',
 }
 
 /** Outside development, the start creates no organization: the operator checks the setup and makes the first one. */
@@ -63,13 +62,16 @@ function nextSteps({ publicUrl, isSignUpOpen }: Settings, { http }: Listening, p
   const base = publicUrl ?? (http && `http://${formatAddress(http)}`)
   const signUp =
     base && isSignUpOpen && pages === 'built'
-      ? ['', `  People sign up at ${base}/sign-up; approve them at the desk: posthorn operator link`]
+      ? [
+          '',
+          `  People sign up at ${base}/sign-up; approve their organizations at the desk: posthorn operator link`,
+        ]
       : []
   return [
     '  Next:',
     '',
-    '  posthorn doctor                              shows what is not set up yet',
-    '  posthorn org create --name Acme --active     makes an organization; posthorn key create makes its key',
+    '  posthorn doctor                              checks the setup and shows what is missing',
+    '  posthorn org create --name Acme --active     creates an organization; posthorn key create creates its key',
     ...signUp,
   ]
 }
@@ -83,22 +85,26 @@ function firstSteps(
   const page = `http://${http}/sign-in#${signInToken}`
   const signIn =
     signInToken && pages === 'built'
-      ? ['  The dashboard, signed in by this link once; each start prints another:', `  ${page}`, '']
+      ? [
+          '  Open the dashboard, signed in (this link works once; each start prints a new one):',
+          `  ${page}`,
+          '',
+        ]
       : []
   const key = secret
-    ? [`  Your key, kept in ${dataDir}/development-key:`, `  ${secret}`]
+    ? [`  Your API key, stored in ${dataDir}/development-key:`, `  ${secret}`]
     : [keptKeyWords(`${dataDir}/development-key`)]
   const call = [
     `  curl -X POST http://${http}/v1/inboxes \\`,
     `    -H "x-api-key: $(cat ${dataDir}/development-key)" \\`,
     `    -H 'content-type: application/json' -d '{"localPart":"hello"}'`,
   ]
-  return [...signIn, ...key, '', '  The first call, an inbox:', '', ...call]
+  return [...signIn, ...key, '', '  Create your first inbox:', '', ...call]
 }
 
 /** A copy restored from a backup lacks this file. */
 function keptKeyWords(file: string): string {
   return existsSync(file)
-    ? `  Your key is in ${file}`
-    : `  ${file} is not there; posthorn key create makes another key, for a file of that name`
+    ? `  Your API key is in ${file}`
+    : `  ${file} is missing. Create a key with posthorn key create, and store it there`
 }

@@ -10,27 +10,27 @@ import { type AcmeAccountRow, findAcmeAccount } from '../store/domains/certifica
 import { type OutputOptions, print, withFoundation } from './context.ts'
 
 const certificateHelp = `
-Certificates are ordered where POSTHORN_ACME is set, by a node with the role jobs, and renewed when a third of their
-lifetime is left. All nodes show the same one, SMTP and HTTPS alike.`
+If POSTHORN_ACME is set, a node with the role jobs orders the certificate, and renews it when a third of its lifetime is
+left. All nodes use the same certificate, for SMTP and HTTPS.`
 
 export function addCertificateCommands(program: Command): void {
   const certificate = program
     .command('certificate')
-    .description('the certificate that is ordered by ACME')
+    .description('show, order and revoke the ACME certificate')
     .addHelpText('after', certificateHelp)
   certificate
     .command('show')
-    .description('its names and times, and what was refused')
+    .description('show its names, dates and refused orders')
     .option('--json', 'print JSON')
     .action(show)
   certificate
     .command('retry')
-    .description('order what is missing now, whatever failed before')
+    .description('order missing names now, without waiting for the next attempt')
     .option('--json', 'print JSON')
     .action(retry)
   certificate
     .command('revoke')
-    .description('have it revoked, as after its key was stolen; another one is ordered at once')
+    .description('revoke it, for example after its key was stolen, and order another at once')
     .option('--json', 'print JSON')
     .action(revoke)
 }
@@ -42,7 +42,11 @@ async function withAuthority<Result>(
 ): Promise<Result> {
   return await withFoundation(options, (foundation) => {
     const { acme } = foundation.settings
-    if (!acme) throw new ServiceError('not_found', 'POSTHORN_ACME is not set, so nothing is ordered')
+    if (!acme)
+      throw new ServiceError(
+        'not_found',
+        'POSTHORN_ACME is not set, so there is no ACME certificate: set it to your mail address',
+      )
     return work(foundation, acme.directory)
   })
 }
@@ -55,14 +59,14 @@ async function show(options: OutputOptions): Promise<void> {
   const lines = certificate
     ? [
         `names     ${certificate.names.join(', ')}`,
-        `serial    ${certificate.serial}, of ${certificate.issuer}`,
-        `ends      ${certificate.expiresAt}, renewed from ${certificate.renewalAt} on`,
+        `serial    ${certificate.serial}, issued by ${certificate.issuer}`,
+        `expires   ${certificate.expiresAt}, renewal from ${certificate.renewalAt}`,
       ]
-    : ['There is no certificate yet.']
+    : ['No certificate has been issued yet.']
   if (failures > 0)
-    lines.push(`failing   ${counted(failures, 'time')}, next try ${retryAt}${fault ? `: ${fault}` : ''}`)
+    lines.push(`failed    ${counted(failures, 'time')}, next attempt ${retryAt}${fault ? `: ${fault}` : ''}`)
   for (const { name, reason, retryAt } of refusals)
-    lines.push(`without   ${name}, next try ${retryAt}: ${reason}`)
+    lines.push(`refused   ${name}, next attempt ${retryAt}: ${reason}`)
   print(options, found, lines.join('\n'))
 }
 
@@ -91,7 +95,7 @@ function describe(chain: string): { serial: string; issuer: string } {
 
 async function retry(options: OutputOptions): Promise<void> {
   await withAuthority(options, (foundation, directory) => retryOrders(foundation, directory))
-  print(options, { retried: true }, 'A running service orders what is missing within seconds.')
+  print(options, { retried: true }, 'A running service orders the missing names within seconds.')
 }
 
 async function revoke(options: OutputOptions): Promise<void> {
@@ -99,6 +103,6 @@ async function revoke(options: OutputOptions): Promise<void> {
     revokeStored(foundation, directory),
   )
   const { serial } = describe(chain)
-  const text = `${serial} (${names.join(', ')}) is revoked. A running service orders another one within seconds.`
+  const text = `${serial} (${names.join(', ')}) is revoked. A running service orders another certificate within seconds.`
   print(options, { revoked: serial, names }, text)
 }

@@ -7,7 +7,7 @@ const completionHelp = `
   zsh     source <(posthorn completion zsh)            in ~/.zshrc, after compinit
   fish    posthorn completion fish | source            in ~/.config/fish/config.fish
 
-With bin/posthorn in place of posthorn where it is not on the PATH: either is completed then.`
+If posthorn is not on the PATH, write bin/posthorn instead. The completion works for both.`
 
 const shells = { bash: writeBash, zsh: writeZsh, fish: writeFish }
 type Shell = keyof typeof shells
@@ -15,8 +15,8 @@ type Shell = keyof typeof shells
 export function addCompletionCommand(program: Command): void {
   program
     .command('completion')
-    .addArgument(new Argument('<shell>', 'which one').choices(Object.keys(shells)))
-    .description('print what completes the commands in your shell')
+    .addArgument(new Argument('<shell>', 'your shell').choices(Object.keys(shells)))
+    .description('print the completion script for your shell')
     .addHelpText('after', completionHelp)
     .option('--json', 'print JSON')
     .action((shell: Shell, options: OutputOptions) => {

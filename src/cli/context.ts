@@ -79,21 +79,21 @@ const maxPage = 1_000
 
 export function addPageOptions(command: Command): Command {
   return command
-    .option('--limit <n>', 'how many', parseLimit, 50)
-    .option('--cursor <id>', 'go on behind this one')
+    .option('--limit <n>', 'maximum number of rows', parseLimit, 50)
+    .option('--cursor <id>', 'continue after this id, which the previous page printed')
     .option('--json', 'print JSON')
 }
 
 function parseLimit(text: string): number {
   const count = /^[1-9]\d{0,4}$/.test(text) ? Number(text) : 0
   if (count < 1 || count > maxPage)
-    throw new InvalidArgumentError(`write a whole number from 1 to ${maxPage}`)
+    throw new InvalidArgumentError(`Write a whole number from 1 to ${maxPage}.`)
   return count
 }
 
 /** Reads the name of an organization or a key. */
 export function parseName(text: string): string {
   const name = readName(text)
-  if (name === null) throw new InvalidArgumentError(`a name has ${nameRule}`)
+  if (name === null) throw new InvalidArgumentError(`A name has ${nameRule}.`)
   return name
 }

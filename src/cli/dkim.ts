@@ -10,22 +10,23 @@ import type { Foundation } from '../foundation.ts'
 import { type OutputOptions, print, table, withFoundation } from './context.ts'
 
 const rotateHelp = `
-New keys, RSA and Ed25519, wait beside the former ones. Publish their records, which are printed as lines of a zone file:
-once DNS shows one, a running service (role jobs) signs with it, within seconds, in place of the former key of its
-kind. Run again meanwhile, it prints the same records. A former key stays published for seven days more, for mail that
-is on its way; posthorn doctor says when each may go. In development, where nothing is published, new keys sign at once.
+The new keys, RSA and Ed25519, do not sign yet. Publish their records, which are printed as lines of a zone file. Once
+DNS shows a new key, a running service (role jobs) signs with it within seconds, and no longer with the former key of
+its kind. Until then, running the command again prints the same records. Leave a former key published for seven days
+more, for mail in transit; posthorn doctor says when you can remove it. In development nothing is published, and new
+keys sign at once.
 Customers rotate the keys of their own domains by POST /v1/domains/{domainId}/rotate-dkim.`
 
 export function addDkimCommands(program: Command): void {
-  const dkim = program.command('dkim').description('the keys that sign mail of the managed domain')
+  const dkim = program.command('dkim').description('show and rotate the DKIM keys of the managed domain')
   dkim
     .command('show')
-    .description('which keys sign, which wait to be published, which may be taken out of DNS')
+    .description('list the keys: signing, waiting to be published, or retired and still in DNS')
     .option('--json', 'print JSON')
     .action(show)
   dkim
     .command('rotate')
-    .description('make new keys, which sign once their records are in DNS')
+    .description('create new keys, which sign once their records are in DNS')
     .addHelpText('after', rotateHelp)
     .option('--json', 'print JSON')
     .action(rotate)
@@ -62,7 +63,7 @@ async function readKeys({ db, settings }: Foundation): Promise<{ domain: string;
 
 function describeAtOnce(keys: ManagedKey[]): string {
   const signing = keys.filter(({ state }) => state === 'active').map(({ selector }) => selector)
-  return `${signing.join(', ')} sign from now on: in development nothing is published.`
+  return `${signing.join(', ')} sign from now on: in development no records are needed.`
 }
 
 /** Explains how to publish pending keys. Empty if no key is pending. */
@@ -71,10 +72,11 @@ function describeWaiting(keys: ManagedKey[]): string[] {
   if (waiting.length === 0) return []
   const former = keys.filter(({ state }) => state === 'active').map(({ selector }) => selector)
   return [
-    '; publish these, whole lines, beside what is there:',
+    '; Publish these lines as they are, in addition to the existing records:',
     ...waiting.map(({ zoneLine }) => zoneLine),
     '',
-    `; Until DNS shows them, ${former.join(', ')} goes on signing. A running service looks every few seconds, and signs`,
-    '; with each new key from then on. Leave the former record published for seven days more: posthorn doctor says until when.',
+    `; Until DNS shows them, ${former.join(', ')} continues to sign. A running service checks DNS every few seconds, and`,
+    '; signs with a new key once it finds it. Leave the former record published for seven days more: posthorn doctor says',
+    '; until when.',
   ]
 }

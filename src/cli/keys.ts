@@ -28,47 +28,55 @@ interface CreateOptions extends OutputOptions {
 }
 
 export function addKeyCommands(program: Command): void {
-  const key = program.command('key').description('API keys: made here, shown once')
+  const key = program.command('key').description('create, list and revoke API keys')
   key
     .command('create')
-    .description('make a key; its secret is printed once and cannot be had again')
+    .description('create a key; its secret is printed once and cannot be shown again')
     .requiredOption('--org <id>', 'the organization', requireUuid)
-    .requiredOption('--name <name>', 'what people call it', parseName)
+    .requiredOption('--name <name>', 'a name for people', parseName)
     .addOption(
-      new Option('--scopes <a,b>', 'what it permits')
+      new Option('--scopes <a,b>', 'the permissions of the key')
         .choices(scopes)
         .argParser(parseScopes)
         .makeOptionMandatory(),
     )
     .addOption(
-      new Option('--kind <kind>', 'who uses it; mail of kind agent is marked as automatic')
+      new Option('--kind <kind>', 'who uses the key; mail sent with kind agent is marked as automatic')
         .choices(['agent', 'server', 'dashboard'])
         .default('agent'),
     )
-    .option('--inbox <id...>', 'restrict it to these inboxes', each(/^inb_[a-f0-9]{24}$/, 'an inbox id'))
-    .option('--ip <ip...>', 'take it only from these addresses', eachIp)
+    .option('--inbox <id...>', 'restrict the key to these inboxes', each(/^inb_[a-f0-9]{24}$/, 'an inbox id'))
+    .option('--ip <ip...>', 'accept the key only from these IP addresses', eachIp)
     .addOption(
-      new Option('--send-mode <mode>', 'what it sends')
+      new Option('--send-mode <mode>', 'send new messages and replies, or replies only')
         .choices(['new_and_reply', 'reply_only'])
         .default('new_and_reply'),
     )
-    .option('--recipient-domain <domain...>', 'let it send to these domains only', eachDomain)
-    .option('--expires-in <duration>', '30d, 12h, 90m or 10s; without it, never', parseExpiry)
-    .option('--requests-per-minute <n>', "its own request rate; without it, the organization's", parseCount)
+    .option('--recipient-domain <domain...>', 'allow sending only to these domains', eachDomain)
+    .option(
+      '--expires-in <duration>',
+      'lifetime, such as 30d, 12h, 90m or 10s; by default the key does not expire',
+      parseExpiry,
+    )
+    .option(
+      '--requests-per-minute <n>',
+      "request limit of the key; by default the organization's",
+      parseCount,
+    )
     .option('--json', 'print JSON')
     .action(create)
   key
     .command('list')
-    .description("an organization's keys, without their secrets")
+    .description('list the keys of an organization, without their secrets')
     .requiredOption('--org <id>', 'the organization', requireUuid)
     .option('--json', 'print JSON')
     .action(list)
   key
     .command('revoke')
-    .argument('[id]', 'its id', requireUuid)
-    .description('end a key; no node takes it any more once this has returned')
-    .option('--org <id>', 'in place of its id: the organization whose it is,', requireUuid)
-    .option('--name <name>', 'and its name', parseName)
+    .argument('[id]', 'the id of the key', requireUuid)
+    .description('revoke a key; every node refuses it once the command has returned')
+    .option('--org <id>', 'with --name, instead of the id: the organization', requireUuid)
+    .option('--name <name>', 'with --org, instead of the id: the name of the key', parseName)
     .option('--json', 'print JSON')
     .action(revoke)
 }
@@ -94,21 +102,21 @@ async function create(options: CreateOptions): Promise<void> {
   if (others.length > 0)
     remark(
       options,
-      `posthorn: another key of this name is good too (${others.map(({ id }) => id).join(', ')}): "key revoke --name" cannot tell them apart`,
+      `posthorn: another valid key has this name (${others.map(({ id }) => id).join(', ')}): revoke either of them by its id, not by --name`,
     )
   print(
     options,
     { ...key, secret },
-    `${key.id}  ${key.name}\n\n  ${secret}\n\nThis is the only time that the secret is shown. ${kindNotes[key.kind]}`,
+    `${key.id}  ${key.name}\n\n  ${secret}\n\nThe secret is not shown again. Store it now. ${kindNotes[key.kind]}`,
   )
 }
 
 const unmarked = 'Mail sent with it is not marked as automatic.'
 const kindNotes: Record<KeyRow['kind'], string> = {
   agent:
-    'The key is of the kind agent: mail sent with it is marked as automatic (Auto-Submitted). For a shop or a service take --kind server.',
-  server: `The key is of the kind server. ${unmarked}`,
-  dashboard: `The key is of the kind dashboard. ${unmarked}`,
+    'The key has the kind agent: mail sent with it is marked as automatic (Auto-Submitted). For a shop or a service, use --kind server.',
+  server: `The key has the kind server. ${unmarked}`,
+  dashboard: `The key has the kind dashboard. ${unmarked}`,
 }
 
 /** A key for a missing inbox could do nothing, and would show the error only when used. */
@@ -122,7 +130,7 @@ async function list({ org, ...options }: OutputOptions & { org: string }): Promi
   const keys = await withFoundation(options, ({ db }) => listKeys(db, org))
   const state = ({ revokedAt, expiresAt }: KeyRow) => {
     if (revokedAt) return `revoked ${revokedAt.toISOString()}`
-    return expiresAt ? `until ${expiresAt.toISOString()}` : 'for good'
+    return expiresAt ? `until ${expiresAt.toISOString()}` : 'no expiry'
   }
   const cells = keys.map((row) => [row.id, row.name, row.kind, row.scopes.join(','), only(row), state(row)])
   print(options, { keys }, table(['ID', 'NAME', 'KIND', 'SCOPES', 'ONLY', 'VALID'], cells))
@@ -146,7 +154,9 @@ async function revoke(
 ): Promise<void> {
   const isNamed = org !== undefined && name !== undefined
   if (isNamed ? id !== undefined : id === undefined || org !== undefined || name !== undefined)
-    return command.error('error: name either the id of a key or, with --org and --name, what it is called')
+    return command.error(
+      'error: give either the id of a key, or its organization and name with --org and --name',
+    )
   const key = await withFoundation(options, async (foundation) =>
     endKey(foundation, isNamed ? (await requireNamedKey(foundation, org, name)).id : id!),
   )
@@ -157,35 +167,35 @@ function parseScopes(text: string): string[] {
   const names = text.split(',').map((name) => name.trim())
   const wrong = names.find((name) => !scopes.includes(name as Scope))
   if (wrong !== undefined)
-    throw new InvalidArgumentError(`"${wrong}" is no scope: there are ${scopes.join(', ')}`)
+    throw new InvalidArgumentError(`"${wrong}" is not a scope. Scopes are ${scopes.join(', ')}.`)
   return [...new Set(names)]
 }
 
 function each(pattern: RegExp, what: string) {
   return (text: string, earlier: string[] = []) => {
-    if (!pattern.test(text)) throw new InvalidArgumentError(`"${text}" is not ${what}`)
+    if (!pattern.test(text)) throw new InvalidArgumentError(`"${text}" is not ${what}.`)
     return [...earlier, text]
   }
 }
 
 function eachIp(text: string, earlier: string[] = []): string[] {
-  if (!isIP(text)) throw new InvalidArgumentError(`"${text}" is not an IP address`)
+  if (!isIP(text)) throw new InvalidArgumentError(`"${text}" is not an IP address.`)
   return [...earlier, text]
 }
 
 function eachDomain(text: string, earlier: string[] = []): string[] {
   const domain = parseDomain(trimDomain(text))
-  if (!domain) throw new InvalidArgumentError(`"${text}" is not a domain`)
+  if (!domain) throw new InvalidArgumentError(`"${text}" is not a domain.`)
   return [...earlier, domain]
 }
 
 function parseExpiry(text: string): number {
   const ms = parseDuration(text)
-  if (!ms) throw new InvalidArgumentError('write 30d, 12h, 90m or 10s')
+  if (!ms) throw new InvalidArgumentError('Write a duration such as 30d, 12h, 90m or 10s.')
   return ms
 }
 
 function parseCount(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('write a whole number above 0')
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('Write a whole number above 0.')
   return Number(text)
 }

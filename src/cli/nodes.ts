@@ -7,7 +7,7 @@ import { inertLine } from './inert-text.ts'
 export function addNodesCommand(program: Command): void {
   program
     .command('nodes')
-    .description('living and lost nodes: machine, roles, release, since when')
+    .description('list living and lost nodes with their host, roles, release and start')
     .option('--json', 'print JSON')
     .action(list)
 }

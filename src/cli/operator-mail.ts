@@ -28,31 +28,31 @@ import { inertLine, inertText } from './inert-text.ts'
 import type { Output } from './terminal.ts'
 
 const capturedHelp = `
-With POSTHORN_DELIVERY=capture, as in development, mail for other domains stays on this machine: the newest 1,000. The
-answer to each delivery has its id ("250 2.0.0 Ok: captured as ID").`
+With POSTHORN_DELIVERY=capture, as in development, mail for other domains stays on this machine. The newest 1,000 are
+kept. The reply to each delivery has the id of the mail ("250 2.0.0 Ok: captured as ID").`
 
 const mailHelp = `
-What came for postmaster@, abuse@ and the other addresses of the service, with reports about TLS, and what nobody could
-read of bounces and complaints, for 30 days; of what was read, the newest 1,000. Showing a mail marks it as read, as the
-operator's desk does.`
+Mail for postmaster@, abuse@ and the other addresses of the service, reports about TLS, and bounces and complaints that
+Posthorn could not read. Mail is kept for 30 days, and of read mail the newest 1,000. Showing a mail marks it as read,
+as the operator's desk does.`
 
-const sourceHelp = 'the bytes as they came, and nothing else; a terminal gets signs for control characters'
+const sourceHelp = 'print only the bytes as received; on a terminal, control characters are shown as symbols'
 
 export function addMailCommands(program: Command): void {
   const captured = program
     .command('captured')
-    .description('mail that would have left, as capture keeps it')
+    .description('list and show mail that was captured instead of sent')
     .addHelpText('after', capturedHelp)
-  addPageOptions(captured.command('list').description('the newest first')).action((options) =>
+  addPageOptions(captured.command('list').description('list captured mail, newest first')).action((options) =>
     list('captured', options),
   )
   addShow(captured, 'captured')
   const mail = program
     .command('mail')
-    .description('the operator’s mail: for postmaster@, abuse@ and the like')
+    .description('list and show the operator’s mail: to postmaster@, abuse@ and the like')
     .addHelpText('after', mailHelp)
-  addPageOptions(mail.command('list').description('the newest first; NEW is what nobody has read'))
-    .option('--unread', 'only what nobody has read')
+  addPageOptions(mail.command('list').description('list the mail, newest first, with a mark at unread mail'))
+    .option('--unread', 'list only unread mail')
     .action((options) => list('kept', options))
   addShow(mail, 'kept')
 }
@@ -60,8 +60,8 @@ export function addMailCommands(program: Command): void {
 function addShow(command: Command, kind: MailKind): void {
   command
     .command('show')
-    .argument('<id>', 'its id', requireId)
-    .description('one mail: who, when, what it says')
+    .argument('<id>', 'the id of the mail', requireId)
+    .description('show one mail: sender, recipients, time, text')
     .option('--source', sourceHelp)
     .option('--json', 'print JSON')
     .action((id, { source, ...options }) =>
@@ -81,8 +81,8 @@ async function list(
 }
 
 function describeList(kind: MailKind, page: OperatorMail[], nextCursor: string | null): string {
-  if (page.length === 0) return kind === 'captured' ? 'Nothing was captured.' : 'There is no such mail.'
-  const head = ['ID', kind === 'kept' ? 'NEW' : 'BYTES', 'CAME', 'TO', 'FROM', 'SUBJECT']
+  if (page.length === 0) return kind === 'captured' ? 'No mail has been captured.' : 'There is no such mail.'
+  const head = ['ID', kind === 'kept' ? 'NEW' : 'BYTES', 'RECEIVED', 'TO', 'FROM', 'SUBJECT']
   const rows = page.map((mail) => [
     mail.id,
     kind === 'kept' ? (mail.isUnread ? 'new' : '') : String(mail.sizeBytes),
@@ -91,7 +91,7 @@ function describeList(kind: MailKind, page: OperatorMail[], nextCursor: string |
     cut(mail.from ? writeMailbox(mail.from) : mail.sender),
     cut(mail.subject),
   ])
-  const more = nextCursor ? [`\nThere is more: --cursor ${nextCursor}`] : []
+  const more = nextCursor ? [`\nFor more: --cursor ${nextCursor}`] : []
   return [table(head, rows), ...more].join('\n')
 }
 
@@ -133,7 +133,7 @@ function describe({ mail, header, content }: ReadOperatorMail): string {
     ['from', from ? writeMailbox(from) : ''],
     ['subject', subject],
     ['envelope', `${sender || 'nobody (a bounce)'} → ${recipients.join(', ')}`],
-    ['came', `${at.toISOString()}, ${sizeBytes} bytes`],
+    ['received', `${at.toISOString()}, ${sizeBytes} bytes`],
     ...thread,
     ...files.map((file): [string, string] => ['file', file]),
     ...(content.note === null ? [] : ([['note', content.note]] as [string, string][])),
@@ -165,6 +165,6 @@ function inertAt({ isTTY }: Output): Transform[] {
 
 function requireId(text: string): string {
   if (!/^[A-Za-z0-9_-]{1,60}$/.test(text))
-    throw new InvalidArgumentError('write an id out of the list, or out of the answer to a delivery')
+    throw new InvalidArgumentError('Write an id from the list, or from the reply to a delivery.')
   return text
 }

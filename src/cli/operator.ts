@@ -8,14 +8,14 @@ import { listNodes } from '../store/nodes.ts'
 import { type OutputOptions, print, withFoundation } from './context.ts'
 
 const linkHelp = `
-The desk is on the operator listener (POSTHORN_OPERATOR), which is for this machine alone. From elsewhere, forward it:
-ssh -L 8026:127.0.0.1:8026 HOST, and open the link there.`
+The desk is on the operator listener (POSTHORN_OPERATOR), which only this machine can reach by default. From another
+machine, forward the port (ssh -L 8026:127.0.0.1:8026 HOST), and open the link there.`
 
 export function addOperatorCommands(program: Command): void {
-  const operator = program.command('operator').description('the operator’s desk, in a browser')
+  const operator = program.command('operator').description('open the operator’s desk in a browser')
   operator
     .command('link')
-    .description('make a link that opens the desk once, within 15 minutes')
+    .description('print a link that opens the desk once, within 15 minutes')
     .addHelpText('after', linkHelp)
     .option('--json', 'print JSON')
     .action(link)
@@ -26,7 +26,11 @@ async function link(options: OutputOptions): Promise<void> {
     const address = await findListener(foundation)
     const { token, expiresAt } = await createDeskLink(foundation)
     const url = `http://${address}/#${token}`
-    print(options, { url, expiresAt }, `${url}\n\nIt opens the desk once, until ${expiresAt.toISOString()}.`)
+    print(
+      options,
+      { url, expiresAt },
+      `${url}\n\nThe link opens the desk once, until ${expiresAt.toISOString()}.`,
+    )
   })
 }
 
@@ -40,7 +44,7 @@ async function findListener({ settings, db }: Foundation): Promise<string> {
   const where = candidates.length > 0 ? candidates.join(', ') : formatAddress(operator)
   throw new ServiceError(
     'unavailable',
-    `no service listens at ${where}: start it with posthorn serve, or run this where it runs`,
+    `no service listens at ${where}: start it with posthorn serve, or run this command on its machine`,
   )
 }
 

@@ -23,59 +23,59 @@ import { type OutputOptions, parseName, print, remark, table, withFoundation } f
 const names = [...Object.keys(defaultLimits), 'serverKeys']
 
 const suspendHelp = `
-What waits to be sent is held: it goes on once the organization is approved, and expires in its time all the same.
-"posthorn queue cancel --org ID" gives it up. What is on the wire at that moment still goes out.`
+Waiting mail is held until the organization is approved again, and still expires at the end of its lifetime. To cancel
+it, run "posthorn queue cancel --org ID". Deliveries in progress finish.`
 
 export function addOrganizationCommands(program: Command): void {
-  const org = program.command('org').description('organizations: who may use the service, and how much')
+  const org = program.command('org').description('create, approve, suspend, limit and delete organizations')
   org
     .command('create')
-    .description('make an organization; it waits for approval unless --active')
-    .requiredOption('--name <name>', 'what people call it', parseName)
+    .description('create an organization; without --active it waits for approval')
+    .requiredOption('--name <name>', 'a name for people', parseName)
     .option('--active', 'approve it at once')
     .option('--json', 'print JSON')
     .action(create)
-  org.command('list').description('all organizations').option('--json', 'print JSON').action(list)
+  org.command('list').description('list all organizations').option('--json', 'print JSON').action(list)
   org
     .command('show')
-    .argument('<id>', 'its id', requireUuid)
-    .description('one organization with its limits')
+    .argument('<id>', 'the id of the organization', requireUuid)
+    .description('show an organization and its limits')
     .option('--json', 'print JSON')
     .action(show)
   org
     .command('approve')
-    .argument('<id>', 'its id', requireUuid)
-    .description('let it use the service')
+    .argument('<id>', 'the id of the organization', requireUuid)
+    .description('let an organization use the service')
     .option('--json', 'print JSON')
     .action((id, options) => changeStatus(id, 'active', options))
   org
     .command('suspend')
-    .argument('<id>', 'its id', requireUuid)
-    .description('refuse all its calls, and hold its mail, until it is approved again')
+    .argument('<id>', 'the id of the organization', requireUuid)
+    .description('refuse all calls of an organization, and hold its mail, until it is approved again')
     .addHelpText('after', suspendHelp)
     .option('--json', 'print JSON')
     .action((id, options) => changeStatus(id, 'suspended', options))
   org
     .command('rename')
-    .argument('<id>', 'its id', requireUuid)
-    .argument('<name>', 'what people call it from now on', parseName)
-    .description('give it another name; its members see it too')
+    .argument('<id>', 'the id of the organization', requireUuid)
+    .argument('<name>', 'the new name', parseName)
+    .description('rename an organization; its members see the new name')
     .option('--json', 'print JSON')
     .action(rename)
   org
     .command('delete')
-    .argument('<id>', 'its id', requireUuid)
-    .description('remove it with everything it had; what was broken off goes on when it is run again')
-    .option('--yes', 'it is meant')
+    .argument('<id>', 'the id of the organization', requireUuid)
+    .description('delete an organization with all its data; if interrupted, run it again to continue')
+    .option('--yes', 'confirm the deletion')
     .option('--json', 'print JSON')
     .action(remove)
   org
     .command('limits')
-    .description('change its limits, and what its members are granted')
-    .argument('<id>', 'its id', requireUuid)
+    .description('change the limits of an organization, and whether its members may make server keys')
+    .argument('<id>', 'the id of the organization', requireUuid)
     .argument(
       '<key=value...>',
-      `out of ${names.join(', ')}; serverKeys=on lets its members make server keys, serverKeys=off ends that`,
+      `limits to change: ${names.join(', ')}; serverKeys=on lets members make server keys, serverKeys=off stops that`,
       eachLimit,
     )
     .option('--json', 'print JSON')
@@ -125,11 +125,11 @@ async function remove(id: string, options: OutputOptions & { yes?: boolean }): P
       const { name, ...holdings } = await previewDeletion(foundation, id)
       throw new ServiceError(
         'invalid_request',
-        `this removes ${name} with ${inWords(holdings)}: add --yes if it is meant`,
+        `this deletes ${name} with ${inWords(holdings)}: add --yes to confirm`,
       )
     }
     const removed = await deleteOrganization(foundation, id, (words) => remark(options, `${words} …`))
-    print(options, { id, removed }, `${id} is deleted, with ${inWords(removed)}`)
+    print(options, { id, removed }, `Deleted ${id} with ${inWords(removed)}`)
   })
 }
 
@@ -147,15 +147,15 @@ async function limit(id: string, changes: LimitChanges, options: OutputOptions):
 function eachLimit(change: string, earlier: LimitChanges = {}): LimitChanges {
   const [key = '', value = ''] = change.split('=', 2)
   if (!names.includes(key))
-    throw new InvalidArgumentError(`"${key}" is no limit: there are ${names.join(', ')}`)
+    throw new InvalidArgumentError(`"${key}" is not a limit. Limits are ${names.join(', ')}.`)
   if (key === 'serverKeys') return { ...earlier, serverKeys: parseSwitch(change, value) }
   if (!/^\d+$/.test(value) || !isLimit(key, Number(value)))
-    throw new InvalidArgumentError(`"${change}" needs a whole number: ${key}=100`)
+    throw new InvalidArgumentError(`"${change}" needs a whole number: ${key}=100.`)
   return { ...earlier, [key]: Number(value) }
 }
 
 function parseSwitch(change: string, value: string): boolean {
-  if (value !== 'on' && value !== 'off') throw new InvalidArgumentError(`"${change}" needs on or off`)
+  if (value !== 'on' && value !== 'off') throw new InvalidArgumentError(`"${change}" needs on or off.`)
   return value === 'on'
 }
 
@@ -170,6 +170,6 @@ function describe({ limits, serverKeys, ...row }: OrganizationRow): string {
 /** Checks the form of an id, so that a typo differs from an unknown organization. */
 export function requireUuid(text: string): string {
   if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text))
-    throw new InvalidArgumentError(`"${text}" is not an id (a UUID)`)
+    throw new InvalidArgumentError(`"${text}" is not an id (a UUID).`)
   return text.toLowerCase()
 }

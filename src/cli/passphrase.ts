@@ -11,18 +11,19 @@ export interface PassphraseOptions extends OutputOptions {
   passphraseFile?: string
 }
 
-const ways = 'write --passphrase-file FILE, or set POSTHORN_BACKUP_PASSPHRASE'
+const ways = 'use --passphrase-file FILE, or set POSTHORN_BACKUP_PASSPHRASE'
 
 /** The passphrase for sealing a key. A typed passphrase is asked for twice. */
 export async function choosePassphrase(options: PassphraseOptions, settings: Settings): Promise<string> {
   const { terminal } = options
   const given = await givenPassphrase(options, settings)
   const passphrase = given ?? (await typePassphrase(terminal, 'Passphrase for the secret key: '))
-  if (passphrase === null) throw refused('the secret key needs a passphrase', `${ways}, or --without-key`)
+  if (passphrase === null)
+    throw refused('a backup of the secret key needs a passphrase', `${ways}, or use --without-key`)
   if (passphrase.length < minPassphraseLength)
-    throw refused(`the passphrase is too short`, `choose one of ${minPassphraseLength} characters or more`)
-  if (given === null && (await typePassphrase(terminal, 'Once more: ')) !== passphrase)
-    throw refused('the two passphrases differ', 'begin again')
+    throw refused(`the passphrase is too short`, `use ${minPassphraseLength} characters or more`)
+  if (given === null && (await typePassphrase(terminal, 'Repeat the passphrase: ')) !== passphrase)
+    throw refused('the two passphrases differ', 'run the command again')
   return passphrase
 }
 
@@ -42,7 +43,7 @@ export async function givenPassphrase(
   if (!passphraseFile) return backupPassphrase
   const file = resolve(terminal.folder, passphraseFile)
   const text = await readFile(file, 'utf8').catch((error: Error) => {
-    throw refused(`the passphrase cannot be read (${error.message})`, 'let this user read the file')
+    throw refused(`the passphrase cannot be read (${error.message})`, 'name a file that this user can read')
   })
   return text.replace(/\r?\n$/, '')
 }
@@ -58,7 +59,7 @@ async function typePassphrase({ stdin, stderr }: Terminal, prompt: string): Prom
     for (;;) {
       for (const key of await nextKeys(stdin)) {
         if (key === '\r' || key === '\n') return line
-        if (key === '\u0003' || key === '\u0004') throw refused('broken off', 'nothing was done')
+        if (key === '\u0003' || key === '\u0004') throw refused('interrupted', 'nothing was changed')
         line = key === '\u007f' || key === '\b' ? [...line].slice(0, -1).join('') : line + key
       }
     }

@@ -19,26 +19,26 @@ import type { Output, Terminal } from './terminal.ts'
 
 const { version } = packageJson
 
-const intro = 'Inboxes, sending and receiving for programs and agents, in one service.'
+const intro = 'Self-hosted mail for programs and agents: inboxes, sending, receiving and threads.'
 
 const outro = `
 Start here:
-  posthorn serve            the whole service on this machine, with its own database
-  posthorn demo             a guided tour: two inboxes, a message, its reply, webhooks, a bounce
-  posthorn doctor           what is set up, what is not, and how to mend it
+  posthorn serve            run the whole service on this machine, with its own database
+  posthorn demo             take a guided tour: two inboxes, a message, its reply, webhooks, a bounce
+  posthorn doctor           check the setup and show how to fix problems
 
-Settings come from the environment and from .env; docs/settings.md lists them.
-Every command takes --json and then prints one JSON document and nothing else. "posthorn completion --help" says how
-your shell completes them.
-Exit status: 0 done, 1 failed, 2 used wrongly.`
+Settings are environment variables, or lines of .env in the current folder. docs/settings.md lists them.
+Every command accepts --json and then prints one JSON document and nothing else.
+"posthorn completion --help" explains how to complete commands in your shell.
+Exit status: 0 success, 1 failure, 2 wrong usage.`
 
 /** All commands. The command that runs receives the terminal in its options. */
 export function createProgram(terminal: Terminal): Command {
   const program = new Command('posthorn')
     .description(intro)
-    .version(version, '-V, --version', 'the version')
+    .version(version, '-V, --version', 'print the version')
     .addHelpText('after', outro)
-    .helpCommand('help [command]', 'the help of a command')
+    .helpCommand('help [command]', 'show the help of a command')
     .configureHelp({ sortSubcommands: false, showGlobalOptions: false })
     // An option after a command belongs to that command, even if the parent command has an option of the same name.
     .enablePositionalOptions()
@@ -75,6 +75,6 @@ function widthOf({ isTTY, columns }: Output): number {
 
 /** After wrong use, points to the help of the same command. */
 function nameOwnHelp(command: Command, words: string): void {
-  command.showHelpAfterError(`(${words} --help says more)`)
+  command.showHelpAfterError(`(see ${words} --help)`)
   for (const below of command.commands) nameOwnHelp(below, `${words} ${below.name()}`)
 }

@@ -17,52 +17,52 @@ import { requireUuid } from './organizations.ts'
 const maxAttempts = 5
 
 const queueHelp = `
-A queue bears the name of the domain that its mail goes to. Three are special: @local (our own domains),
-@relay (the smarthost of POSTHORN_DELIVERY=relay) and @capture (development).`
+A queue has the name of the domain that its mail goes to. Three queues are special: @local (mail for our own domains),
+@relay (the smarthost of POSTHORN_DELIVERY=relay) and @capture (POSTHORN_DELIVERY=capture, as in development).`
 
 export function addQueueCommands(program: Command): void {
   const queue = program
     .command('queue')
-    .description('destination queues: what waits, and why')
+    .description('show and control delivery queues, one for each destination')
     .addHelpText('after', queueHelp)
   queue
     .command('list')
-    .description('queues with mail, paused ones, and those with a fault')
+    .description('list queues that have mail, are paused, or have a fault')
     .option('--json', 'print JSON')
     .action(list)
   queue
     .command('show <domain>')
-    .description('one queue, and what was said in the last attempts of some that wait')
+    .description('show one queue, with the last attempts of up to five waiting recipients')
     .option('--json', 'print JSON')
     .action(show)
   queue
     .command('pause <domain>')
-    .description('put nothing more of it on the wire, what comes later included')
+    .description('start no more deliveries of a queue; mail that comes later waits too')
     .option('--json', 'print JSON')
     .action((domain, options) => pause(domain, 'paused', options))
   queue
     .command('resume <domain>')
-    .description('let it go on')
+    .description('resume a paused queue')
     .option('--json', 'print JSON')
     .action((domain, options) => pause(domain, 'running', options))
   queue
     .command('flush <domain>')
-    .description('make what waits due at once, whatever its back-off')
+    .description('make waiting mail due now, regardless of its back-off')
     .option('--json', 'print JSON')
     .action(flush)
   queue
     .command('cancel [domain]')
-    .description('give up what waits, in a queue or of an organization; its senders are told')
-    .option('--org <id>', 'all that this organization has waiting, in whatever queue', requireUuid)
+    .description('cancel the waiting mail of a queue or an organization, with an event for each recipient')
+    .option('--org <id>', 'cancel the waiting mail of this organization in every queue', requireUuid)
     .option('--json', 'print JSON')
     .action(cancel)
 }
 
-const head = ['QUEUE', 'WAITING', 'ON THE WIRE', 'STATE', 'NEXT TRY', 'LAST FAULT']
+const head = ['QUEUE', 'WAITING', 'DELIVERING', 'STATE', 'NEXT ATTEMPT', 'LAST FAULT']
 
 async function list(options: OutputOptions): Promise<void> {
   const queues = await withFoundation(options, ({ db }) => listQueues(db, null))
-  print(options, { queues }, queues.length > 0 ? table(head, queues.map(cells)) : 'Nothing waits.')
+  print(options, { queues }, queues.length > 0 ? table(head, queues.map(cells)) : 'No mail is waiting.')
 }
 
 async function show(domain: string, options: OutputOptions): Promise<void> {
@@ -73,7 +73,7 @@ async function show(domain: string, options: OutputOptions): Promise<void> {
   if (!queue)
     throw new ServiceError(
       'not_found',
-      `there is no queue "${domain}"; "posthorn queue list" shows those there are`,
+      `there is no queue "${domain}"; "posthorn queue list" shows the existing ones`,
     )
   const attempts = found.map((row) => ({ ...row, conversation: readConversation(row.conversation) }))
   print(
@@ -94,12 +94,12 @@ function describe({ recipient, attempt, endedAt, remote, response, conversation 
     const reply = [code, enhancedStatus, text].filter((part) => part !== null).join(' ')
     return `${String(atMs).padStart(8)} ms  ${command.padEnd(8)}  ${reply}`
   })
-  const opening = conversation.isReused ? ['  over a connection that had carried mail before'] : []
+  const opening = conversation.isReused ? ['  over a reused connection'] : []
   return [first, ...opening, ...steps].map(inertLine).join('\n')
 }
 
 function cells(row: QueueRow): string[] {
-  const open = row.failures > 0 ? `blocked, ${counted(row.failures, 'try', 'tries')}` : 'running'
+  const open = row.failures > 0 ? `blocked, ${counted(row.failures, 'failure')}` : 'running'
   const state = row.paused ? 'paused' : open
   const next = row.notBefore ?? row.oldestDueAt
   return [
@@ -138,7 +138,7 @@ async function warnOfOtherQueue(
   if (queue && queue.waiting > 0) return
   remark(
     options,
-    `posthorn: with POSTHORN_DELIVERY=${delivery} mail for ${key} waits in ${specialRoutes[delivery]}: pause that to hold it up`,
+    `posthorn: with POSTHORN_DELIVERY=${delivery}, mail for ${key} waits in ${specialRoutes[delivery]}: to hold it, pause that queue`,
   )
 }
 
@@ -157,7 +157,7 @@ async function cancel(
 ): Promise<void> {
   const { org } = options
   if ((domain === undefined) === (org === undefined))
-    return command.error('error: name either a queue or, with --org, an organization')
+    return command.error('error: give either a queue, or an organization with --org')
   if (org !== undefined) return await cancelOf(org, options)
   const key = keyOf(domain!)
   const cancelled = await withFoundation(options, (foundation) => cancelQueue(foundation, key))

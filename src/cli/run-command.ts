@@ -28,7 +28,7 @@ function report(error: unknown, { console }: Terminal): number {
   const expected = [ServiceError, SettingError, StartRefused, MigrationError, EmbeddedError]
   if (expected.some((kind) => error instanceof kind))
     console.error(`posthorn: ${inertText((error as Error).message)}`)
-  else if (error instanceof DbFault) console.error(`posthorn: the database: ${error.message}`)
+  else if (error instanceof DbFault) console.error(`posthorn: database: ${error.message}`)
   else if (isOfTheSystem(error)) console.error(`posthorn: ${error.message.split('\n', 1)[0]}`)
   else console.error(error)
   return failed

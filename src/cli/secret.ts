@@ -10,29 +10,33 @@ import { openWithoutKey, type Unopened } from '../foundation.ts'
 import { loadSettings, type OutputOptions, print, remark, withFoundation } from './context.ts'
 
 const rotateHelp = `
-Makes a new secret key and seals everything anew: DKIM keys, secrets of webhooks, keys of certificates. Stop all nodes
-first, and run it where the file of the key is (POSTHORN_SECRET_KEY_FILE, or <data>/secret-key). Broken off at any moment, it
-goes on when it is run again, and nothing is lost. Copy the file to the other nodes and to your backup, then start them.`
+Creates a new secret key and seals everything again with it: DKIM keys, secrets of webhooks, keys of certificates. Stop
+all nodes first, and run the command on the machine with the key file (POSTHORN_SECRET_KEY_FILE, or <data>/secret-key).
+If interrupted, run it again: it continues, and nothing is lost. Then copy the file to the other nodes and to your
+backup, and start the nodes.`
 
 const replaceHelp = `
-For when the file of the secret key is lost and there is no copy: look for one first, on other nodes and in backups. Stop
-all nodes. The key in the file is taken, or one is made. What the lost key had sealed is gone: DKIM keys are made anew (the
-managed domain's sign at once, customers' once they have published them), webhooks fail until their owners rotate their
-secrets, certificates are ordered anew, and reports about mail that was sent before are believed no longer.`
+Use this only if the secret key is lost and there is no copy: look on other nodes and in backups first. Stop all nodes.
+The command uses the key in the file, or creates one. Everything that the lost key sealed is gone. New DKIM keys are
+created: those of the managed domain sign at once, those of customers once they have published them. Webhook calls fail
+until their owners rotate the secrets. Certificates are ordered again. Reports about mail that was sent before are no
+longer believed.`
 
 export function addSecretCommands(program: Command): void {
-  const secret = program.command('secret').description('the key that seals what the database keeps secret')
+  const secret = program
+    .command('secret')
+    .description('rotate or replace the key that seals secrets in the database')
   secret
     .command('rotate')
-    .description('make a new one and seal everything anew, while no node runs')
+    .description('create a new key and seal everything with it, while no node runs')
     .addHelpText('after', rotateHelp)
     .option('--json', 'print JSON')
     .action(rotate)
   secret
     .command('replace')
-    .description('go on without the one that was lost')
+    .description('continue without a lost key')
     .addHelpText('after', replaceHelp)
-    .option('--yes', 'it is meant')
+    .option('--yes', 'confirm the loss')
     .option('--json', 'print JSON')
     .action(replace)
 }
@@ -44,12 +48,12 @@ async function rotate(options: OutputOptions): Promise<void> {
     const rotation = await rotateSecretKey({ db, clock, file, progress })
     const { status, resealed, unopened } = rotation
     const done = {
-      rotated: `The secret key is a new one, in ${file}; ${counted(resealed, 'secret was', 'secrets were')} sealed anew.`,
-      tidied: `An earlier change is complete: the former key is out of ${file}. For another one run this again.`,
+      rotated: `The new secret key is in ${file}; ${counted(resealed, 'secret was', 'secrets were')} sealed with it.`,
+      tidied: `An earlier rotation is complete: the former key was removed from ${file}. To rotate once more, run the command again.`,
     }
-    const left = unopened.map((name) => `${name} opened with no key before, and stays as it is`)
+    const left = unopened.map((name) => `${name} could not be opened with any key, and was not changed`)
     const copies =
-      'Copy the file to the other nodes, if they have one of their own, and to where you keep the backup of it.'
+      'Copy the file to every other node that has its own, and to the place where you keep a copy for your backups.'
     print(options, { ...rotation, file }, [done[status], ...left, copies].join('\n'))
   })
 }
@@ -78,8 +82,8 @@ async function describeLoss({ db }: Unopened, file: string): Promise<ServiceErro
   return new ServiceError(
     'invalid_request',
     lost.length > 0
-      ? `this gives up what cannot be opened (${counted}): add --yes if there is no copy of the key anywhere`
-      : `everything opens with the key in ${file}: there is nothing to replace`,
+      ? `this gives up the secrets that cannot be opened (${counted}): add --yes if there is no copy of the key anywhere`
+      : `there is nothing to replace: the key in ${file} opens everything`,
   )
 }
 
@@ -90,19 +94,20 @@ function describe(
 ): string {
   const customers = domains.filter((domain) => domain !== managedDomain)
   return [
-    isNewKey ? 'The database has a new secret key: make a copy of it.' : 'The database keeps its secret key.',
+    isNewKey ? 'The database has a new secret key. Make a copy of it.' : 'The database keeps its secret key.',
     ...(domains.includes(managedDomain)
       ? [
-          'New DKIM keys of the managed domain sign from the start on; publish:',
+          'New DKIM keys of the managed domain sign from the next start on. Publish:',
           ...keys.map(({ zoneLine }) => zoneLine),
         ]
       : []),
     ...customers.map(
-      (domain) => `${domain}: its owner has to publish new DKIM records; its mail waits until then`,
+      (domain) => `${domain}: its owner must publish new DKIM records; its mail waits until then`,
     ),
     ...webhooks.map(
-      ({ id, organizationId, url }) => `${id} of ${organizationId} (${url}): its secret has to be rotated`,
+      ({ id, organizationId, url }) =>
+        `${id} of ${organizationId} (${url}): its owner must rotate the secret`,
     ),
-    ...(accounts > 0 ? ['Certificates are ordered anew.'] : []),
+    ...(accounts > 0 ? ['Certificates are ordered again.'] : []),
   ].join('\n')
 }

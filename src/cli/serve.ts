@@ -30,13 +30,15 @@ const hardStopMs = 28_000
 export function addServeCommands(program: Command): void {
   program
     .command('serve', { isDefault: false })
-    .description('run the service until it is told to stop')
-    .addOption(new Option('--roles <a,b>', 'only these').choices(allRoles).argParser<Role[]>(requireRoles))
+    .description('run the service until it receives SIGINT or SIGTERM')
+    .addOption(
+      new Option('--roles <a,b>', 'run only these roles').choices(allRoles).argParser<Role[]>(requireRoles),
+    )
     .option('--json', 'print one JSON line when ready, and nothing else')
     .action(serve)
   program
     .command('migrate')
-    .description('bring the database schema up to date (serve does so too)')
+    .description('update the database schema, as serve does at its start')
     .option('--json', 'print JSON')
     .action(migrateOnly)
 }
@@ -144,7 +146,7 @@ function readyLine({ http, https, operator, smtp }: Listening): string {
 function listenForStop(log: Log, limitMs: number): AbortSignal {
   const stop = new AbortController()
   onStopSignal((signal) => {
-    log.info({ signal }, 'stopping: no new work is taken, what is on the wire ends')
+    log.info({ signal }, 'stopping: no new work is accepted, work in progress finishes')
     setTimeout(() => process.exit(1), limitMs).unref()
     stop.abort()
   })
@@ -153,6 +155,6 @@ function listenForStop(log: Log, limitMs: number): AbortSignal {
 
 function requireRoles(text: string): Role[] {
   const roles = parseRoles(text)
-  if (!roles) throw new InvalidArgumentError(`there are ${allRoles.join(', ')}`)
+  if (!roles) throw new InvalidArgumentError(`Roles are ${allRoles.join(', ')}.`)
   return roles
 }

@@ -41,7 +41,7 @@ test('a line that is not a name stops the start, which names the line', async (t
   const folder = folderWith(t, { 'disposable.txt': 'a.example\n*.example\n' })
   await assert.rejects(readAddressListFiles(folder), (error: Error) => {
     assert.ok(error instanceof SettingError)
-    assert.match(error.message, /disposable\.txt:2 "\*\.example" is no name: write one a line/)
+    assert.match(error.message, /disposable\.txt:2 "\*\.example" is not a name: write one name per line/)
     return true
   })
 })

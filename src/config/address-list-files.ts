@@ -20,9 +20,7 @@ export async function readAddressListFiles(dataDir: string): Promise<ListChanges
 async function readChange(file: string, readName: (text: string) => string | null): Promise<ListChange> {
   const text = await readFile(file, 'utf8').catch((error) => {
     if (error.code === 'ENOENT') return '' // no changes
-    throw new SettingError(
-      `${file} cannot be read (${error.code}): let this user read it, with one name a line, or take it away`,
-    )
+    throw new SettingError(`${file} cannot be read (${error.code}): let this user read it, or remove it`)
   })
   const added = new Set<string>()
   const removed = new Set<string>()
@@ -32,7 +30,7 @@ async function readChange(file: string, readName: (text: string) => string | nul
     const name = readName(entry.replace(/^! */, ''))
     if (name === null)
       throw new SettingError(
-        `${file}:${index + 1} ${quoted(entry)} is no name: write one a line, or !name to take one out`,
+        `${file}:${index + 1} ${quoted(entry)} is not a name: write one name per line, or !name to remove one`,
       )
     ;(entry.startsWith('!') ? removed : added).add(name)
   }

@@ -49,11 +49,11 @@ export function describeDisagreement(
   { node, operator, setting, value }: Disagreement,
 ): string {
   const at = operator ? ` at ${operator}` : ''
-  return `node ${node}${at} has ${setting}=${value}, this one ${own[setting]}`
+  return `node ${node}${at} has ${setting}=${value}, this node ${own[setting]}`
 }
 
 /**
  * With two managed domains each node refuses mail for the other's inboxes. With two delivery modes half of the mail is
  * never sent.
  */
-export const agreementMend = 'write them alike on all nodes'
+export const agreementMend = 'set it to the same value on all nodes'

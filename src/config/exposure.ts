@@ -15,15 +15,15 @@ export function findExposures({ isDevelopment, http, https, allowPrivateNetworks
   if (isDevelopment && open.length > 0)
     exposures.push({
       detail:
-        `this is development (POSTHORN_MAIL_HOST is unset) and HTTP listens on ${open[0]!.host}: the log shows a key that ` +
-        'may do everything, and anyone who gets in reads all mail, reset links too',
-      mend: 'set POSTHORN_MAIL_HOST for production, or let only this machine reach it: POSTHORN_HTTP=127.0.0.1:8025',
+        `development mode (POSTHORN_MAIL_HOST is unset) with HTTP on ${open[0]!.host}: the start prints a key that ` +
+        'may do everything, and anyone who gets in reads all mail, including reset links',
+      mend: 'set POSTHORN_MAIL_HOST for production, or listen only for this machine: POSTHORN_HTTP=127.0.0.1:8025',
     })
   if (!isDevelopment && allowPrivateNetworks)
     exposures.push({
       detail:
-        'POSTHORN_ALLOW_PRIVATE_NETWORKS is true: customers can have this machine call addresses of your own networks, by ' +
-        'webhooks and by mail servers that they name',
+        'POSTHORN_ALLOW_PRIVATE_NETWORKS is true: customers can make this machine call addresses in your own networks, by ' +
+        'webhooks and by the mail servers of their domains',
       mend: 'unset POSTHORN_ALLOW_PRIVATE_NETWORKS, unless all customers may reach these networks',
     })
   return exposures

@@ -17,20 +17,25 @@ export const percent = 'with %23 for #, %2F for /, %3F for ?, %40 for @ and %25 
 
 /** Reads the authority that issues certificates, and the address to which it may write. */
 export function readAcme(reader: Reader): { directory: string; email: string } | null {
-  const email = reader.read('POSTHORN_ACME', null, emailAddress, 'your mail address, such as ops@example.com')
+  const email = reader.read(
+    'POSTHORN_ACME',
+    null,
+    emailAddress,
+    'your email address, such as ops@example.com',
+  )
   const production = 'https://acme-v02.api.letsencrypt.org/directory'
   const directory = reader.read('POSTHORN_ACME_DIRECTORY', production, acmeDirectory, production)
   if (email === null) {
     if (!reader.has('POSTHORN_ACME_DIRECTORY')) return null
-    throw new SettingError('POSTHORN_ACME_DIRECTORY needs POSTHORN_ACME: write your mail address')
+    throw new SettingError('POSTHORN_ACME_DIRECTORY needs POSTHORN_ACME: set it to your email address')
   }
   if (reader.has('POSTHORN_SMTP_TLS_CERT'))
     throw new SettingError(
-      'POSTHORN_ACME and POSTHORN_SMTP_TLS_CERT are two ways to a certificate: write one of them',
+      'POSTHORN_ACME and POSTHORN_SMTP_TLS_CERT both provide the certificate: set only one of them',
     )
   if (!reader.has('POSTHORN_MAIL_HOST'))
     throw new SettingError(
-      'POSTHORN_ACME needs POSTHORN_MAIL_HOST: write the name that the world knows us by',
+      'POSTHORN_ACME needs POSTHORN_MAIL_HOST: set it to the public host name, such as mx.example.com',
     )
   return { directory, email }
 }
@@ -43,20 +48,20 @@ export function readOidc(reader: Reader): OidcSettings | null {
     'POSTHORN_OIDC_CLIENT_ID',
     null,
     words(1_000),
-    'the id that the provider gave out',
+    'the client id that the provider issued',
   )
   const clientSecret = reader.read(
     'POSTHORN_OIDC_CLIENT_SECRET',
     null,
     words(4_000),
-    'the secret that goes with it',
+    'the client secret that the provider issued',
   )
-  const name = reader.read('POSTHORN_OIDC_NAME', null, words(100), 'what people know the provider by')
+  const name = reader.read('POSTHORN_OIDC_NAME', null, words(100), 'the name of the provider, for the button')
   if (issuer && clientId && clientSecret)
     return { issuer, clientId, clientSecret, name: name ?? new URL(issuer).hostname }
   if (issuer || clientId || clientSecret || name)
     throw new SettingError(
-      'POSTHORN_OIDC_ISSUER, POSTHORN_OIDC_CLIENT_ID and POSTHORN_OIDC_CLIENT_SECRET go together: write all three',
+      'POSTHORN_OIDC_ISSUER, POSTHORN_OIDC_CLIENT_ID and POSTHORN_OIDC_CLIENT_SECRET go together: set all three',
     )
   return null
 }

@@ -14,16 +14,16 @@ export function listenerFault(setting: string, listen: ListenAddress, code: stri
   const address = formatAddress(listen)
   if (code === 'EADDRINUSE')
     return {
-      reason: `${address} is taken by another program`,
-      mend: `stop it, or set ${setting} to another port`,
+      reason: `${address} is in use by another program`,
+      mend: `stop that program, or set ${setting} to another port`,
     }
   if (code === 'EACCES')
     return {
-      reason: `${address} is not for this user`,
+      reason: `this user may not listen on ${address}`,
       mend: `give node CAP_NET_BIND_SERVICE, or set ${setting} to a port above 1023`,
     }
   return {
-    reason: `${address} cannot be listened on (${code})`,
+    reason: `cannot listen on ${address} (${code})`,
     mend: `set ${setting} to an address of this machine`,
   }
 }

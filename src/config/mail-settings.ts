@@ -52,7 +52,7 @@ function readDelivery(reader: Reader, usualMode: DeliveryMode) {
   const delivery = reader.read('POSTHORN_DELIVERY', usualMode, modes, 'direct, relay or capture')
   const relay = readRelay(reader)
   if (delivery === 'relay' && !relay) {
-    throw new SettingError('POSTHORN_DELIVERY=relay needs POSTHORN_RELAY_URL: write smtp://host:port')
+    throw new SettingError('POSTHORN_DELIVERY=relay needs POSTHORN_RELAY_URL: set it to smtp://host:port')
   }
   return {
     delivery,

@@ -24,7 +24,7 @@ export class Reader {
     if (value !== null) return value
     // Security: a possible password or key is not repeated, because errors end up in journals and tickets.
     throw new SettingError(
-      `${name}${mayBeSecret(name, text) ? '' : `=${quoted(text)}`} cannot be used: write ${example}`,
+      `${name}${mayBeSecret(name, text) ? '' : `=${quoted(text)}`} is not valid: write ${example}`,
     )
   }
 
@@ -44,7 +44,7 @@ export class Reader {
       const known = this.names.map((one) => one.slice(prefix.length))
       const meant = nearest(name.slice(prefix.length), known)
       throw new SettingError(
-        `${name} is not a setting${meant ? `: did you mean ${prefix}${meant}?` : ':'} docs/settings.md has those there are`,
+        `${name} is not a setting${meant ? `: did you mean ${prefix}${meant}?` : ':'} docs/settings.md lists all settings`,
       )
     }
   }

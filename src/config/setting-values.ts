@@ -262,7 +262,7 @@ export function databaseUrl(text: string): string | null {
   // Security: the message does not repeat the hosts, because a badly escaped password may look like a host.
   if (/^postgres(?:ql)?:\/\/(?:[^/]*@)?[^/@]*,[^/@]*(?:[/?#]|$)|[?&]host=[^&]*(?:,|%2c)/i.test(text))
     throw new SettingError(
-      'POSTHORN_DATABASE_URL names several hosts, and may name one: write one address that follows the primary, such as that of a proxy (docs/operating.md, "A database that fails over")',
+      'POSTHORN_DATABASE_URL names several hosts, but must name one: write one address that follows the primary, such as that of a proxy (docs/operating.md, "A database that fails over")',
     )
   if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) return null
   return hasPlainUser(new URL(text)) ? text : null

@@ -63,18 +63,18 @@ for (const [what, environment, words] of [
   [
     'no address',
     { ...live, POSTHORN_ACME: 'on' },
-    /POSTHORN_ACME="on" cannot be used: write your mail address/,
+    /POSTHORN_ACME="on" is not valid: write your email address/,
   ],
   [
     'an address with a question',
     { ...live, POSTHORN_ACME: '"a?b"@example.com' },
-    /POSTHORN_ACME cannot be used/,
+    /POSTHORN_ACME is not valid/,
   ],
   ['development', { POSTHORN_ACME: 'ops@example.com' }, /needs POSTHORN_MAIL_HOST/],
   [
     'files as well',
     { ...live, POSTHORN_ACME: 'ops@example.com', POSTHORN_SMTP_TLS_CERT: 'a', POSTHORN_SMTP_TLS_KEY: 'b' },
-    /two ways to a certificate/,
+    /both provide the certificate/,
   ],
   ['a directory by http', { POSTHORN_ACME_DIRECTORY: 'http://acme.test/dir' }, /POSTHORN_ACME_DIRECTORY/],
   ['a directory alone', { POSTHORN_ACME_DIRECTORY: 'https://acme.test/dir' }, /needs POSTHORN_ACME: /],
@@ -87,13 +87,13 @@ for (const [what, environment, words] of [
   [
     'a provider without its secret',
     { ...oidc, POSTHORN_OIDC_CLIENT_SECRET: '' },
-    /go together: write all three/,
+    /go together: set all three/,
   ],
   ['the name of no provider', { POSTHORN_OIDC_NAME: 'Example ID' }, /go together/],
   [
     'a provider that is asked in the clear',
     { ...oidc, POSTHORN_OIDC_ISSUER: 'http://id.example.com' },
-    /POSTHORN_OIDC_ISSUER cannot be used: write https:/,
+    /POSTHORN_OIDC_ISSUER is not valid: write https:/,
   ],
   [
     'a provider with a question',
@@ -103,7 +103,7 @@ for (const [what, environment, words] of [
   [
     'no listener',
     { POSTHORN_HTTPS: '443' },
-    /POSTHORN_HTTPS="443" cannot be used: write one address, such as 0\.0\.0\.0:443/,
+    /POSTHORN_HTTPS="443" is not valid: write one address, such as 0\.0\.0\.0:443/,
   ],
 ] as const)
   test(`settings are refused: ${what}`, () => {
@@ -123,7 +123,7 @@ for (const url of [
       () => readSettings({ POSTHORN_DATABASE_URL: url }),
       (error) =>
         error instanceof SettingError &&
-        /names several hosts, and may name one: .* follows the primary/.test(error.message) &&
+        /names several hosts, but must name one: .* follows the primary/.test(error.message) &&
         !error.message.includes('swordfish'),
     )
   })

@@ -118,7 +118,7 @@ function readEnvFile(file: string): string {
     return readFileSync(file, 'utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new SettingError(`${file} cannot be read (${code}): let this user read it, or take it away`)
+    throw new SettingError(`${file} cannot be read (${code}): let this user read it, or remove it`)
   }
 }
 
@@ -160,7 +160,10 @@ function refuseSharedAddress({ http, https, operator, smtp }: Settings): void {
     if (!listen || listen.port === 0) continue
     const address = formatAddress(listen)
     const other = seen.get(address)
-    if (other) throw new SettingError(`POSTHORN_${other} and POSTHORN_${name} are both ${address}: write two`)
+    if (other)
+      throw new SettingError(
+        `POSTHORN_${other} and POSTHORN_${name} are both ${address}: give each its own address`,
+      )
     seen.set(address, name)
   }
 }
@@ -194,7 +197,7 @@ function readFolders(reader: Reader, folder: string) {
         'POSTHORN_BLOB_URL',
         join(dataDir, 'blobs'),
         fileUrl,
-        'file:/a/folder (s3:// is not there yet)',
+        'file:/a/folder (s3:// is not supported yet)',
       ),
     ),
     diskReserveBytes: reader.read<number | null>(
@@ -213,7 +216,7 @@ function readListeners(reader: Reader, folder: string) {
   const certFile = reader.read('POSTHORN_SMTP_TLS_CERT', null, fileName, 'the name of a PEM file')
   const keyFile = reader.read('POSTHORN_SMTP_TLS_KEY', null, fileName, 'the name of a PEM file')
   if ((certFile === null) !== (keyFile === null)) {
-    throw new SettingError('POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY go together: write both')
+    throw new SettingError('POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY go together: set both')
   }
   const pathOf = (file: string) => resolve(folder, file)
   const ranges = '10.0.0.0/8,fd00::/8 (at most 1,000, never /0)'
@@ -257,7 +260,7 @@ function readAccess(reader: Reader): Pick<Settings, 'isSignUpOpen' | 'oidc' | 'o
       'POSTHORN_OPERATOR_MAIL',
       null,
       emailAddress,
-      'your address, such as ops@example.com',
+      'your email address, such as ops@example.com',
     ),
   }
 }
@@ -292,8 +295,8 @@ export function parseRoles(text: string): Role[] | null {
 
 /** The behaviour of a restored copy until it is released, and how to release it. */
 export const holdWords =
-  'mail to other domains is captured, what waited goes on waiting, no webhook is called'
-export const releaseMend = 'to take the place of the original: posthorn restore release, then start again'
+  'mail to other domains is captured, earlier mail keeps waiting, and no webhook is called'
+export const releaseMend = 'to replace the original, run posthorn restore release, then restart the service'
 
 /** The remedy for inboxes on a former managed domain. */
-export const formerMend = 'set POSTHORN_MANAGED_DOMAIN back to it, or have them deleted'
+export const formerMend = 'set POSTHORN_MANAGED_DOMAIN back to that domain, or delete the inboxes'

@@ -64,7 +64,7 @@ export class TourApi {
     const text = await response.text()
     if (!statuses.includes(response.status))
       throw new TourFault(
-        `${request.method} ${request.path} was answered ${response.status} ${text.slice(0, 500)}`,
+        `${request.method} ${request.path} returned ${response.status} ${text.slice(0, 500)}`,
       )
     const isJson = response.headers.get('content-type')?.startsWith('application/json')
     const answer = isJson ? JSON.parse(text) : text
@@ -81,7 +81,7 @@ export class TourApi {
     const startedMs = performance.now()
     const found = await waitFor(
       async () => find(await this.get<Body>(path)),
-      () => `${what} within ${waitLimitMs / 1000} s: "posthorn queue list" tells what waits`,
+      () => `${what} within ${waitLimitMs / 1000} s: "posthorn queue list" shows waiting mail`,
     )
     this.last!.durationMs = performance.now() - startedMs
     return found
@@ -109,7 +109,7 @@ export class TourApi {
     } catch (error) {
       // fetch puts the network error into the cause.
       const { message } = ((error as Error).cause ?? error) as Error
-      throw new TourFault(`${method} ${this.#http}${path} had no answer: ${message}`)
+      throw new TourFault(`${method} ${this.#http}${path} got no answer: ${message}`)
     }
   }
 }

@@ -17,7 +17,7 @@ export async function* walkBounce(
   const { submission } = await api.ask<Schemas['Acceptance']>(writeTo(ada, unknown), 202)
   yield api.step(
     'Ada writes to an address that does not exist',
-    'It is accepted like any other: only the mail server of an address knows who is there.',
+    'The send is accepted like any other: only the mail server of an address knows whether it exists.',
     { submission: `${submission.id}, ${submission.status}` },
   )
   yield await awaitBounce(api, submission.id)
@@ -27,14 +27,14 @@ export async function* walkBounce(
   const request = { method: 'POST', path: '/v1/validate/bulk', body } as const
   const { results } = await api.ask<Schemas['ValidationList']>(request, 200)
   yield api.step(
-    'Which addresses are good?',
-    'Form, DNS and lists are looked at, and what your own mail met with. Nobody is written to.',
+    'Check three addresses',
+    'Validation checks syntax, DNS, lists, and the results of your own mail. It sends no mail.',
     results.map(({ email, verdict, reason }) => [email, `${verdict}: ${reason}`]),
   )
   await api.ask({ method: 'DELETE', path: '/v1/suppressions', body: { email: unknown } }, 204)
   yield api.step(
-    'The address may be written to again',
-    'Somebody knows better than the bounce: the suppression is taken back.',
+    'The suppression is removed',
+    'Remove a suppression when you know that the address works again. Mail to it is sent from now on.',
     {},
   )
 }
@@ -54,10 +54,14 @@ async function awaitBounce(api: TourApi, submissionId: string): Promise<TourStep
     'no bounce was recorded',
     ({ events }: Schemas['DeliveryEventList']) => events.find(({ type }) => type === 'bounced'),
   )
-  return api.step('It bounces', 'The mail server refused the recipient for good, so it is not tried again.', {
-    bounced: `${response}`,
-    'which is a': `${classification}`,
-  })
+  return api.step(
+    'The message bounces',
+    'The mail server refused the recipient permanently, so there is no retry.',
+    {
+      bounced: `${response}`,
+      classification: `${classification}`,
+    },
+  )
 }
 
 async function* followSuppression(api: TourApi, ada: Inbox, unknown: string): AsyncGenerator<TourStep, void> {
@@ -68,11 +72,11 @@ async function* followSuppression(api: TourApi, ada: Inbox, unknown: string): As
   )
   yield api.step(
     'The address is suppressed',
-    'Writing on to addresses that bounce is what costs a sender its reputation.',
+    'Posthorn sends it no more mail: mail to addresses that bounce costs a sender its reputation.',
     { [email]: reason },
   )
   const { error, message } = await api.ask<Schemas['Error']>(writeTo(ada, unknown), 422)
-  yield api.step('Ada writes there again', 'No other recipient is left, so the send is refused.', {
+  yield api.step('Ada writes to it again', 'The only recipient is suppressed, so the send is refused.', {
     [error]: message,
   })
 }

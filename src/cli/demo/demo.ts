@@ -12,16 +12,16 @@ interface DemoOptions extends OutputOptions {
 }
 
 const demoHelp = `
-With a development service running on this data folder, the tour uses it: it opens the inboxes demo-ada and demo-ben
-once (two of the inboxes that the organization may open), and each tour leaves a few messages in them. Otherwise, and
-always where POSTHORN_MAIL_HOST is set, it starts a service of its own in a temporary folder and removes it afterwards.
-The attachment is scanned by the clamd of POSTHORN_CLAMD or, without one, by the built-in scanner of development.`
+If a development service runs on this data folder, the tour uses it. The first tour opens the inboxes demo-ada and
+demo-ben, which count against the organization's limit, and each tour leaves a few messages in them. Otherwise, and
+always if POSTHORN_MAIL_HOST is set, the tour starts its own service in a temporary folder and removes it afterwards.
+The attachment is scanned by the clamd of POSTHORN_CLAMD, or by the built-in scanner of development.`
 
 export function addDemoCommand(program: Command): void {
   program
     .command('demo')
-    .description('a guided tour: two inboxes, a message over SMTP, its reply, webhooks, a bounce')
-    .option('--fresh', 'start a service of its own, even where one runs')
+    .description('take a guided tour: two inboxes, a message over SMTP, its reply, webhooks, a bounce')
+    .option('--fresh', 'start a separate service, even if one is running')
     .option('--json', 'print the steps as one JSON document')
     .addHelpText('after', demoHelp)
     .action(demo)
@@ -32,7 +32,7 @@ async function demo(options: DemoOptions): Promise<void> {
   const say = options.json ? () => {} : (text: string) => terminal.console.log(text)
   const settings = loadSettings(options)
   const running = options.fresh ? null : await findRunning(settings)
-  if (!running) say('\nStarting a service for this tour, with its own database; this takes a few seconds …')
+  if (!running) say('\nStarting a service for this tour, with its own database. This takes a few seconds …')
   const starting = running ? Promise.resolve(running) : startTemporary(settings)
   let receiver: TourReceiver | null = null
   // Nothing that was started may outlive an interrupted tour or an interrupted start.
@@ -66,7 +66,7 @@ async function demo(options: DemoOptions): Promise<void> {
   }
 }
 
-const elsewhere = 'posthorn: demo --fresh walks it on a service of its own, whatever this one allows'
+const elsewhere = 'posthorn: to run the tour on a separate service, use posthorn demo --fresh'
 
 const indent = '     '
 
@@ -100,16 +100,16 @@ export function formatDuration(ms: number): string {
 function introduce({ origin, http }: TourSite): string {
   const where =
     origin === 'running'
-      ? `The tour uses the service that runs at ${http}.`
-      : `A service of its own listens at ${http}.`
-  return `\n${where}\nEach step is a request that you could make with curl and the header x-api-key.`
+      ? `The tour uses the running service at ${http}.`
+      : `The tour uses its own service at ${http}.`
+  return `\n${where}\nEach step is a request that you can also make with curl and the header x-api-key.`
 }
 
 function conclude({ origin, http }: TourSite, steps: TourStep[]): string {
   const total = `\nDone: ${steps.length} steps in ${formatDuration(totalMs(steps))}.`
   const next = {
-    running: `Everything is still there: ${http}/docs shows what else can be asked.`,
-    fresh: 'The service and its folder are being removed. To have one that stays: posthorn serve',
+    running: `Inboxes and messages are kept. ${http}/docs lists every operation.`,
+    fresh: 'The service and its folder are being removed. To start one that stays, run posthorn serve.',
   }
   return `${total}\n${next[origin]}\n`
 }

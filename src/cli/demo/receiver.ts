@@ -45,8 +45,8 @@ export class TourReceiver {
     this.#webhook = webhook
     const secret = `${webhook.secret.slice(0, 10)}…`
     const step = this.#api.step(
-      'A program wants to be told',
-      'It listens on this machine for as long as the tour goes on. The secret is shown once; here in part.',
+      'A program subscribes to events',
+      'It listens on this machine until the tour ends. The API shows the secret once; this is a part of it.',
       { webhook: webhook.id, secret },
     )
     return { ...step, answer: { ...webhook, secret } }
@@ -58,19 +58,19 @@ export class TourReceiver {
     const call = await waitFor(
       () => this.#calls.find(isIt),
       () =>
-        `no genuine call of ${type} came (${this.#refused} others did): does a node have the role webhooks?`,
+        `no call of ${type} with a valid signature came (${this.#refused} were refused): does a node have the role webhooks?`,
     )
     const published = JSON.parse(call.raw)
     return {
-      title: `The program is told: ${type}`,
+      title: `The program receives ${type}`,
       meaning:
-        'Posthorn calls it. Signed are id, time and body, and nothing is read before that is verified.',
+        'Posthorn calls its URL. The signature covers id, time and body; the program verifies it before it reads the body.',
       request: { method: 'POST', path: this.#url() },
       status: 204,
       answer: published,
       excerpt: [
         ['webhook-id', call.id],
-        ['signature', `${call.signature}, genuine`],
+        ['signature', `${call.signature}, valid`],
         ['body', `${call.raw.length} bytes about ${subject}`],
       ],
       durationMs: Math.max(0, call.arrivedMs - Date.parse(published.timestamp)),

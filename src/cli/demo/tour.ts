@@ -33,15 +33,15 @@ async function* openInbox(api: TourApi, name: string, localPart: string): AsyncG
   const known = inboxes.find((inbox) => inbox.localPart === localPart)
   if (known) {
     yield api.step(
-      `${name}'s inbox is there from an earlier tour`,
-      'It is used again, because opening one costs an allowance that deleting does not give back.',
+      `${name} has an inbox from an earlier tour`,
+      'The tour reuses it, because opening an inbox uses an allowance that deleting it does not give back.',
       { address: known.address, id: known.id },
     )
     return known
   }
   const request = { method: 'POST', path: '/v1/inboxes', body: { localPart, displayName: name } } as const
   const opened = await api.ask<Inbox>(request, 201)
-  yield api.step(`${name} gets an inbox`, 'From now on mail to this address is taken.', {
+  yield api.step(`${name} gets an inbox`, 'From now on the service accepts mail to this address.', {
     address: opened.address,
     id: opened.id,
   })
@@ -70,7 +70,7 @@ async function* send(api: TourApi, from: Inbox, to: Inbox): AsyncGenerator<TourS
   const { message, submission } = accepted
   yield api.step(
     'Ada writes to Ben',
-    '202: the message, its submission and its place in the queue are on disk, in one commit.',
+    '202: the message, its submission and its queue entry are on disk, in one commit.',
     {
       message: message.id,
       thread: message.threadId,
@@ -82,8 +82,8 @@ async function* send(api: TourApi, from: Inbox, to: Inbox): AsyncGenerator<TourS
   if (!again.replayed || again.message.id !== message.id)
     throw new TourFault('the same request with the same key was not a replay')
   yield api.step(
-    'The same request once more, as after a lost answer',
-    'The same idempotency key: the same message, and nothing is sent twice.',
+    'The same request again, as after a lost answer',
+    'The idempotency key is the same, so the API returns the same message and sends nothing twice.',
     { message: again.message.id, replayed: 'true' },
   )
   return accepted
@@ -99,15 +99,15 @@ async function* awaitArrival(api: TourApi, inbox: Inbox, sent: Message): AsyncGe
   const { id, from, subject, extractedText = '', attachments = [], inboundSecurity } = arrived
   const files = attachments.map(({ filename, size, scanState }) => `${filename}, ${size} bytes, ${scanState}`)
   const step = api.step(
-    'It arrives at Ben’s',
-    'It went over SMTP to our own mail server, was kept before the 250, then parsed and put into a thread.',
+    'The message arrives at Ben’s inbox',
+    'It came over SMTP to our own mail server, was stored before the 250, then parsed and put into a thread.',
     {
       message: id,
       from: from.email,
       subject,
       text: extractedText.replaceAll(/\s+/g, ' ').trim(),
       attachment: files.join('; '),
-      'came from': `${inboundSecurity?.smtp.remoteIp}, which said EHLO ${inboundSecurity?.smtp.helo}`,
+      peer: `${inboundSecurity?.smtp.remoteIp}, EHLO ${inboundSecurity?.smtp.helo}`,
     },
   )
   yield { ...step, answer: arrived }
@@ -124,10 +124,10 @@ async function* answer(api: TourApi, target: Message): AsyncGenerator<TourStep, 
   const accepted = await api.ask<Acceptance>(request, 202)
   const { id, subject, inReplyTo, references } = accepted.message
   if (inReplyTo !== target.internetMessageId || !references.includes(target.internetMessageId))
-    throw new TourFault('the reply does not name the message that it answers')
+    throw new TourFault('the reply does not refer to the original message')
   yield api.step(
-    'Ben answers',
-    'To whom, the subject and the ancestry follow from the message that is answered.',
+    'Ben replies',
+    'Recipient, subject and references come from the message that he replies to.',
     { message: id, subject, 'In-Reply-To': inReplyTo, References: references.join(' ') },
   )
   return accepted
@@ -144,8 +144,8 @@ async function showThread(api: TourApi, sent: Message, reply: Message): Promise<
     },
   )
   return api.step(
-    'Ada’s thread has both',
-    'The reply came by SMTP as well; its references led it to the thread.',
+    'Ada’s thread has both messages',
+    'The reply came over SMTP too. Its references assigned it to the thread.',
     both.map(({ direction, from, subject }) => [direction, `${from.email}: ${subject}`]),
   )
 }
@@ -158,8 +158,8 @@ async function showEvents(api: TourApi, submissionId: string): Promise<TourStep>
       events.some(({ type }) => type === 'delivered') ? events : undefined,
   )
   return api.step(
-    'What happened to Ada’s message',
-    'Every attempt is kept, with the words of the server at the other end.',
+    'Delivery events of Ada’s message',
+    'Posthorn keeps every attempt, with the reply of the remote server.',
     history.map(({ type, at, remote, response }) => {
       const where = remote ? `  ${remote.host} [${remote.ip}] ${remote.tls ?? 'without TLS'}` : ''
       return [type, `${at.slice(11, 23)}${where}${response ? `  ${response}` : ''}`]
@@ -170,8 +170,8 @@ async function showEvents(api: TourApi, submissionId: string): Promise<TourStep>
 async function showSource(api: TourApi, message: Message): Promise<TourStep> {
   const source = await api.get<string>(`/v1/messages/${message.id}/source`)
   return api.step(
-    'Ben’s message as it stood on the wire',
-    'Above the trace lines that we added, the bytes are those that came.',
+    'The source of Ben’s message',
+    'Below the trace fields that we added, the bytes are exactly as received.',
     listFields(source),
   )
 }
@@ -194,9 +194,9 @@ export function listFields(source: string): [name: string, value: string][] {
 const scanTimeLimitMs = 3_000
 
 const scanMeanings: Record<number, string> = {
-  200: 'It was scanned and found clean, so it is given out.',
-  409: 'The scanner did not find it clean, so nobody gets it.',
-  423: 'Nobody has scanned it, so nobody gets it: see that the clamd of POSTHORN_CLAMD answers.',
+  200: 'The scanner found it clean, so it can be downloaded.',
+  409: 'The scanner did not find it clean, so it cannot be downloaded.',
+  423: 'It has not been scanned, so it cannot be downloaded. Check that the clamd of POSTHORN_CLAMD answers.',
 }
 
 async function downloadAttachment(api: TourApi, message: Message): Promise<TourStep> {
@@ -217,14 +217,14 @@ async function showMetrics(api: TourApi): Promise<TourStep> {
   const { totals, latencyMs } = await api.get<Schemas['DeliveryMetrics']>('/v1/metrics/delivery?hours=24')
   const { accepted, delivered, bounced, received } = totals
   return api.step(
-    'What became of it all, in numbers',
-    'Of this day and of the whole organization. They were counted in the commits that made the facts.',
+    'Delivery metrics',
+    'The last 24 hours of the whole organization, counted in the same commits as the events.',
     [
       ...Object.entries({ accepted, delivered, bounced, received }).map(([name, count]): [string, string] => [
         name,
         `${count}`,
       ]),
-      ['to delivery', `${latencyMs.p50} ms at the median, ${latencyMs.p95} ms at 95 %`],
+      ['latency', `${latencyMs.p50} ms at the median, ${latencyMs.p95} ms at 95 %`],
     ],
   )
 }

@@ -9,7 +9,7 @@ import { type AcmeAccountRow, findAcmeAccount } from '../../store/domains/certif
 import { type Check, failed, ok, warning } from './checks.ts'
 
 const name = 'TLS certificate'
-const retryMend = 'see to it, then posthorn certificate retry'
+const retryMend = 'fix the cause, then run posthorn certificate retry'
 
 /** Checks the certificate of the configured authority. */
 export async function checkOrdered({ db, clock, settings }: Foundation): Promise<Check> {
@@ -23,21 +23,21 @@ export function evaluateOrdered(account: AcmeAccountRow | null, settings: Facts,
   const { certificate = null, fault = null, failures = 0, refusals = [] } = account ?? {}
   const orders = failures === 1 ? 'the last order' : `the last ${failures} orders`
   const failing = failures > 0 ? `; ${orders} failed${fault ? `: ${fault}` : ''}` : ''
-  const port80 = 'let port 80 of each name lead to POSTHORN_HTTP'
+  const port80 = 'make port 80 of each name lead to POSTHORN_HTTP'
   if (!certificate)
     return failures > 0
       ? failed(
           name,
           `none yet${failing}`,
-          `see that the authority is in reach and ${port80}, then posthorn certificate retry`,
+          `check that this machine reaches the authority, ${port80}, then run posthorn certificate retry`,
         )
-      : warning(name, 'none yet: it is ordered by ACME', `start the service, and ${port80}`)
+      : warning(name, 'none yet: the service orders it by ACME', `start the service, and ${port80}`)
   const { names, expiresAt, chain } = certificate
   const detail = `by ACME, ${names.join(', ')}, until ${expiresAt.toISOString().slice(0, 10)}${failing}`
   if (expiresAt <= now)
-    return failed(name, `${detail}: expired`, `${port80}, then posthorn certificate retry`)
+    return failed(name, `${detail}: expired`, `${port80}, then run posthorn certificate retry`)
   const missing = ownHostsOf(settings).filter((host) => !new X509Certificate(chain).checkHost(host))
-  if (missing.length > 0) return warning(name, `${detail}: it is not for ${missing.join(', ')}`, retryMend)
+  if (missing.length > 0) return warning(name, `${detail}: not valid for ${missing.join(', ')}`, retryMend)
   const [refused] = refusals
   if (refused) return warning(name, `${detail}, without ${refused.name}: ${refused.reason}`, retryMend)
   // Warns only when two days late, because the authority may be out of order for one day.
@@ -46,8 +46,8 @@ export function evaluateOrdered(account: AcmeAccountRow | null, settings: Facts,
   if (!isPublicFor(chain, settings.mailHost, now))
     return warning(
       name,
-      `${detail}: this program does not know its authority`,
-      'for the public use a public one',
+      `${detail}: its authority is not a public one`,
+      'use a public authority for public mail',
     )
   return ok(name, detail)
 }

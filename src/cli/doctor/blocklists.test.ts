@@ -23,6 +23,6 @@ test('the doctor names the block lists that do not answer as a block list', asyn
     checks.map(({ status }) => status),
     ['ok', 'warning', 'warning', 'warning'],
   )
-  assert.match(checks[1]!.detail, /mistyped\.test lists nobody: it does not have 127\.0\.0\.2/)
+  assert.match(checks[1]!.detail, /mistyped\.test lists nobody: it lacks the test entry 127\.0\.0\.2/)
   assert.deepEqual(await checkBlocklists(readSettings({}), lookup), [])
 })

@@ -16,8 +16,7 @@ export async function checkBlocklists({ blocklists }: Settings, lookup: Lookup):
 function describe(answer: ListAnswer): Check {
   const zone = publicName(answer.zone)
   if (answer.outcome === 'listed') return ok(name, `${zone} answers`)
-  const reason =
-    answer.outcome === 'fault' ? answer.reason : 'it does not have 127.0.0.2, as every list should'
-  const mend = 'see that POSTHORN_DNSBL names it rightly, and that it answers the resolvers of POSTHORN_DNS'
+  const reason = answer.outcome === 'fault' ? answer.reason : 'it lacks the test entry 127.0.0.2'
+  const mend = 'check the name in POSTHORN_DNSBL, and that the list answers the resolvers of POSTHORN_DNS'
   return warning(name, `${zone} lists nobody: ${reason}`, mend)
 }

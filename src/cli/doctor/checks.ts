@@ -61,29 +61,29 @@ export async function checkFolder({ dataDir, diskReserveBytes }: Settings): Prom
     return failed(
       name,
       (error as Error).message,
-      'let this user write it, or set POSTHORN_DATA_DIR to another folder',
+      'let this user write to it, or set POSTHORN_DATA_DIR to another folder',
     )
   }
   const { freeBytes, reserveBytes } = await readDiskRoom(nearest, diskReserveBytes)
   const detail = `${dataDir}, ${gibibytes(freeBytes)} free`
   if (freeBytes < reserveBytes) return withoutRoom(name, detail, reserveBytes)
   return freeBytes < lowSpaceBytes
-    ? warning(name, detail, 'make room: a full disk refuses mail')
+    ? warning(name, detail, 'free disk space: mail is refused when the disk is full')
     : ok(name, detail)
 }
 
 /** Adds a note if a service has claimed the folder. If none runs here, the folder is a copy. */
 export async function noteClaim(folder: Check, db: Db, { dataDir }: Settings): Promise<Check> {
   if (!(await isFolderClaimed(db, dataDir))) return folder
-  const copy = 'if none runs here, the folder is a copy: delete its folder-id'
-  return { ...folder, detail: `${folder.detail}, served by a running posthorn (${copy})` }
+  const copy = 'if none is running here, the folder is a copy: delete its folder-id'
+  return { ...folder, detail: `${folder.detail}, in use by a running Posthorn (${copy})` }
 }
 
 function withoutRoom(name: string, detail: string, reserveBytes: number): Check {
   return failed(
     name,
-    `${detail}: no mail is received below ${gibibytes(reserveBytes)}`,
-    'make room, or set POSTHORN_DISK_RESERVE',
+    `${detail}: below ${gibibytes(reserveBytes)}, mail is refused`,
+    'free disk space, or lower POSTHORN_DISK_RESERVE',
   )
 }
 
@@ -114,7 +114,7 @@ export async function checkDatabase(db: Db, { databaseUrl }: Settings): Promise<
     'select name from schema_migration order by version desc limit 1',
   )
   const kind = databaseUrl ? 'external' : 'embedded'
-  const detail = `PostgreSQL ${server!.version}, ${kind}, schema at ${schema?.name.replace('.sql', '')}, answers in ${tripMs.toFixed(1)} ms`
+  const detail = `PostgreSQL ${server!.version}, ${kind}, schema at ${schema?.name.replace('.sql', '')}, round trip ${tripMs.toFixed(1)} ms`
   if (server!.number < oldestMajor * 10_000)
     return failed(name, detail, `use PostgreSQL ${oldestMajor} or later`)
   if (Math.abs(offSeconds) > maxClockSeconds) {
@@ -123,7 +123,7 @@ export async function checkDatabase(db: Db, { databaseUrl }: Settings): Promise<
     return warning(
       name,
       `${detail}; ${clocks}`,
-      'set the clocks of both by NTP: log lines have the time of the machine',
+      'synchronize both clocks by NTP: log lines have the time of this machine',
     )
   }
   return ok(name, detail)
@@ -133,9 +133,9 @@ export async function checkDatabase(db: Db, { databaseUrl }: Settings): Promise<
 export async function checkInboxes(db: Db, { managedDomain }: Settings): Promise<Check> {
   const name = 'inboxes'
   const former = await listFormerDomains(db, managedDomain)
-  if (former.length === 0) return ok(name, `those on a managed domain are on ${managedDomain}`)
+  if (former.length === 0) return ok(name, `all managed inboxes are on ${managedDomain}`)
   const counted = former.map(({ domain, inboxes }) => `${inboxes} on ${domain}`).join(', ')
-  return failed(name, `not received for: ${counted}`, formerMend)
+  return failed(name, `these receive no mail: ${counted}`, formerMend)
 }
 
 /** Whether a node with the dashboard has its built pages. */
@@ -143,7 +143,7 @@ export function checkPages({ roles }: Pick<Settings, 'roles'>, folder: string): 
   const name = 'pages'
   if (!roles.includes('dashboard')) return skipped(name, 'this node does not serve the dashboard')
   if (arePagesBuilt(folder)) return ok(name, 'the dashboard is built')
-  return warning(name, 'the dashboard is not built', 'run npm run build where Posthorn is installed')
+  return warning(name, 'the dashboard is not built', 'run npm run build in the folder of Posthorn')
 }
 
 /** Mail still flows without the dashboard. Without any other role a part of it stops. */
@@ -157,15 +157,18 @@ export async function checkNodes(db: Db, settings: Settings): Promise<Check> {
   if (different.length > 0)
     return failed(name, different.map((found) => describeDisagreement(own, found)).join('; '), agreementMend)
   const living = nodes.filter(({ isAlive }) => isAlive)
-  if (living.length === 0) return ok(name, 'none is running')
+  if (living.length === 0) return ok(name, 'no node is running')
   const missing = neededRoles.filter((role) => !living.some(({ roles }) => roles?.includes(role)))
   if (missing.length > 0)
     return failed(
       name,
       `no living node has the role ${missing.join(', ')}`,
-      'add it to POSTHORN_ROLES of a node, or start the node that has it',
+      'add the role to POSTHORN_ROLES of a node, or start the node that has it',
     )
-  return ok(name, `${counted(living.length, 'is', 'are')} running, with the same settings and every role`)
+  return ok(
+    name,
+    `${counted(living.length, 'node is', 'nodes are')} running, with the same settings and every role`,
+  )
 }
 
 /** Writes, flushes and deletes a blob. */
@@ -180,7 +183,7 @@ export async function checkBlobs(
     return failed(
       'blobs',
       `${fault}: large mail is refused`,
-      `mount its disk, or set POSTHORN_BLOB_URL to the folder of the other nodes; if another folder takes its place, write ${await readDatabaseId(db)} into ${blobFolder}/database-id`,
+      `mount its disk, or set POSTHORN_BLOB_URL to the folder of the other nodes; if a new folder replaces it, write ${await readDatabaseId(db)} into ${blobFolder}/database-id`,
     )
   try {
     const startedMs = performance.now()
@@ -192,8 +195,8 @@ export async function checkBlobs(
       const named = missing.slice(0, 5).join(', ')
       return failed(
         'blobs',
-        `of the newest large messages ${counted(missing.length, 'has', 'have')} no bytes in ${blobFolder}: ${named}`,
-        'see that POSTHORN_BLOB_URL names the folder that belongs to this database, or put the files back',
+        `${counted(missing.length, 'large message has', 'large messages have')} no file in ${blobFolder}: ${named}`,
+        'check that POSTHORN_BLOB_URL names the folder of this database, or restore the files',
       )
     }
     await requireSharedBlobs({ db, blobs }, null)
@@ -206,7 +209,7 @@ export async function checkBlobs(
     return failed(
       'blobs',
       (error as Error).message,
-      'let this user write the folder, or set POSTHORN_BLOB_URL to another',
+      'let this user write to the folder, or set POSTHORN_BLOB_URL to another',
     )
   }
 }
@@ -261,7 +264,7 @@ async function checkListener(
   isPosthorn: (address: string) => Promise<boolean>,
 ): Promise<Check> {
   const address = formatAddress(listen)
-  if (listen.port === 0) return ok(name, `${address}: a free one at each start`)
+  if (listen.port === 0) return ok(name, `${address}: a free port is chosen at each start`)
   const code = await tryListening(listen)
   if (code === null) return ok(name, `${address} is free`)
   // A command may lack the right to listen that the service has, so EACCES comes even if a service listens there.
@@ -305,11 +308,11 @@ export async function checkCertificate(
 ): Promise<Check> {
   const name = 'TLS certificate'
   if (!smtpTls) {
-    const detail = 'self-signed, made at each start'
+    const detail = 'self-signed, created at each start'
     if (isDevelopment) return ok(name, detail)
     return warning(
       name,
-      `${detail}: senders that verify it turn away`,
+      `${detail}: senders that verify certificates refuse it`,
       'set POSTHORN_ACME, or POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY',
     )
   }
@@ -318,7 +321,7 @@ export async function checkCertificate(
     const [cert, key] = await Promise.all([readFile(smtpTls.certFile), readFile(smtpTls.keyFile)])
     const certificate = new X509Certificate(cert)
     if (!certificate.checkPrivateKey(createPrivateKey(key)))
-      return failed(name, 'the key is not that of the certificate', mend)
+      return failed(name, 'the key does not belong to the certificate', mend)
     return evaluateCertificate(certificate, mailHost, now)
   } catch (error) {
     return failed(name, (error as Error).message, mend)
@@ -333,10 +336,10 @@ export function evaluateCertificate(certificate: Certified, mailHost: string, no
   const end = new Date(certificate.validTo)
   const detail = `${certificate.subject.replaceAll('\n', ', ')}, until ${end.toISOString().slice(0, 10)}`
   if (end <= now)
-    return failed(name, `${detail}: expired`, 'renew it; the service reads the files again by itself')
+    return failed(name, `${detail}: expired`, 'renew it; the service reads changed files automatically')
   if (!certificate.checkHost(mailHost))
-    return warning(name, `${detail}: it is not for ${mailHost}`, `get one for ${mailHost}`)
+    return warning(name, `${detail}: not valid for ${mailHost}`, `get a certificate for ${mailHost}`)
   if (end.getTime() - now.getTime() < renewalMs)
-    return warning(name, detail, 'renew it soon; the service reads the files again by itself')
+    return warning(name, detail, 'renew it soon; the service reads changed files automatically')
   return ok(name, detail)
 }

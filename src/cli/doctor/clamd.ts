@@ -23,11 +23,11 @@ export async function checkClamd({ clamd: address, isDevelopment }: Settings): P
     if (silent.length === 0) return ok(name, `${version} answers`)
     return warning(
       name,
-      `${version} passes archives that it has not looked into`,
-      `write ${silent.join(' and ')} into clamd.conf`,
+      `${version} reports archives as clean that it did not scan`,
+      `add ${silent.join(' and ')} to clamd.conf`,
     )
   } catch (error) {
-    const mend = 'see that clamd runs, that POSTHORN_CLAMD is right, and that this user may open the socket'
-    return failed(name, `cannot be asked: ${(error as Error).message}`, mend)
+    const mend = 'check that clamd runs, that POSTHORN_CLAMD is right, and that this user may open the socket'
+    return failed(name, `no answer: ${(error as Error).message}`, mend)
   }
 }

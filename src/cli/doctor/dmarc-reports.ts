@@ -10,9 +10,11 @@ export async function checkDmarcReports({ db, clock, settings }: Foundation): Pr
   const { dmarcReports: address, roles } = settings
   if (address === null) return []
   if (!roles.includes('mx') && !roles.includes('jobs'))
-    return [skipped(name, 'this node has neither the role mx, which counts, nor jobs, which sends')]
+    return [
+      skipped(name, 'this node has neither the role mx, which counts mail, nor jobs, which sends reports'),
+    ]
   const [inbox] = await findInboxesByAddress(db, [address], clock.now())
   if (inbox) return [ok(name, `sent daily from ${address}`)]
-  const mend = 'open it as any other (POST /v1/inboxes), or mend POSTHORN_DMARC_REPORTS'
-  return [warning(name, `there is no inbox ${address}: reports wait for a day and are lost`, mend)]
+  const mend = 'open the inbox (POST /v1/inboxes), or correct POSTHORN_DMARC_REPORTS'
+  return [warning(name, `there is no inbox ${address}: reports wait for a day, then they are dropped`, mend)]
 }

@@ -69,8 +69,8 @@ function evaluateAddresses(host: string, four: Addresses, six: Addresses): Check
 function whereIs(published: readonly string[]): string {
   const own = Object.values(networkInterfaces()).flatMap((found = []) => found.map(({ address }) => address))
   return published.some((address) => own.includes(address))
-    ? 'which this machine has'
-    : 'which this machine has not: right behind a NAT, or where another node takes the mail'
+    ? 'an address of this machine'
+    : 'not an address of this machine: fine behind a NAT, or if another node receives mail'
 }
 
 /** Whether mail for the domain goes to our host. */
@@ -99,17 +99,17 @@ export function checkDkimRecord(wanted: PublishedKey, answer: DnsAnswer<string>)
   const found = foundIn(answer)
   const until = wanted.publishedUntil?.slice(0, 10)
   const uses = {
-    active: 'the key that signs',
-    pending: 'the new key, which signs within seconds where a node runs the role jobs',
-    retired: `a key that signs no more; take it away after ${until}`,
+    active: 'the signing key',
+    pending: 'the new key, which signs within seconds if a node runs the role jobs',
+    retired: `a former key; remove it after ${until}`,
   }
   if (found.some((text) => keyIn(text) === keyIn(wanted.value)))
     return ok(name, `${wanted.name} has ${uses[state]}`)
-  const detail = found.length > 0 ? `${wanted.name} has another key` : `${wanted.name} is not there`
+  const detail = found.length > 0 ? `${wanted.name} has another key` : `${wanted.name} is missing`
   const losses = {
-    active: found.length > 0 ? ' than the one that signs' : '',
-    pending: ': it waits to be published, and the one before it signs until then',
-    retired: `: mail that it signed may be on its way until ${until}`,
+    active: ': receivers cannot verify our signatures',
+    pending: ': the new key waits to be published, and the former key signs until then',
+    retired: `: mail that the former key signed may be in transit until ${until}`,
   }
   const grade = state === 'active' ? failed : warning
   const mend = `publish: ${zoneLine}`
@@ -131,10 +131,10 @@ export function checkSpfRecord(wanted: TextRecord, answer: DnsAnswer<string>): C
   if (policies.length > 1)
     return failed(
       name,
-      `${wanted.name} has ${policies.length} policies, which counts as an error`,
+      `${wanted.name} has ${policies.length} SPF records, which is an error`,
       `keep one: "${wanted.value}"`,
     )
-  return unanswered(name, answer, mend) ?? failed(name, `${wanted.name} has no policy`, mend)
+  return unanswered(name, answer, mend) ?? failed(name, `${wanted.name} has no SPF record`, mend)
 }
 
 function checkDmarcRecord(wanted: TextRecord, answer: DnsAnswer<string>): Check {
@@ -142,7 +142,7 @@ function checkDmarcRecord(wanted: TextRecord, answer: DnsAnswer<string>): Check 
   const policy = foundIn(answer).find((text) => /^v=DMARC1\b/i.test(text))
   if (policy) return ok(name, `${wanted.name} has "${policy}"`)
   const mend = `publish: ${wanted.name} TXT "${wanted.value}"`
-  return unanswered(name, answer, mend) ?? warning(name, `${wanted.name} is not there`, mend)
+  return unanswered(name, answer, mend) ?? warning(name, `${wanted.name} is missing`, mend)
 }
 
 function foundIn<Found>(answer: DnsAnswer<Found>): Found[] {
@@ -153,6 +153,6 @@ function foundIn<Found>(answer: DnsAnswer<Found>): Found[] {
 function unanswered(name: string, answer: DnsAnswer<unknown>, mend: string): Check | null {
   const another = 'try again, or set POSTHORN_DNS to other resolvers'
   return answer.status === 'temporary'
-    ? warning(name, answer.reason, `${another}; if it is not there yet, ${mend}`)
+    ? warning(name, answer.reason, `${another}; if the record is missing, ${mend}`)
     : null
 }

@@ -6,14 +6,15 @@ import type { Check } from './checks.ts'
 import { examine } from './examine.ts'
 
 const doctorHelp = `
-✓ works, ! works but could be better, ✗ does not work, - has nothing to check here. Exit status 1 when there is a ✗.
-It may run beside the service. It makes neither data folder nor database (posthorn migrate does), but the DKIM key.
-With direct delivery it connects to one mail server of gmail.com, to see whether this network lets port 25 out.`
+✓ works, ! works but could be better, ✗ does not work, - does not apply here. The exit status is 1 if there is a ✗.
+The command can run at the same time as the service. It creates the DKIM key if there is none, but no data folder and
+no database (posthorn migrate creates those). With direct delivery it connects to one mail server of gmail.com, to find
+out whether this network lets port 25 out.`
 
 export function addDoctorCommand(program: Command): void {
   program
     .command('doctor')
-    .description('what is set up, what is not, and how to mend it')
+    .description('check the setup and show how to fix problems')
     .option('--json', 'print JSON, with the DNS records to publish')
     .addHelpText('after', doctorHelp)
     .action(doctor)
@@ -40,8 +41,8 @@ const signs = {
 
 const nameWidth = 16
 
-/** Formats `✓ database          PostgreSQL 18.4, …`, with the remedy on the same line. */
+/** Formats `✓ database          PostgreSQL 18.4, …. Fix: …`, with the remedy on the same line. */
 export function formatCheck({ name, status, detail, mend }: Check, paint: Paint): string {
   const [style, sign] = signs[status]
-  return `${paint(style, sign)} ${name.padEnd(nameWidth)}  ${inertText(`${detail}${mend ? `. Mend: ${mend}` : ''}`)}`
+  return `${paint(style, sign)} ${name.padEnd(nameWidth)}  ${inertText(`${detail}${mend ? `. Fix: ${mend}` : ''}`)}`
 }

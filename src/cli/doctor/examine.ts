@@ -49,7 +49,7 @@ export async function examine(options: OutputOptions): Promise<Findings> {
   const settings = readable(options)
   if (settings instanceof SettingError)
     return {
-      checks: [failed('settings', settings.message, 'write it so in the environment or in .env')],
+      checks: [failed('settings', settings.message, 'correct it in the environment or in .env')],
       managedDomain: null,
     }
   const { checks: local, managedDomain } = await examineStore(settings, options)
@@ -112,8 +112,8 @@ async function examineStore(settings: Settings, options: OutputOptions): Promise
     if (error instanceof StartRefused) return refusedStart(error, folder)
     // A fault of the database stops the service too. Its own message explains more than ours could.
     const mend = settings.databaseUrl
-      ? 'see that POSTHORN_DATABASE_URL is right and the server runs'
-      : `do what the message says; PostgreSQL's own words are in ${settings.dataDir}/postgres/log`
+      ? 'check that POSTHORN_DATABASE_URL is right and the server runs'
+      : `follow the message; PostgreSQL's own log is ${settings.dataDir}/postgres/log`
     return { checks: [folder, failed('database', (error as Error).message, mend)], managedDomain: null }
   }
   try {
@@ -164,14 +164,10 @@ async function checkSigning(foundation: Foundation): Promise<Check> {
     const known = await listManagedKeys(foundation.db, managedDomain)
     const waiting = known.filter(({ state }) => state === 'pending').map(({ selector }) => selector)
     const signs = `${keys.map(({ selector }) => selector).join(', ')} of ${managedDomain} can be opened`
-    return ok(name, waiting.length > 0 ? `${signs}; ${waiting.join(', ')} wait to be published` : signs)
+    return ok(name, waiting.length > 0 ? `${signs}; waiting to be published: ${waiting.join(', ')}` : signs)
   } catch (error) {
     // A key that does not open was sealed with another secret key. Faults of the database arrive here too.
-    return failed(
-      name,
-      (error as Error).message,
-      `put back the secret key that it was sealed with (${secretKeyFile})`,
-    )
+    return failed(name, (error as Error).message, `restore the secret key that sealed it (${secretKeyFile})`)
   }
 }
 
@@ -180,8 +176,8 @@ async function examineWorld(settings: Settings, managedDomain: ManagedDomain | n
   const resolver = new Resolver({ servers: settings.dnsServers, timeoutMs: 2_000, tries: 2 })
   const lists = await checkBlocklists(settings, (type, name) => resolver.resolve(type, name))
   const around = [...(await checkOutbound(settings)), ...(await checkWayOut(settings, resolver)), ...lists]
-  if (settings.isDevelopment) return [skipped('DNS', 'no records are published in development'), ...around]
-  if (!managedDomain) return [skipped('DNS', 'cannot be compared without the database'), ...around]
+  if (settings.isDevelopment) return [skipped('DNS', 'development needs no records'), ...around]
+  if (!managedDomain) return [skipped('DNS', 'the records cannot be checked without the database'), ...around]
   const names = settings.delivery === 'direct' ? await checkNames(settings, resolver) : []
   return [...(await checkRecords(managedDomain, resolver)), ...names, ...around]
 }

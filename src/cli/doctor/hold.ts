@@ -10,8 +10,8 @@ const name = 'restored copy'
 export async function checkHold({ db, hold }: Pick<Foundation, 'db' | 'hold'>): Promise<Check[]> {
   const found = await findRestoration(db)
   if (!found) return []
-  const from = `of ${found.takenAt.toISOString()}`
+  const from = `backup of ${found.takenAt.toISOString()}`
   if (!found.releasedAt) return [warning(name, `${from}, held: ${holdWords}`, releaseMend)]
-  if (hold) return [warning(name, `${from}, released, but this node still holds it`, 'start it again')]
+  if (hold) return [warning(name, `${from}, released, but this node still holds it`, 'restart this node')]
   return [ok(name, `${from}, released ${found.releasedAt.toISOString()}`)]
 }

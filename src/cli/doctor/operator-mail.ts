@@ -17,15 +17,15 @@ export async function checkOperatorMail(db: Db): Promise<Check> {
     const reader = readerOf(localPart)
     counts.set(reader, (counts.get(reader) ?? 0) + count)
   }
-  if (counts.size === 0) return ok(name, 'nothing is unread')
-  return warning(name, describeUnread([...counts]), 'posthorn mail list')
+  if (counts.size === 0) return ok(name, 'no unread mail')
+  return warning(name, describeUnread([...counts]), 'read it with posthorn mail list')
 }
 
 /** The address that receives organizations' requests for access. */
 export function describeRequestMail({ operatorMail }: Settings): Check {
   const name = 'requests for access'
   if (operatorMail) return ok(name, `mailed to ${operatorMail}`)
-  return skipped(name, 'not mailed to anyone, the desk shows them: POSTHORN_OPERATOR_MAIL is not set')
+  return skipped(name, 'shown at the desk, but not mailed: POSTHORN_OPERATOR_MAIL is not set')
 }
 
 /** Every return path has its own name. Their mail that the service could not interpret is counted together. */

@@ -20,14 +20,14 @@ export async function checkWayOut(settings: Settings, resolver: Dns): Promise<Ch
   const { delivery, isDevelopment, mxPort, allowPrivateNetworks, outbound } = settings
   if (delivery === 'relay') return [await checkRelay(settings)]
   const name = 'port 25 out'
-  if (delivery === 'capture') return [skipped(name, 'not needed: nothing leaves this machine (capture)')]
+  if (delivery === 'capture') return [skipped(name, 'not needed: no mail leaves this machine (capture)')]
   if (isDevelopment || mxPort !== 25 || allowPrivateNetworks)
-    return [skipped(name, 'not tried: this is a test or a development set-up')]
+    return [skipped(name, 'not tried in development or tests')]
   const answer = await resolver.resolve('MX', wellKnownDomain)
   const host = answer.status === 'ok' ? answer.records[0]?.exchange : undefined
   if (!host) {
-    const reason = `could not be tried: DNS has no mail server of ${wellKnownDomain}`
-    return [warning(name, reason, 'see that POSTHORN_DNS is right')]
+    const reason = `not tried: DNS returned no mail server of ${wellKnownDomain}`
+    return [warning(name, reason, 'check that POSTHORN_DNS is right')]
   }
   const sources = [outbound.ipv4, outbound.ipv6].filter((source) => source !== null)
   return await Promise.all((sources.length > 0 ? sources : [null]).map((source) => checkPort25(host, source)))
@@ -38,7 +38,8 @@ async function checkPort25(host: string, source: string | null): Promise<Check> 
   const from = source === null ? '' : ` from ${source}`
   const reason = await tryConnecting(host, source)
   if (reason === null) return ok(name, `${host}:25 answers${from}`)
-  const mend = 'ask your network provider to open it, or set POSTHORN_DELIVERY=relay and POSTHORN_RELAY_URL'
+  const mend =
+    'ask your network provider to open port 25, or set POSTHORN_DELIVERY=relay and POSTHORN_RELAY_URL'
   return failed(name, `${host}:25${from}: ${reason}`, mend)
 }
 
@@ -66,8 +67,9 @@ export async function checkOutbound({ outbound: { ipv4, ipv6 } }: Leaving): Prom
     if (host === null) continue
     const listen = { host, port: 0 }
     const code = await tryListening(listen)
-    if (code === null) checks.push(ok(name, `mail leaves by ${host}`))
-    else checks.push(failed(name, `${host} is no address of this machine (${code})`, mendOf(listen, code)))
+    if (code === null) checks.push(ok(name, `mail leaves from ${host}`))
+    else
+      checks.push(failed(name, `${host} is not an address of this machine (${code})`, mendOf(listen, code)))
   }
   return checks
 }
@@ -109,7 +111,7 @@ function seenFrom(source: string | null, published: readonly string[]): readonly
 function uncovered(source: string | null, published: readonly string[], mailHost: string): Check[] {
   if (source === null || !isPublicUnicast(source) || published.includes(source)) return []
   const type = source.includes(':') ? 'AAAA' : 'A'
-  const reason = `mail leaves by ${source}, which ${mailHost} does not have: SPF with a:${mailHost} fails for it`
+  const reason = `mail leaves from ${source}, which is not an address of ${mailHost}: SPF with a:${mailHost} fails`
   return [failed('outbound address', reason, `publish: ${mailHost} ${type} ${source}`)]
 }
 
@@ -120,18 +122,18 @@ async function checkName(ip: string, mailHost: string, resolver: Dns): Promise<C
   if (reverse === 'temporary' || (hasUnknown && names.length === 0))
     return warning(
       name,
-      `the name of ${ip} is not known now`,
-      'look again later, or set POSTHORN_DNS to other resolvers',
+      `DNS did not return the name of ${ip}`,
+      'try again later, or set POSTHORN_DNS to other resolvers',
     )
-  const mend = `have whoever gave you the address set its PTR record to ${mailHost}`
+  const mend = `ask the provider of the address to set its PTR record to ${mailHost}`
   if (reverse !== 'ok') return failed(name, `${ip} has no name, so large receivers refuse its mail`, mend)
-  if (names.includes(mailHost)) return ok(name, `${ip} is ${mailHost}, and that has the address`)
+  if (names.includes(mailHost)) return ok(name, `${ip} is ${mailHost}, and ${mailHost} has that address`)
   if (names[0] !== undefined)
-    return warning(name, `${ip} is ${names[0]}, and says in EHLO that it is ${mailHost}`, mend)
+    return warning(name, `${ip} is ${names[0]}, but its EHLO says ${mailHost}`, mend)
   const type = ip.includes(':') ? 'AAAA' : 'A'
   return failed(
     name,
-    `no name of ${ip} has that address, so large receivers refuse its mail`,
+    `no name of ${ip} leads back to that address, so large receivers refuse its mail`,
     `${mend}, and publish: ${mailHost} ${type} ${ip}`,
   )
 }

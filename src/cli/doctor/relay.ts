@@ -29,14 +29,14 @@ export async function checkRelay({ relay, mailHost, mxPort, outbound }: Settings
     name,
     text,
     isTls
-      ? `write the name that its certificate is for, add its authority (NODE_EXTRA_CA_CERTS), or set POSTHORN_RELAY_TLS=unverified`
-      : 'see that host, port, user and password in POSTHORN_RELAY_URL are right and the server runs',
+      ? `use the host name of its certificate, add its authority (NODE_EXTRA_CA_CERTS), or set POSTHORN_RELAY_TLS=unverified`
+      : 'check host, port, user and password in POSTHORN_RELAY_URL, and that the server runs',
   )
 }
 
 function describe({ host, port, tlsVerify, auth }: RelayTarget, tls: string | null): string {
   const secured = tls
-    ? `${tls}, certificate ${tlsVerify === 'host' ? 'verified' : 'not looked at'}`
+    ? `${tls}, certificate ${tlsVerify === 'host' ? 'verified' : 'not verified'}`
     : 'without TLS'
-  return `${host}:${port} is ready to take mail: ${secured}${auth ? ', password accepted' : ''}`
+  return `${host}:${port} accepts mail: ${secured}${auth ? ', password accepted' : ''}`
 }

@@ -27,7 +27,7 @@ test('the check of an unreachable Rspamd fails, and shows no password', async ()
 
 test('the check fails if the controller’s password is missing', async (t) => {
   const { status, detail, mend } = await check(await fake(t, '{"error":"Unauthorized"}', '403 Forbidden'))
-  assert.deepEqual([status, detail], ['failed', 'cannot be asked: HTTP status 403'])
+  assert.deepEqual([status, detail], ['failed', 'no answer: HTTP status 403'])
   assert.match(mend ?? '', /password/)
 })
 
@@ -35,7 +35,7 @@ test('an Rspamd that lets the test mail pass gets a warning', async (t) => {
   const { status, detail } = await check(await fake(t, '{"score":0,"action":"no action"}'))
   assert.deepEqual(
     [status, detail],
-    ['warning', 'fake/1 answers, but says "no action" of the test mail GTUBE'],
+    ['warning', 'fake/1 answers, but its action for the test mail GTUBE is "no action"'],
   )
 })
 

@@ -24,12 +24,13 @@ export async function checkRspamd({ rspamd: address, mailHost }: Settings): Prom
     if (verdict.action === 'reject') return ok(name, `${version} answers`)
     return warning(
       name,
-      `${version} answers, but says "${verdict.action}" of the test mail GTUBE`,
-      'see that its gtube_patterns and its reject action are not switched off',
+      `${version} answers, but its action for the test mail GTUBE is "${verdict.action}"`,
+      'check that its gtube_patterns and its reject action are turned on',
     )
   } catch (error) {
-    const mend = 'see that Rspamd runs, that POSTHORN_RSPAMD is right, and that a controller has its password'
-    return failed(name, `cannot be asked: ${(error as Error).message}`, mend)
+    const mend =
+      'check that Rspamd runs, and that POSTHORN_RSPAMD is right, with the password of a controller'
+    return failed(name, `no answer: ${(error as Error).message}`, mend)
   } finally {
     await rspamd.close()
   }

@@ -14,12 +14,12 @@ export async function checkSecretKey({ db, settings }: Pick<Foundation, 'db' | '
   const sealing = findSealing(state, keys)
   const others = keys.filter((key) => !sealing?.equals(key))
   if (others.some((key) => isFormer(state, key)))
-    return warning(name, `${file} still holds a former one`, 'posthorn secret rotate takes it out')
+    return warning(name, `${file} still holds a former key`, 'run posthorn secret rotate, which removes it')
   return others.length > 0
     ? warning(
         name,
-        `${file} holds a second one, which seals nothing`,
-        'posthorn secret rotate goes on with it',
+        `${file} holds a second key, which seals nothing yet`,
+        'run posthorn secret rotate, which continues with it',
       )
-    : ok(name, `${file} holds the one of this database`)
+    : ok(name, `${file} holds the key of this database`)
 }
