@@ -143,7 +143,10 @@ async function markBlobs({ blobs, log }: Foundation, folder: number): Promise<Ow
     if (await mark.leave()) mark.publish()
     return mark
   } catch (error) {
-    log.warn({ err: error }, 'this node cannot mark the blob folder, by which others see that they share it')
+    log.warn(
+      { err: error },
+      'blob folder could not be marked: other nodes cannot see that this node shares it',
+    )
     return null
   }
 }
@@ -153,7 +156,7 @@ async function warnOfFormerDomains({ settings: { managedDomain }, db, log }: Fou
   for (const { domain, inboxes } of await listFormerDomains(db, managedDomain))
     log.warn(
       { domain, inboxes },
-      `${counted(inboxes, 'inbox is', 'inboxes are')} on ${domain}, which is not received for: ${formerMend}`,
+      `${counted(inboxes, 'inbox', 'inboxes')} on ${domain} cannot receive mail: ${formerMend}`,
     )
 }
 

@@ -21,8 +21,8 @@ export async function claimFolder(db: Db, dataDir: string): Promise<ClaimedFolde
   if (!lock)
     throw new StartRefused(
       'data folder',
-      `another posthorn serves ${dataDir}`,
-      `stop it first, or set POSTHORN_DATA_DIR to another folder, or, if this folder is a copy of another ` +
+      `another Posthorn uses ${dataDir}`,
+      `stop it first, or set POSTHORN_DATA_DIR to another folder; if this folder is a copy of another ` +
         "node's, delete its folder-id and set POSTHORN_BLOB_URL to the folder of the other nodes",
     )
   return { number, release: async () => lock.release() }
@@ -52,7 +52,7 @@ async function folderNumber(file: string): Promise<number> {
   if (number === null)
     throw new StartRefused(
       'data folder',
-      `${file} holds no number`,
+      `${file} does not hold a number`,
       'delete it, or set POSTHORN_DATA_DIR to another folder',
     )
   return number

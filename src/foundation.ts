@@ -79,8 +79,8 @@ interface OwnFolder {
 /** Makes the folder if it is missing. Refuses a folder that this user cannot make or write. */
 async function makeFolder({ about, setting, folder }: OwnFolder): Promise<void> {
   const first = await makeBelow(folder).catch(({ code }) => {
-    const mend = `let this user make it, or set ${setting} to another folder`
-    throw new StartRefused(about, `${folder} cannot be made (${code})`, mend)
+    const mend = `let this user create it, or set ${setting} to another folder`
+    throw new StartRefused(about, `${folder} cannot be created (${code})`, mend)
   })
   if (first) await syncFolder(dirname(first))
   const { R_OK, W_OK, X_OK } = constants
@@ -139,11 +139,11 @@ export async function openWithoutKey(settings: Settings, log: Log, progress: Pro
 async function requireFolder({ dataDir, databaseUrl, mayMakeSecretKey }: Settings): Promise<void> {
   const needed = databaseUrl ? dataDir : join(dataDir, 'postgres/cluster')
   if ((databaseUrl && !mayMakeSecretKey) || (await stat(needed).catch(() => null))) return
-  const reason = `there is no data folder here (${dataDir})`
+  const reason = `there is no data folder at ${dataDir}`
   throw new StartRefused(
     'data folder',
     reason,
-    'cd to it, or set POSTHORN_DATA_DIR; posthorn serve makes one',
+    'change to the folder of the service, or set POSTHORN_DATA_DIR; posthorn serve creates a new one',
   )
 }
 
@@ -209,7 +209,7 @@ async function prepareDatabase(
     throw new StartRefused(
       'database',
       `the database of POSTHORN_DATABASE_URL: ${reason}`,
-      'see that the URL is right and its server runs',
+      'check that the URL is right and the server runs',
     )
   }
 }
@@ -218,7 +218,7 @@ async function prepareDatabase(
 async function markFolder({ db, blobs, log }: Pick<Foundation, 'db' | 'blobs' | 'log'>): Promise<void> {
   await claimBlobFolder({ db, blobs }).catch((err) => {
     if (err instanceof DbFault) throw err
-    log.warn({ err }, 'the blob folder cannot be marked: large mail is refused until it is')
+    log.warn({ err }, 'blob folder could not be marked: large mail is refused until it is')
   })
 }
 
@@ -234,8 +234,8 @@ function createDnsCache(resolver: Resolver, { managedDomain }: Settings, db: Db,
 async function readKeys({ secretKeyFile, mayMakeSecretKey }: Settings): Promise<Buffer[] | null> {
   const keys = await readKeyFile(secretKeyFile)
   if (keys || mayMakeSecretKey) return keys
-  const mend = `put the secret key there; for a database that has none yet: openssl rand -hex 32 > ${secretKeyFile}`
-  throw new StartRefused('secret key', `POSTHORN_SECRET_KEY_FILE=${secretKeyFile} is not there`, mend)
+  const mend = `put the secret key there; for a new database, create one: openssl rand -hex 32 > ${secretKeyFile}`
+  throw new StartRefused('secret key', `POSTHORN_SECRET_KEY_FILE=${secretKeyFile} does not exist`, mend)
 }
 
 async function requireSchema(db: Db): Promise<void> {
@@ -243,7 +243,7 @@ async function requireSchema(db: Db): Promise<void> {
   throw new StartRefused(
     'database',
     'the database has no tables of Posthorn',
-    'see that POSTHORN_DATABASE_URL is right; posthorn serve and posthorn migrate make them',
+    'check that POSTHORN_DATABASE_URL is right; posthorn serve and posthorn migrate create them',
   )
 }
 

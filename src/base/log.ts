@@ -27,7 +27,7 @@ const labels: Record<number, string> = {
   60: 'FATAL',
 }
 
-/** `2026-11-21 09:00:00.123Z web-1 info  a mail was filed message=msg_…`, with the stack of an error below it. */
+/** `2026-11-21 09:00:00.123Z web-1 info  mail filed message=msg_…`, with the stack of an error below it. */
 export function prettyLine(line: string): string {
   const { level, time, node, msg, err, ...rest } = JSON.parse(line)
   const fields = Object.entries(rest).map(

@@ -62,8 +62,8 @@ export class DiskReserve {
     if (rooms.length > 0) meters.diskFree.set(Math.min(...rooms.map(({ freeBytes }) => freeBytes)))
     const isShort = rooms.some((room) => room.freeBytes < room.reserveBytes)
     if (isShort !== this.#isShort) {
-      if (isShort) log.warn({ rooms }, 'a disk is almost full: no mail is received until there is room')
-      else log.info({ rooms }, 'there is room on disk again: mail is received')
+      if (isShort) log.warn({ rooms }, 'disk is almost full: mail is refused until space is freed')
+      else log.info({ rooms }, 'disk has space again: mail is accepted')
     }
     this.#isShort = isShort
     meters.diskShort.set(isShort ? 1 : 0)

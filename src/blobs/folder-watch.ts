@@ -55,7 +55,8 @@ export class FolderWatch {
     const { log } = this.#options
     if (fault !== null && this.#fault === null)
       log.error({ reason: fault }, 'the blob folder is gone: large mail is refused until it is back')
-    if (fault === null && this.#fault !== null) log.info('the blob folder is back: large mail is taken again')
+    if (fault === null && this.#fault !== null)
+      log.info('the blob folder is back: large mail is accepted again')
     this.#fault = fault
     meters.blobFolderOk.set(fault === null ? 1 : 0)
   }

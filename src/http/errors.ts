@@ -176,7 +176,7 @@ export function answerFailures(api: Pick<FastifyInstance, 'addHook' | 'setErrorH
   api.addHook('onSend', ({ id }, { raw }, answer, done) => {
     if (answer instanceof Readable)
       answer.once('error', (err) => {
-        if (raw.headersSent) log.warn({ err, requestId: id }, 'an answer broke off')
+        if (raw.headersSent) log.warn({ err, requestId: id }, 'response interrupted')
       })
     done()
   })

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Log } from '../base/log.ts'
 import type { ErrorCode } from './errors.ts'
 
-const what = 'a request was answered'
+const what = 'request answered'
 
 /**
  * Logs each request when it is over.

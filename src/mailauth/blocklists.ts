@@ -153,6 +153,6 @@ export class Blocklists {
     if (nowMs - state.loggedMs < logEveryMs) return
     state.loggedMs = nowMs
     const fields = { list: publicName(answer.zone), reason: answer.reason }
-    this.#options.log.warn(fields, 'a block list gives no answer that counts: it lists nobody meanwhile')
+    this.#options.log.warn(fields, 'block list gave no valid answer: it is ignored until it does')
   }
 }

@@ -37,7 +37,7 @@ export function createOperatorServer(deps: OperatorDeps): OperatorServer {
       ({ routing }) => routing(request, response),
       (error) => {
         desk = null
-        deps.log.error({ err: error }, 'the desk cannot be opened')
+        deps.log.error({ err: error }, 'desk could not be opened')
         response.writeHead(500).end()
       },
     )

@@ -74,7 +74,7 @@ export async function finishMigrations(
     log.info({ migration: migration.name }, 'schema migrated')
   }
   const functions = await applyFunctions(client)
-  if (functions.length > 0) log.info({ functions: functions.length }, 'functions of the database replaced')
+  if (functions.length > 0) log.info({ functions: functions.length }, 'database functions replaced')
   return pending.map(({ name }) => name)
 }
 
@@ -97,7 +97,7 @@ async function apply(client: pg.PoolClient, { version, name, checksum, sql }: Mi
 /** A migration would wait for the backup to read all tables, and everyone else would wait for the migration. */
 async function refuseDuringBackup(client: pg.PoolClient): Promise<void> {
   const { rowCount } = await client.query(`select from pg_locks l where ${isLockOf(lockClasses.backup)}`)
-  if (rowCount) throw new MigrationError('a backup is under way: bring the schema up to date once it is made')
+  if (rowCount) throw new MigrationError('a backup is running: update the schema once it has ended')
 }
 
 /** Whether any migration has been applied. */
@@ -125,7 +125,7 @@ function checkApplied(applied: AppliedMigration[], migrations: Migration[]): voi
       )
     if (ours.checksum !== checksum)
       throw new MigrationError(
-        `migration ${ours.name} differs from the one that was applied to this database, which a commit before 0.1.0 made: run that commit, or begin with an empty database`,
+        `migration ${ours.name} differs from the one that was applied to this database, which a commit before 0.1.0 made: run that commit, or start with an empty database`,
       )
   }
 }

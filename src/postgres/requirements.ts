@@ -36,8 +36,8 @@ async function requireSessions(db: Db): Promise<void> {
 
 const noSessions = new StartRefused(
   'database',
-  'the pooler at POSTHORN_DATABASE_URL hands each transaction to another session',
-  'set pool_mode = session in pgbouncer for this database, or name PostgreSQL itself',
+  'the pooler at POSTHORN_DATABASE_URL gives each transaction another session',
+  'set pool_mode = session in pgbouncer for this database, or connect to PostgreSQL directly',
 )
 
 async function readBackend(client: pg.PoolClient): Promise<number> {
@@ -53,7 +53,7 @@ async function requireWrites(db: Queryable): Promise<void> {
     ? new StartRefused(
         'database',
         'the PostgreSQL of POSTHORN_DATABASE_URL is a standby (read-only)',
-        'name the primary, or an address that follows it',
+        'use the primary, or an address that follows it',
       )
     : new StartRefused(
         'database',

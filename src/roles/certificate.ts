@@ -83,7 +83,7 @@ const maxPemBytes = 1 << 20
 function readAs<Found>(setting: string, file: string, mend: string, read: (bytes: Buffer) => Found): Found {
   try {
     const stats = statSync(file)
-    if (!stats.isFile() || stats.size > maxPemBytes) throw new Error('it is no PEM file')
+    if (!stats.isFile() || stats.size > maxPemBytes) throw new Error('it is not a PEM file')
     return read(readFileSync(file))
   } catch (error) {
     throw unusable(`${setting}=${file} cannot be used (${lineOf(error)})`, mend)
@@ -120,7 +120,7 @@ async function followStored(
       ? { cert: certificate.chain, key: openCertificateKey(secretBox, certificate) }
       : selfSigned
     issuedMs = certificate?.issuedAt.getTime() ?? null
-    log.info({ directory, names: certificate?.names ?? null }, 'the certificate is in use')
+    log.info({ directory, names: certificate?.names ?? null }, 'certificate in use')
     return false
   }
   await reload()

@@ -97,8 +97,8 @@ async function requireOutbound({ outbound: { ipv4, ipv6 } }: Settings): Promise<
     if (code !== null)
       throw new StartRefused(
         'outbound address',
-        `POSTHORN_OUTBOUND_IP: ${host} is no address of this machine (${code})`,
-        'write one that this machine has',
+        `POSTHORN_OUTBOUND_IP: ${host} is not an address of this machine (${code})`,
+        'set it to an address of this machine',
       )
   }
 }

@@ -56,7 +56,7 @@ export async function startWebhooks(
   membership: Membership,
 ): Promise<{ stop(): Promise<void> }> {
   const { settings, db, clock, log, secretBox, hold } = foundation
-  if (await restoreOutbox({ db })) log.info('the outbox was numbered anew after a restore')
+  if (await restoreOutbox({ db })) log.info('outbox renumbered after a restore')
   const poster = createPoster(foundation)
   const notifier = new Notifier({
     db,

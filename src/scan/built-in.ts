@@ -8,7 +8,7 @@ export type AttachmentScanner = Pick<Clamd, 'scan' | 'isAlive' | 'close'>
 
 /** The notice about it for operators. */
 export const builtInWords =
-  'development scans attachments with a built-in scanner, which knows the EICAR test file and archive bombs and nothing else'
+  'development uses a built-in scanner, which finds only the EICAR test file and archive bombs'
 
 /** In two parts, so that no scanner takes this file for the test file (eicar.org). */
 const eicar = Buffer.from(

@@ -220,7 +220,7 @@ export class Rspamd {
     meters.rspamdChecks.inc({ outcome: knownActions.has(findings.action) ? findings.action : 'other' })
     this.#circuit.succeed()
     this.#failures = 0
-    if (this.#isDown) this.#log.info({ rspamd: this.#address.origin }, 'Rspamd judges mail again')
+    if (this.#isDown) this.#log.info({ rspamd: this.#address.origin }, 'Rspamd answers again')
     this.#isDown = false
     return { status: 'judged', ...findings }
   }
@@ -234,7 +234,7 @@ export class Rspamd {
     if (kind !== 'own' && ++this.#failures >= this.#maxFailures && !this.#isDown) {
       this.#isDown = true
       const fields = { rspamd: this.#address.origin, reason }
-      this.#log.warn(fields, 'Rspamd does not judge mail: it is received without')
+      this.#log.warn(fields, 'Rspamd is unavailable: mail is accepted without a spam score')
     }
     return { status: 'unavailable', reason }
   }

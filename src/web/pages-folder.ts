@@ -5,8 +5,7 @@ import { join } from 'node:path'
 /** `npm run build` writes the pages to this folder. */
 export const pagesFolder = join(import.meta.dirname, '../../dashboard/dist')
 
-export const notBuiltWords =
-  'the pages of the dashboard are not built: run `npm run build` where Posthorn is installed'
+export const notBuiltWords = 'the dashboard is not built: run `npm run build` in the folder of Posthorn'
 
 /** The build writes every page or none. */
 export function arePagesBuilt(folder: string): boolean {

@@ -39,7 +39,7 @@ export class DueEndpoints<Call extends { id: string }>
   }
 
   createWorker(lease: WebhookLease, { clock, log, mayFinish, idleMs }: LeaseTerms): EndpointWorker<Call> {
-    const onError = (error: unknown) => log.error({ err: error, webhook: lease.key }, 'a webhook call failed')
+    const onError = (error: unknown) => log.error({ err: error, webhook: lease.key }, 'webhook call failed')
     return new EndpointWorker({
       clock,
       budget: this.#budget,

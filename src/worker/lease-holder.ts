@@ -203,7 +203,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
       await held.worker.run()
     } catch (error) {
       if (isLost(error)) this.#outage.fail(error)
-      else log.warn({ err: error, [leases.table.name]: row.key }, 'work under a lease was interrupted')
+      else log.warn({ err: error, [leases.table.name]: row.key }, 'leased work was interrupted')
     }
     await leases.release(db.writer, nodeId, row).catch(() => {}) // the lease runs out by itself
     if (this.#held.get(row.key) !== held) return

@@ -86,7 +86,7 @@ export class Loop {
         meters.jobFailures.inc({ name })
         failures++
         if (isLost(error)) outage.fail(error)
-        else log.warn({ err: error, loop: name, failures }, 'a job failed and will be tried again')
+        else log.warn({ err: error, loop: name, failures }, 'job failed; it will be retried')
         await rest(backoffMs(failureWaitMs, failures), stop)
       }
     }

@@ -104,10 +104,7 @@ export class Membership {
       if (this.#node !== node) return
       this.#node = null
       void node.leave()
-      log.warn(
-        { number: node.id, reason: error.message },
-        'the connection that stands for this node was lost',
-      )
+      log.warn({ number: node.id, reason: error.message }, 'connection that registers this node was lost')
       for (const listener of this.#lostListeners) listener()
       this.#joining.wake()
     })

@@ -296,7 +296,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     const waitMs = backoffMs(retryScheduleMs, failures)
     const notBefore = new Date(clock.nowMs() + waitMs)
     this.#route = { ...this.#route, failures, notBefore }
-    log.info({ route: key, fault: fault.text, failures, waitMs }, 'the way to a destination is blocked')
+    log.info({ route: key, fault: fault.text, failures, waitMs }, 'destination blocked')
     await verbs.noteFault(failures, notBefore, fault)
   }
 

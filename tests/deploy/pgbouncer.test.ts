@@ -72,7 +72,7 @@ test('a node works with its limits over PgBouncer’s session pooling, and trans
 
   const shared = await startPgbouncer(t, server, 'transaction')
   const env = { ...inherited(), POSTHORN_DATA_DIR: join(folder, 'data'), POSTHORN_DATABASE_URL: shared }
-  const words = 'the pooler at POSTHORN_DATABASE_URL hands each transaction to another session'
+  const words = 'the pooler at POSTHORN_DATABASE_URL gives each transaction another session'
   const { status, stderr } = await run(ownProgram, ['serve'], env, folder)
   assert.equal(status, 1)
   assert.match(stderr, new RegExp(`^posthorn: ${words}: set pool_mode = session [^\\n]*\\n$`))

@@ -371,7 +371,7 @@ test('hostile 5: a message that cannot be written waits by the schedule, shows w
     const logged = node
       .log()
       .split('\n')
-      .filter((line) => line.includes('"a message could not be written"') && line.includes(submission.id))
+      .filter((line) => line.includes('"message could not be composed"') && line.includes(submission.id))
     assert.equal(logged.length, 5)
   }
   // Other mail is sent meanwhile over the same connection.

@@ -224,7 +224,7 @@ test("a message's life can be followed in the logs by its id", async () => {
   })
   assert.deepEqual(
     told.map(({ msg, queueId }) => [msg, queueId]),
-    ['a send was accepted', 'a recipient was attempted'].map((msg) => [msg, accepted['queueId']]),
+    ['send accepted', 'delivery attempted'].map((msg) => [msg, accepted['queueId']]),
   )
   assert.equal(told[1]?.['status'], 'delivered')
   const arrived = await until('the mail to be filed', async () => {
@@ -234,7 +234,7 @@ test("a message's life can be followed in the logs by its id", async () => {
   })
   assert.deepEqual(
     arrived.map(({ msg }) => msg),
-    ['a mail was received', 'a mail was filed'],
+    ['mail received', 'mail filed'],
   )
 })
 

@@ -45,7 +45,7 @@ test('direct delivery: a domain’s mail server sees the address, and our own ma
   const received = node
     .log()
     .split('\n')
-    .find((line) => line.includes('a mail was received'))!
+    .find((line) => line.includes('mail received'))!
   assert.equal(JSON.parse(received).peer, '127.0.0.1')
 })
 
@@ -78,7 +78,7 @@ test('an address that this machine lacks stops the start of a delivering node on
   const env = { POSTHORN_DELIVERY: 'direct', POSTHORN_OUTBOUND_IP: '192.0.2.77' }
   await assert.rejects(
     startNode(place, { env }),
-    /^StartRefused: POSTHORN_OUTBOUND_IP: 192\.0\.2\.77 is no address/,
+    /^StartRefused: POSTHORN_OUTBOUND_IP: 192\.0\.2\.77 is not an address/,
   )
   await startNode(place, { env, roles: ['api', 'mx'] })
 })
@@ -133,7 +133,7 @@ const cases: [
     [
       'failed',
       /^198\.51\.44\.1 has no name, so large receivers refuse its mail$/,
-      /whoever gave you the address set its PTR record to mx\.ours\.test$/,
+      /ask the provider of the address to set its PTR record to mx\.ours\.test$/,
     ],
   ],
   [
@@ -156,7 +156,7 @@ const cases: [
     none,
     [
       'warning',
-      /^198\.51\.44\.1 is host-1\.provider\.test, and says in EHLO that it is mx\.ours\.test$/,
+      /^198\.51\.44\.1 is host-1\.provider\.test, but its EHLO says mx\.ours\.test$/,
       /PTR record to/,
     ],
   ],
@@ -172,7 +172,7 @@ const cases: [
     { ipv4: '198.51.44.9', ipv6: null },
     [
       'failed',
-      /^mail leaves by 198\.51\.44\.9, which mx\.ours\.test does not have: SPF/,
+      /^mail leaves from 198\.51\.44\.9, which is not an address of mx\.ours\.test: SPF/,
       /^publish: mx\.ours\.test A 198\.51\.44\.9$/,
     ],
     ['failed', /^no name of 198\.51\.44\.9 has that address/, /A 198\.51\.44\.9$/],
@@ -216,8 +216,8 @@ test('F21: the doctor reports whether this machine has the address', async () =>
       ({ status, detail }) => `${status} ${detail}`,
     )
   assert.deepEqual(await statuses(null), [])
-  assert.deepEqual(await statuses('127.0.0.2'), ['ok mail leaves by 127.0.0.2'])
+  assert.deepEqual(await statuses('127.0.0.2'), ['ok mail leaves from 127.0.0.2'])
   assert.deepEqual(await statuses('192.0.2.77'), [
-    'failed 192.0.2.77 is no address of this machine (EADDRNOTAVAIL)',
+    'failed 192.0.2.77 is not an address of this machine (EADDRNOTAVAIL)',
   ])
 })

@@ -214,7 +214,7 @@ test('check 31: mail between our own inboxes is stored once, though its delivery
   ])
   await until(
     'their results to be lost',
-    () => first.log().split('a result came after the lease was lost').length > sent.length,
+    () => first.log().split('result arrived after the lease was lost').length > sent.length,
   )
   await first.stop()
   localSender = null

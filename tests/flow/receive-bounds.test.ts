@@ -422,5 +422,5 @@ test('hostile 12: below the required free disk space no mail is received, and al
   })
   const { host, port } = short.app.listening.operator
   assert.match(await (await fetch(`http://${host}:${port}/metrics`)).text(), /posthorn_disk_short 1/)
-  assert.match(short.log(), /a disk is almost full/)
+  assert.match(short.log(), /disk is almost full/)
 })

@@ -684,7 +684,7 @@ test('a report about TLS is accepted at the record’s address, and at no other 
     { purpose: 'operator', address: 'tlsrpt@mx.posthorn.test' },
   ])
   // They are not mail that needs an operator's answer.
-  assert.equal((await checkOperatorMail(node.foundation.db)).detail, 'nothing is unread')
+  assert.equal((await checkOperatorMail(node.foundation.db)).detail, 'no unread mail')
   assert.equal(await send('postmaster@mx.posthorn.test'), 'accepted 250 2.0.0')
   assert.equal((await checkOperatorMail(node.foundation.db)).detail, '1 mail to postmaster@ is unread')
 })

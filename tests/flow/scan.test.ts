@@ -206,7 +206,7 @@ test('check 64: while clamd is down no attachment is returned and no row written
   const messages: Message[] = []
   for (let count = 0; count < 5; count++)
     messages.push(await receive(stage, inbox, [[`${count}.txt`, Buffer.from(`file ${count}`)]]))
-  await until('the outage to be met', () => node.log().includes('clamd cannot be reached'))
+  await until('the outage to be met', () => node.log().includes('clamd is unreachable'))
   const claimed = () => ask(stage, claimedScans)
   await until('what met it to be put back', async () => (await claimed()).length === 0)
   const sql = 'select message_id, xmin::text, ctid::text from scan where organization_id = $1 order by 1'
@@ -215,7 +215,7 @@ test('check 64: while clamd is down no attachment is returned and no row written
   assert.equal(before.length, 5)
   for (let look = 0; look < 5; look++) {
     node.foundation.clock.advance(20_000)
-    const asked = node.log().split('clamd cannot be reached').length
+    const asked = node.log().split('clamd is unreachable').length
     assert.equal(asked, 2, 'the outage is told once')
     const { status, body } = await api.call(pathOf(messages[look]!))
     assert.deepEqual([status, body.error], [423, 'attachment_not_scanned'])
@@ -320,7 +320,7 @@ test('check 64: an attachment is scanned even if clamd is killed, or a node stop
   await until('what else happens', () => stream.events.some(({ type }) => type === 'suppression.created'))
   const log = node.log().length
   await clamd.kill9()
-  await until('the outage to be met', () => node.log().includes('clamd cannot be reached', log))
+  await until('the outage to be met', () => node.log().includes('clamd is unreachable', log))
   assert.deepEqual(states(await show(api, filed)), ['unscanned'])
 
   // A file in progress when clamd died waits a minute, because it may have crashed clamd.

@@ -128,7 +128,7 @@ test('check 88: the sweep deletes old orphans of each kind, and keeps owned and 
   kept.push(...files().filter((name) => name.startsWith('zz/')))
   await sweepAll(sweeper)
   assert.deepEqual(files(), kept.sort())
-  assert.equal(countLogged('a blob that belongs to nothing was removed'), orphans.length)
+  assert.equal(countLogged('orphaned blob removed'), orphans.length)
 })
 
 test('check 88: two concurrent sweeps, and one that is interrupted, delete no owned blob', async () => {

@@ -372,7 +372,7 @@ test('a signing secret that cannot be opened is shown as the call’s error, and
   await caller(stage).want<Hook>(`/v1/webhooks/${made.id}/rotate-secret`, { method: 'POST' })
   clock.advance(minute)
   await untilDelivery(stage, made, 'the call', ({ status }) => status === 'succeeded')
-  assert.equal(stage.node.log().split('signing secret of an endpoint cannot be opened').length - 1, 1)
+  assert.equal(stage.node.log().split('webhook signing secret could not be opened').length - 1, 1)
 })
 
 test('webhooks: a test call ignores the wanted types, and a replay carries its event’s id', async () => {

@@ -23,7 +23,7 @@ async function lineOf(requestId: string): Promise<Line> {
   })
   assert.equal(found.length, 1)
   const { time: _, pid: __, hostname: ___, msg, ms, ...line } = JSON.parse(found[0]!)
-  assert.deepEqual([msg, Number.isInteger(ms)], ['a request was answered', true])
+  assert.deepEqual([msg, Number.isInteger(ms)], ['request answered', true])
   return line
 }
 

@@ -151,7 +151,7 @@ test('a certificate is renewed at a third of its lifetime, and the policy is enf
     return `${status} ${text}`
   }
   assert.equal(await policy(), `200 version: STSv1\r\nmode: testing\r\nmx: ${mailHost}\r\nmax_age: 86400\r\n`)
-  assert.match((await checkOrdered(node.foundation)).detail, /does not know its authority/)
+  assert.match((await checkOrdered(node.foundation)).detail, /its authority is not a public one/)
 
   trust(t, await pebble.root())
   const { clock } = node.foundation

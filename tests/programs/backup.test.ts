@@ -166,7 +166,7 @@ test('no schema is migrated during a backup', async (t) => {
     await repeatMigrations(client, migrations.slice(0, -1))
   })
   const lock = (await lockBackup(db))!
-  await assert.rejects(migrate(db, silentLog), /a backup is under way/)
+  await assert.rejects(migrate(db, silentLog), /a backup is running/)
   lock.release()
   await until('the lock to be gone', async () => !(await isBackupUnderWay(db)))
   assert.deepEqual(await migrate(db, silentLog), [migrations.at(-1)!.name])

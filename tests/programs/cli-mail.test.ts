@@ -64,7 +64,7 @@ test('captured mail is listed, shown and downloaded, by the id of its answer', a
   const rest = await list('--limit', '2', '--cursor', first.nextCursor!)
   assert.deepEqual([rest.captured.map(({ id }) => id), rest.nextCursor], [ids.slice(2), null])
   const { stdout } = await attempt('captured', 'list', '--limit', '2')
-  assert.match(stdout, /^ID +BYTES +CAME +TO +FROM +SUBJECT\n.*three\n.*two\n\nThere is more: --cursor /)
+  assert.match(stdout, /^ID +BYTES +RECEIVED +TO +FROM +SUBJECT\n.*three\n.*two\n\nFor more: --cursor /)
 
   const text = (await attempt('captured', 'show', ids[1]!.toUpperCase())).stdout
   assert.match(
@@ -112,7 +112,7 @@ test('mail for abuse@ and postmaster@ is unread until it is shown, and the docto
     name: 'operator mail',
     status: 'warning',
     detail: '2 mails to abuse@ and 1 to postmaster@ are unread',
-    mend: 'posthorn mail list',
+    mend: 'read it with posthorn mail list',
   })
 
   const text = (await attempt('mail', 'show', mails[0]!.id)).stdout
@@ -121,7 +121,7 @@ test('mail for abuse@ and postmaster@ is unread until it is shown, and the docto
   const source = await attempt('mail', 'show', mails[1]!.id, '--source')
   assert.match(source.stdout, /Subject: two\r\n\r\nStop it\.\r\n$/)
   const { stdout } = await attempt('mail', 'list')
-  assert.match(stdout, /^ID +NEW +CAME +TO +FROM +SUBJECT\n.*three\n.*two\n\S+ +new +.* one\n$/)
+  assert.match(stdout, /^ID +NEW +RECEIVED +TO +FROM +SUBJECT\n.*three\n.*two\n\S+ +new +.* one\n$/)
   assert.equal((await checkOf())['detail'], '1 mail to abuse@ is unread')
   assert.deepEqual(
     (await list('--unread')).map(({ subject }) => subject),

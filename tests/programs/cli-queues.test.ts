@@ -93,7 +93,10 @@ test('pausing a domain warns if its mail goes to another queue', async (t) => {
   const attempt = (...words: string[]) => runCommand(['queue', ...words], posthorn.env, process.cwd())
   const paused = await attempt('pause', 'gmail.com')
   assert.deepEqual([paused.status, paused.stdout], [0, 'gmail.com is paused\n'])
-  assert.match(paused.stderr, /POSTHORN_DELIVERY=capture mail for gmail\.com waits in @capture: pause that/)
+  assert.match(
+    paused.stderr,
+    /POSTHORN_DELIVERY=capture, mail for gmail\.com waits in @capture: to hold it, pause that queue/,
+  )
   assert.equal((await attempt('pause', '@capture')).stderr, '')
   const wrong = await attempt('pause', 'no domain')
   assert.equal(wrong.status, 1)

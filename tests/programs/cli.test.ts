@@ -130,8 +130,8 @@ const wrongUses: [string[], RegExp][] = [
   [['org', 'create', '--name', ' '], /1 to 200 characters in one line/],
   [['org', 'rename', nowhere, 'Ac\nme'], /1 to 200 characters in one line/],
   [['key', 'create', '--org', nowhere, '--scopes', '*', '--name', 'a'.repeat(201)], /1 to 200 characters/],
-  [['key', 'revoke'], /either the id of a key or, with --org and --name/],
-  [['key', 'revoke', '--org', nowhere], /either the id of a key or, with --org and --name/],
+  [['key', 'revoke'], /either the id of a key, or its organization and name/],
+  [['key', 'revoke', '--org', nowhere], /either the id of a key, or its organization and name/],
   [['key', 'revoke', nowhere, '--org', nowhere, '--name', 'x'], /either the id of a key/],
   [['completion', 'tcsh'], /bash, zsh, fish/],
 ]
@@ -154,7 +154,7 @@ const wrongSettings: [string, string, RegExp][] = [
   ['POSTHORN_DEFAULT_LIMITS', '{"inboxes":-1}', /messagesPerMinute/],
   ['POSTHORN_HTPP', '127.0.0.1:1', /POSTHORN_HTPP is not a setting: did you mean POSTHORN_HTTP\?/],
   ['POSTHORN_HOST', '127.0.0.1', /POSTHORN_HOST is not a setting: docs/],
-  ['POSTHORN_COLOUR', 'red', /POSTHORN_COLOUR is not a setting: docs\/settings\.md has those/],
+  ['POSTHORN_COLOUR', 'red', /POSTHORN_COLOUR is not a setting: docs\/settings\.md lists all settings/],
   ['POSTHORN_CLAMD', 'localhost', /127\.0\.0\.1:3310/],
   [
     'POSTHORN_RETENTION',
@@ -256,7 +256,7 @@ test('the commands work with a running service', async (t) => {
     assert.equal(first.stderr, '')
     const second = await create()
     const [one, two] = [JSON.parse(first.stdout).id, JSON.parse(second.stdout).id] as [string, string]
-    assert.match(second.stderr, new RegExp(`another key of this name is good too \\(${one}\\)`))
+    assert.match(second.stderr, new RegExp(`another valid key has this name \\(${one}\\)`))
     const unclear = await attempt(['key', 'revoke', ...named])
     assert.equal(unclear.status, 1)
     assert.match(unclear.stderr, new RegExp(`several keys are named "booking".*${one}, ${two}`))
@@ -364,7 +364,7 @@ test('the commands work with a running service', async (t) => {
     const { status, stdout, stderr } = await run(ownProgram, ['serve', '--json'], posthorn.env, tmpdir())
     assert.equal(status, 1)
     assert.equal(stdout, '')
-    assert.match(stderr, /another posthorn serves/)
+    assert.match(stderr, /another Posthorn uses/)
   })
 
   await t.test('the demo uses the running service, and its inboxes again', async () => {

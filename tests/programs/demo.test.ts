@@ -31,7 +31,7 @@ test('the demo runs to its end on a fresh folder and shows the story', async (t)
   for (const word of [
     ...[/inb_[a-f0-9]{24}/, /msg_[a-f0-9]{24}/, /thr_[a-f0-9]{24}/, /in-reply-to/i, /references/i, /202/],
     ...[/menu\.txt, 18 bytes, (?:unscanned|clean)/, /→ 200 .*\n +content +Soup\. Fish\. Cake\.\n/],
-    ...[/told: message\.received/, /told: message\.bounced/, /v1,\S+, genuine/],
+    ...[/receives message\.received/, /receives message\.bounced/, /v1,\S+, valid/],
     ...[/bounced +550 5\.1\.1/, /demo-nobody-\w+@inbox\.localhost +hard_bounce/, /→ 422/],
     ...[
       /demo-ben@inbox\.localhost +deliverable: accepted/,

@@ -86,7 +86,7 @@ test('in production new keys wait until DNS shows them, are printed again meanwh
     lines,
     pending.map(({ zoneLine }) => zoneLine),
   )
-  assert.match(told.stdout, /ph1 goes on signing.*looks every few seconds/)
+  assert.match(told.stdout, /ph1 continues to sign.*checks DNS every few seconds/)
   assert.deepEqual(await selectorsOf(stage), ['ph1'])
   const looked = await runCommand(['doctor', '--json'], posthorn.env, posthorn.folder)
   // DNS has no other record of this domain.

@@ -14,7 +14,7 @@ test('posthorn operator link finds the running service’s listener, and reports
   assert.ok(Date.parse(expiresAt) > Date.now())
   const { status, stdout } = await link()
   assert.equal(status, 0)
-  assert.match(stdout, /^http:\/\/127\.0\.0\.1:\d+\/#\S+\n\nIt opens the desk once/)
+  assert.match(stdout, /^http:\/\/127\.0\.0\.1:\d+\/#\S+\n\nThe link opens the desk once/)
   await posthorn.stop()
   const stopped = await link()
   assert.deepEqual([stopped.status, stopped.stdout], [1, ''])

@@ -57,10 +57,10 @@ test('hostile 13: a node without the right secret key stops with one line in eve
   const place = await makePlace(t)
   await startNode(place)
   const { folder, data, serve } = anotherNode(t, place, {})
-  assertOneLine(await serve({}), /secret key of this database is not there .*copied from a node/)
+  assertOneLine(await serve({}), /secret key of this database is missing .*copied from another node/)
   assert.throws(() => readFileSync(join(data, 'secret-key')), { code: 'ENOENT' })
   const missing = { POSTHORN_SECRET_KEY_FILE: join(folder, 'not-mounted') }
-  assertOneLine(await serve(missing), /POSTHORN_SECRET_KEY_FILE=\S+not-mounted is not there/)
+  assertOneLine(await serve(missing), /POSTHORN_SECRET_KEY_FILE=\S+not-mounted does not exist/)
   assert.throws(() => readFileSync(missing.POSTHORN_SECRET_KEY_FILE), { code: 'ENOENT' })
   const other = randomBytes(32).toString('hex')
   writeFileSync(join(folder, 'other-key'), other)
@@ -88,7 +88,7 @@ test('a database without a check value accepts only the key that opens its seale
   })
   await node.foundation.db.query('update database_identity set secret_key_check = null')
   const { folder, serve } = anotherNode(t, place, {})
-  assertOneLine(await serve({}, ['migrate']), /secret key of this database is not there/)
+  assertOneLine(await serve({}, ['migrate']), /secret key of this database is missing/)
   writeFileSync(join(folder, 'other-key'), randomBytes(32))
   const wrong = { POSTHORN_SECRET_KEY_FILE: join(folder, 'other-key') }
   assertOneLine(await serve(wrong, ['migrate']), /is not the secret key of this database/)
@@ -160,18 +160,18 @@ test('the later of two nodes with different settings warns, and the doctor names
     POSTHORN_DEFAULT_LIMITS: '{"inboxes":3}',
   }
   const second = await startNode(place, { env })
-  assert.match(second.log(), new RegExp(`POSTHORN_DELIVERY=${settings.delivery}, this one relay`))
+  assert.match(second.log(), new RegExp(`POSTHORN_DELIVERY=${settings.delivery}, this node relay`))
   assert.match(
     second.log(),
     new RegExp(`POSTHORN_MANAGED_DOMAIN=${settings.managedDomain}, this one other\\.test`),
   )
   const { status, detail, mend } = await checkNodes(db, settings)
   assert.equal(status, 'failed')
-  assert.match(detail, /^node \d+ at \S+ has POSTHORN_DEFAULT_LIMITS=\{"inboxes":3\}, this one \{\}/)
+  assert.match(detail, /^node \d+ at \S+ has POSTHORN_DEFAULT_LIMITS=\{"inboxes":3\}, this node \{\}/)
   assert.match(detail, /POSTHORN_MANAGED_DOMAIN=other\.test/)
-  assert.match(detail, /POSTHORN_SIGN_UP=invited, this one open/)
-  assert.match(detail, /POSTHORN_DELIVERY=relay, this one /)
-  assert.match(mend ?? '', /write them alike on all nodes/)
+  assert.match(detail, /POSTHORN_SIGN_UP=invited, this node open/)
+  assert.match(detail, /POSTHORN_DELIVERY=relay, this node /)
+  assert.match(mend ?? '', /set it to the same value on all nodes/)
   await second.stop()
   assert.equal((await checkNodes(db, settings)).status, 'ok')
   await first.stop()

@@ -188,7 +188,7 @@ test('hostile 31: a backup restores a complete service', async (t) => {
         env,
         /^posthorn: the secret key of the backup is sealed by a passphrase: write --passphrase-file FILE/,
       ],
-      [wrong, /^posthorn: the passphrase is not that of this backup: [^\n]+\n$/],
+      [wrong, /^posthorn: the passphrase does not open the key of this backup: [^\n]+\n$/],
     ] as const) {
       const { status, stderr } = await command(['restore', folder], place)
       assert.equal(status, 1)
@@ -248,7 +248,7 @@ test('hostile 31: a backup restores a complete service', async (t) => {
     writeFileSync(join(newer, 'manifest.json'), formatManifest({ ...manifest, migrations }))
     const { status, stderr } = await command(['restore', newer], await emptyPlace(t, posthorn, 'external'))
     assert.equal(status, 1)
-    assert.match(stderr, /^posthorn: its schema is not known here [^\n]+\n$/)
+    assert.match(stderr, /^posthorn: the schema of the backup is newer than this release [^\n]+\n$/)
   })
 
   await t.test('a backup without the key is restored if the key is there already', async (t) => {
@@ -296,7 +296,7 @@ test('hostile 31: a backup restores a complete service', async (t) => {
     assert.deepEqual([sink.connections, receiver.connections()], before)
 
     // The doctor checks whether the relay answers.
-    assert.match((await command(['doctor'], env)).stdout, /! restored copy +of [^\n]+, held: /)
+    assert.match((await command(['doctor'], env)).stdout, /! restored copy +backup of [^\n]+, held: /)
     const looked = sink.connections
     assert.deepEqual(await copy.cli(['restore', 'release']), { released: true })
     assert.equal((await command(['restore', 'release'], env)).status, 1)
@@ -329,7 +329,7 @@ async function refuseToServe(env: Record<string, string>): Promise<void> {
   assert.deepEqual([status, stdout], [1, ''])
   assert.match(
     stderr,
-    /^posthorn: a restore into [^\n]+ was broken off: run the same posthorn restore again[^\n]+\n$/,
+    /^posthorn: a restore into [^\n]+ was interrupted: run the same posthorn restore again[^\n]+\n$/,
   )
 }
 

@@ -127,7 +127,7 @@ test('a rotation interrupted after any step continues, and loses nothing', async
     const keys = (await readKeyFile(file))!
     await openAll(db, findSealing(state, keys)!)
     if (steps.length === 1 && !done)
-      assert.match(await askDoctor(), /! secret key .*second one, which seals nothing/)
+      assert.match(await askDoctor(), /! secret key .*second key, which seals nothing/)
     if (keys.some((one) => isFormer(state, one)))
       assert.match(await askDoctor(), /! secret key .*still holds a former one/)
     if (!done) {
@@ -195,7 +195,7 @@ test('a running node prevents a rotation, and a node with the former key does no
   await node.app.stop()
   const done = await rotate()
   assert.deepEqual([done.status, done.stderr.includes('seals from now on')], [0, true], done.stderr)
-  assert.match(done.stdout, /The secret key is a new one.*\d+ secrets were sealed anew/)
+  assert.match(done.stdout, /The new secret key is in .*\d+ secrets were sealed with it/)
   await assert.rejects(
     startApp(node.foundation, ['jobs']),
     /the secret key was changed after this node read it/,
@@ -226,7 +226,7 @@ test('the operator gets the lines for a read-only key file, and the command says
   await assert.rejects(rotate(), /nothing is changed.*ENAMETOOLONG.*add a second line yourself/)
   // The order of the lines has no meaning.
   write(next, former)
-  const over = /the change is complete, but .* cannot be written .*: leave line 1 alone in it yourself/
+  const over = /the rotation is complete, but .* cannot be written .*: remove all lines but line 1 yourself/
   await assert.rejects(rotate(), over)
   await openAll(db, next)
   // A second run does not begin another key.
@@ -316,7 +316,7 @@ test('a service that lost its secret key sends again, and its webhooks fail visi
   const command = (...words: string[]) =>
     runCommand(['secret', 'replace', ...words], posthorn.env, posthorn.folder)
   const intact = await command()
-  assert.match(intact.stderr, /everything opens with the key/)
+  assert.match(intact.stderr, /nothing to replace: the key in .* opens everything/)
   const running = await command('--yes')
   assert.deepEqual(
     [running.status, /nodes with the secret key are running/.test(running.stderr)],
@@ -327,11 +327,14 @@ test('a service that lost its secret key sends again, and its webhooks fail visi
   rmSync(join(posthorn.folder, 'secret-key'))
   await assert.rejects(
     posthorn.start(),
-    /secret key of this database is not there .*if it is lost: posthorn secret replace/s,
+    /secret key of this database is missing .*if the key is lost: posthorn secret replace/s,
   )
   const asked = await command()
   assert.equal(asked.status, 1)
-  assert.match(asked.stderr, /gives up what cannot be opened \(DKIM key 3, webhook secret 1\): add --yes/)
+  assert.match(
+    asked.stderr,
+    /gives up the secrets that cannot be opened \(DKIM key 3, webhook secret 1\): add --yes/,
+  )
   const replaced = await posthorn.cli<Replaced>(['secret', 'replace', '--yes'])
   assert.equal(replaced.isNewKey, true)
   assert.deepEqual(

@@ -138,7 +138,7 @@ test('in the wrong folder only serve, migrate and demo make files', async (t) =>
     const { status, stdout, stderr } = await runCommand(words, inherited(), folder)
     assert.equal(status, 1, words.join(' '))
     const said = words[0] === 'doctor' ? stdout.split('\n')[0]! : stderr
-    assert.match(said, /there is no data folder here \(\S+\/data\).*cd to it, or set POSTHORN_DATA_DIR/)
+    assert.match(said, /there is no data folder at \S+\/data.*, or set POSTHORN_DATA_DIR/)
     if (words[0] !== 'doctor') assert.match(stderr, /^posthorn: [^\n]+\n$/)
     assert.deepEqual(readdirSync(folder), [])
   }
@@ -270,14 +270,14 @@ test('hostile 32: the start and the doctor say what a dangerous setting exposes,
   const posthorn = await startPosthorn(t, {
     env: { POSTHORN_MAIL_HOST: 'mx.example', POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true' },
   })
-  const exposed = 'POSTHORN_ALLOW_PRIVATE_NETWORKS is true: customers can have this machine call .*'
+  const exposed = 'POSTHORN_ALLOW_PRIVATE_NETWORKS is true: customers can make this machine call .*'
   const mend = 'unset POSTHORN_ALLOW_PRIVATE_NETWORKS'
   // The line that reports readiness is on another stream, and may arrive first.
   await until('the start to say so', () =>
     new RegExp(`"level":"warn".*"${exposed}; ${mend}`).test(posthorn.log()),
   )
   const { stdout } = await runCommand(['doctor'], posthorn.env, posthorn.folder)
-  assert.match(stdout, new RegExp(`^! exposure +${exposed}\\. Mend: ${mend}`, 'm'))
+  assert.match(stdout, new RegExp(`^! exposure +${exposed}\\. Fix: ${mend}`, 'm'))
 })
 
 const secret = 'hUnter2-4711-verySecret'
@@ -359,7 +359,7 @@ test('a start ends with the next step, and never links to pages that are not bui
   )
   assert.doesNotMatch(said({ ...production, POSTHORN_SIGN_UP: 'invited' }, 'built'), /sign-up/)
   const unbuilt = said(production, 'missing')
-  assert.match(unbuilt, /Pages +the pages of the dashboard are not built: run `npm run build`/)
+  assert.match(unbuilt, /Pages +the dashboard is not built: run `npm run build`/)
   assert.doesNotMatch(unbuilt, /sign-up/)
   assert.match(said({}, 'built'), /sign-in#token/)
   assert.doesNotMatch(said({}, 'missing'), /sign-in#token/)

@@ -80,13 +80,14 @@ const listeners: Case[] = ['POSTHORN_HTTP', 'POSTHORN_HTTPS', 'POSTHORN_OPERATOR
       setting,
       what: 'is taken by another program',
       env: { [setting]: taken },
-      words: /127\.0\.0\.1:\d+ is taken by another program: stop it, or set POSTHORN_\w+ to another port$/,
+      words:
+        /127\.0\.0\.1:\d+ is in use by another program: stop that program, or set POSTHORN_\w+ to another port$/,
     },
     {
       setting,
       what: 'is no address of this machine',
       env: { [setting]: `${lacked}:0` },
-      words: /192\.0\.2\.77:0 cannot be listened on \(EADDRNOTAVAIL\): set/,
+      words: /cannot listen on 192\.0\.2\.77:0 \(EADDRNOTAVAIL\): set/,
     },
   ],
 )
@@ -103,7 +104,7 @@ const certificates: Case[] = [
     what: 'names a folder',
     env: files,
     prepare: (folder) => mkdirSync(join(folder, 'cert.pem')),
-    words: /cert\.pem cannot be used \(it is no PEM file\)/,
+    words: /cert\.pem cannot be used \(it is not a PEM file\)/,
   },
   {
     setting: 'POSTHORN_SMTP_TLS_CERT',
@@ -158,7 +159,7 @@ const folders: Case[] = [
     what: 'is a file',
     env: { POSTHORN_DATA_DIR: 'data' },
     prepare: (folder) => writeFileSync(join(folder, 'data'), ''),
-    words: /data cannot be made \(EEXIST\): let this user make it, or set/,
+    words: /data cannot be created \(EEXIST\): let this user create it, or set/,
   },
   {
     setting: 'POSTHORN_DATA_DIR',
@@ -202,7 +203,7 @@ const folders: Case[] = [
       mkdirSync(join(folder, 'data'))
       writeFileSync(join(folder, 'data/folder-id'), 'NaN')
     },
-    words: /data\/folder-id holds no number: delete it, or set/,
+    words: /data\/folder-id does not hold a number: delete it, or set/,
   },
   {
     setting: 'POSTHORN_DATA_DIR',
@@ -233,7 +234,7 @@ const secrets: Case[] = [
     setting: 'POSTHORN_SECRET_KEY_FILE',
     what: 'names no file',
     env: { POSTHORN_SECRET_KEY_FILE: 'missing' },
-    words: /missing is not there: put the secret key there/,
+    words: /missing does not exist: put the secret key there/,
   },
   {
     setting: 'POSTHORN_SECRET_KEY_FILE',
@@ -286,7 +287,7 @@ const databases: Case[] = [
     what: what as string,
     env: { POSTHORN_DATABASE_URL: url as string },
     words: new RegExp(
-      `^posthorn: the database of POSTHORN_DATABASE_URL: .*${(words as RegExp).source}.*: see that the URL is right`,
+      `^posthorn: the database of POSTHORN_DATABASE_URL: .*${(words as RegExp).source}.*: check that the URL is right`,
     ),
   }),
 )
@@ -296,13 +297,13 @@ const others: Case[] = [
     setting: 'POSTHORN_OUTBOUND_IP',
     what: 'is no address of this machine',
     env: { POSTHORN_OUTBOUND_IP: lacked },
-    words: /192\.0\.2\.77 is no address of this machine \(EADDRNOTAVAIL\): write/,
+    words: /192\.0\.2\.77 is not an address of this machine \(EADDRNOTAVAIL\): set/,
   },
   {
     setting: 'POSTHORN_MAIL_HOST',
     what: 'has one label',
     env: { POSTHORN_MAIL_HOST: 'mx' },
-    words: /POSTHORN_MAIL_HOST="mx" cannot be used: write a host name, such as mx\.example\.com$/,
+    words: /POSTHORN_MAIL_HOST="mx" is not valid: write a host name, such as mx\.example\.com$/,
   },
   {
     setting: 'POSTHORN_MAIL_HOST',
@@ -314,7 +315,7 @@ const others: Case[] = [
     setting: 'POSTHORN_TRUSTED_PROXIES',
     what: 'is all addresses',
     prepare: (folder) => writeFileSync(join(folder, '.env'), 'POSTHORN_TRUSTED_PROXIES=0.0.0.0/0\n'),
-    words: /POSTHORN_TRUSTED_PROXIES="0\.0\.0\.0\/0" cannot be used: .*never \/0\)$/,
+    words: /POSTHORN_TRUSTED_PROXIES="0\.0\.0\.0\/0" is not valid: .*never \/0\)$/,
   },
   {
     setting: 'POSTHORN_TRUSTED_PROXIES',
@@ -327,7 +328,7 @@ const others: Case[] = [
     setting: '.env',
     what: 'is a folder',
     prepare: (folder) => mkdirSync(join(folder, '.env')),
-    words: /\.env cannot be read \(EISDIR\): let this user read it, or take it away$/,
+    words: /\.env cannot be read \(EISDIR\): let this user read it, or remove it$/,
   },
   {
     setting: '.env',
@@ -356,7 +357,7 @@ const privileged = [
     what: 'needs a right that this user has not',
     as: 'nobody',
     words:
-      /127\.0\.0\.1:\d+ is not for this user: give node CAP_NET_BIND_SERVICE, or set POSTHORN_\w+ to a port/,
+      /this user may not listen on 127\.0\.0\.1:\d+: give node CAP_NET_BIND_SERVICE, or set POSTHORN_\w+ to a port/,
   }),
 )
 

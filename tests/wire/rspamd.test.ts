@@ -275,8 +275,8 @@ test('a silent Rspamd is skipped until a probe finds it, and logged once', async
   assert.deepEqual(
     lines.map(({ level, reason, msg }) => [level, reason, msg]),
     [
-      [40, 'no answer in time', 'Rspamd does not judge mail: it is received without'],
-      [30, undefined, 'Rspamd judges mail again'],
+      [40, 'no answer in time', 'Rspamd is unavailable: mail is accepted without a spam score'],
+      [30, undefined, 'Rspamd answers again'],
     ],
   )
 })

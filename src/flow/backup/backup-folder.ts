@@ -34,11 +34,11 @@ export async function beginFolder(folder: string, id: string): Promise<void> {
   if (first) await syncFolder(dirname(first))
   const found = (await readdir(folder)).filter((name) => !notOurs.has(name))
   if (found.includes(manifestFile))
-    throw refused(`${folder} has a finished backup`, 'name another folder for this one')
+    throw refused(`${folder} already has a finished backup`, 'name another folder')
   if (found.length > 0 && !found.includes(unfinishedFile))
     throw refused(
-      `${folder} is not empty, and no backup was begun there`,
-      'name an empty folder or a new one',
+      `${folder} is not empty, and has no interrupted backup`,
+      'name an empty folder, or one that does not exist',
     )
   for (const name of [...Object.values(names), `${manifestFile}.new`])
     await rm(join(folder, name), { recursive: true, force: true })
@@ -76,7 +76,7 @@ export async function readManifest(
   if (manifest.formatVersion !== formatVersion)
     return {
       isUnfinished: false,
-      fault: `it was made by Posthorn ${manifest.posthorn}, in a form of its own`,
+      fault: `the backup was made by Posthorn ${manifest.posthorn}, in a format that this release cannot read`,
     }
   return { manifest }
 }

@@ -45,7 +45,7 @@ export async function checkFile(path: string): Promise<CheckedFile | null> {
 }
 
 export function damaged(named: string): StartRefused {
-  return new StartRefused('backup', `${named} of the backup is damaged`, 'restore another one')
+  return new StartRefused('backup', `${named} of the backup is damaged`, 'restore another backup')
 }
 
 /** Links the file under a second name. False if that is not possible, for example across file systems. */

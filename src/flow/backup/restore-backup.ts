@@ -94,7 +94,7 @@ export async function restoreBackup(
 
 async function requireManifest(folder: string): Promise<Manifest> {
   const read = await readManifest(folder)
-  if ('fault' in read) throw refused(read.fault, 'nothing of it is restored')
+  if ('fault' in read) throw refused(read.fault, 'nothing was restored; name another backup')
   return read.manifest
 }
 
@@ -104,7 +104,10 @@ function requireKnown({ migrations, posthorn }: Manifest): void {
     listPending(migrations)
   } catch (error) {
     if (!(error instanceof MigrationError)) throw error
-    throw refused(`its schema is not known here (Posthorn ${posthorn} made it)`, 'restore it by that release')
+    throw refused(
+      `the schema of the backup is newer than this release (Posthorn ${posthorn} made it)`,
+      'restore it with that release',
+    )
   }
 }
 
@@ -116,7 +119,7 @@ async function requireEmptyFolders(
   mark: string | null,
 ): Promise<void> {
   if (mark !== null)
-    throw refused(`the restore of another backup was broken off in ${dataDir}`, 'empty the folder first')
+    throw refused(`${dataDir} has an interrupted restore of another backup`, 'empty the folder first')
   for (const folder of [dataDir, blobFolder]) {
     const found = await readdir(folder).catch((error) => {
       if (error.code === 'ENOENT') return []
@@ -149,8 +152,8 @@ async function findKey(
   if (own) return { keys: own, isStored: true }
   if (!manifest.key)
     throw refused(
-      'it was made without the secret key',
-      `put that of the original there first (${secretKeyFile})`,
+      'the backup was made without the secret key',
+      `put the key of the original into ${secretKeyFile} first`,
     )
   const pieces: Buffer[] = []
   for await (const piece of readChecked(join(folder, names.key), names.key, manifest.key)) pieces.push(piece)
@@ -172,7 +175,7 @@ async function isLoaded(db: Db, { id }: Manifest): Promise<boolean> {
 
 async function requireEmpty(db: Queryable): Promise<void> {
   if (await isEmptyDatabase(db)) return
-  throw refused('the database is not empty', 'restore into an empty one: nothing is overwritten')
+  throw refused('the database is not empty', 'restore into an empty database: nothing is overwritten')
 }
 
 async function restoreBlobs(

@@ -32,7 +32,7 @@ export async function requireNoMark(dataDir: string): Promise<void> {
   if ((await findMark(dataDir)) === null) return
   throw new StartRefused(
     'data folder',
-    `a restore into ${dataDir} was broken off`,
-    'run the same posthorn restore again, or begin with an empty folder',
+    `a restore into ${dataDir} was interrupted`,
+    'run the same posthorn restore again, or start with an empty folder',
   )
 }

@@ -41,8 +41,8 @@ export async function openKeys(text: string, passphrase: string, id: string): Pr
   if (file.derivation !== 'argon2id' || file.memory !== cost.memory || file.passes !== cost.passes)
     throw new StartRefused(
       'backup',
-      'its key was sealed in another way',
-      'open it with the release that made it',
+      'the key of the backup is sealed in a format that this release cannot read',
+      'restore it with the release that made it',
     )
   const key = await deriveKey(passphrase, Buffer.from(file.salt, 'hex'))
   const sealed = Buffer.from(file.sealed, 'hex')
@@ -55,8 +55,8 @@ export async function openKeys(text: string, passphrase: string, id: string): Pr
     )
   } catch {
     // The tag does not match. GCM gives no further reason.
-    const mend = 'give the one that the backup was made with'
-    throw new StartRefused('backup', 'the passphrase is not that of this backup', mend)
+    const mend = 'use the passphrase that the backup was made with'
+    throw new StartRefused('backup', 'the passphrase does not open the key of this backup', mend)
   }
 }
 

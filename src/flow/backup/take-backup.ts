@@ -48,7 +48,7 @@ export interface BackupInput {
 export async function takeBackup(deps: BackupDeps, input: BackupInput): Promise<Manifest> {
   const { folder, version } = input
   const lock = await lockBackup(deps.db)
-  if (!lock) throw refused('another backup of this database is under way', 'wait until it is made')
+  if (!lock) throw refused('another backup of this database is running', 'wait until it ends')
   try {
     const id = newUuid()
     await beginFolder(folder, id)
@@ -56,7 +56,7 @@ export async function takeBackup(deps: BackupDeps, input: BackupInput): Promise<
     const snapshot = await copySnapshot(deps, folder)
     const blobs = await copyBlobs(deps, folder)
     if (!(await lock.isHeld()))
-      throw refused('the connection to the database was lost meanwhile', 'make it again')
+      throw refused('the connection to the database was lost during the backup', 'make the backup again')
     const manifest: Manifest = {
       format,
       formatVersion,
@@ -76,7 +76,10 @@ export async function takeBackup(deps: BackupDeps, input: BackupInput): Promise<
     return manifest
   } catch (error) {
     throw isFileFault(error)
-      ? refused(`the backup cannot be written (${error.message})`, 'make room there, or name another folder')
+      ? refused(
+          `the backup cannot be written (${error.message})`,
+          'free disk space there, or name another folder',
+        )
       : error
   } finally {
     lock.release()
@@ -128,7 +131,7 @@ async function copySnapshot({ db, progress }: BackupDeps, folder: string): Promi
 
 async function requireSame(tx: Tx, tables: CopiedTable[]): Promise<void> {
   if (JSON.stringify(await listTables(tx)) !== JSON.stringify(tables))
-    throw refused('the schema was brought up to date meanwhile', 'make the backup again')
+    throw refused('the schema was updated during the backup', 'make the backup again')
 }
 
 async function copyTable(

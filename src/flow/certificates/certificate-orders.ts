@@ -96,7 +96,7 @@ async function order(deps: CertificateOrdersDeps, { account, names, own }: Due):
   const failures = account.failures + 1
   const retryAt = afterFailure(failures, clock.now())
   await recordOrderBegun(db.writer, { directory, failures }, retryAt)
-  log.info({ directory, names }, 'a certificate is being ordered')
+  log.info({ directory, names }, 'certificate order started')
   const ordered = await orderCertificate(
     {
       account: { directory, key: openAccountKey(secretBox, account) },
@@ -130,11 +130,11 @@ async function record(
       now,
     )
     await recordOrderFailed(db.writer, directory, { fault: ordered.reason, refusals })
-    log.warn({ directory, failures, retryAt, reason: ordered.reason }, 'a certificate could not be ordered')
+    log.warn({ directory, failures, retryAt, reason: ordered.reason }, 'certificate order failed')
     return
   }
   for (const { name, reason } of ordered.refused)
-    log.warn({ directory, name, reason }, 'a name is left out of the certificate')
+    log.warn({ directory, name, reason }, 'name left out of the certificate')
   const refusals = followRefusals(account.refusals, names, ordered.refused, now)
   const certificate = await db.transaction(async (tx) => {
     await requireSealingKey(tx, deps.secretBox)
@@ -144,7 +144,7 @@ async function record(
   })
   if (!certificate) return
   const { names: issuedNames, expiresAt } = certificate
-  log.info({ directory, names: issuedNames, expiresAt }, 'a certificate was issued')
+  log.info({ directory, names: issuedNames, expiresAt }, 'certificate issued')
   wake()
 }
 

@@ -55,7 +55,7 @@ export class RouteCourier {
   async reclaim(): Promise<void> {
     const { db, clock, log } = this.#deps
     const orphans = await reclaimOrphans(db.writer, this.#route, clock.now())
-    if (orphans > 0) log.info({ ...this.#lease, orphans }, 'took back what a lost owner had on the wire')
+    if (orphans > 0) log.info({ ...this.#lease, orphans }, 'orphaned deliveries of a lost owner released')
   }
 
   async open(signal: AbortSignal) {
@@ -161,7 +161,7 @@ export class RouteCourier {
       this.#deps.results.fail(error)
       return untried(job)
     }
-    this.#deps.log.error({ err: error, submission }, 'a message could not be written')
+    this.#deps.log.error({ err: error, submission }, 'message could not be composed')
     const isMissing = (error as NodeJS.ErrnoException | undefined)?.code === 'ENOENT'
     const mayPass = isMissing ? !(await this.#deps.blobs.isThere()) : isOwnFault(error)
     return unwritten(this.#deps, job, mayPass ? 'passing' : 'lasting')
@@ -181,7 +181,7 @@ export class RouteCourier {
     const words = reply ? replyLine(reply) : null
     this.#deps.log.info(
       { route, submission: content.submissionId, fault: fault.message, words },
-      'a connection was lost within a transaction',
+      'connection lost during a transaction',
     )
     const status = reply && [reply.code, reply.enhanced].filter(Boolean).join(' ')
     const ending = status ? `the server ended the connection with ${status}` : fault.message

@@ -51,17 +51,17 @@ export class DeliveryResults {
         if (!(counted instanceof DbFault)) {
           this.#outage.succeed()
           if (counted) this.#logResult(fields)
-          else log.warn({ submissionId, position, route, status }, 'a result came after the lease was lost')
+          else log.warn({ submissionId, position, route, status }, 'result arrived after the lease was lost')
           return
         }
-        log.error({ err: counted, submissionId, position }, 'a result could not be recorded')
+        log.error({ err: counted, submissionId, position }, 'result could not be recorded')
         if (fields !== result) return
         fields = withoutWords(result)
       } catch (error) {
         this.fail(error)
       }
     }
-    log.error({ submissionId, position, status }, 'a result was given up; the message will be sent again')
+    log.error({ submissionId, position, status }, 'result dropped; the message will be sent again')
   }
 
   /** Logs an outage once: the database accepts no results, or went away during a delivery. */
@@ -89,7 +89,7 @@ export class DeliveryResults {
     const names = { submission: submissionId, queueId: queueIdOf(submissionId), position, route }
     const { attempt, remote } = outcome
     const fields = { status, failureCode, attempt, remote: remote?.host, response }
-    this.#deps.log.info({ ...names, ...fields }, 'a recipient was attempted')
+    this.#deps.log.info({ ...names, ...fields }, 'delivery attempted')
   }
 }
 

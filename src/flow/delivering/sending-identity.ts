@@ -113,7 +113,7 @@ export class SendingIdentities {
     try {
       return openDkimKey(secretBox, row)
     } catch (error) {
-      log.error({ err: error, domain: row.domain, selector: row.selector }, 'a DKIM key cannot be opened')
+      log.error({ err: error, domain: row.domain, selector: row.selector }, 'DKIM key could not be opened')
       return null
     }
   }

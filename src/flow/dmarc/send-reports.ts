@@ -46,7 +46,7 @@ export async function sendNextReport(deps: ReportingDeps): Promise<boolean> {
   if (due === null) return await dropOldReports(deps)
   const outcome = await sendReport(deps, due)
   if (outcome.status === 'later' && due.failures < maxFailures) {
-    log.warn({ domain: due.policyDomain, day: due.day, reason: outcome.reason }, 'a DMARC report has to wait')
+    log.warn({ domain: due.policyDomain, day: due.day, reason: outcome.reason }, 'DMARC report deferred')
     await postponeDmarcReport(db.writer, due, new Date(clock.nowMs() + retryMs))
   } else await deleteDmarcReport(db.writer, due)
   return true
@@ -85,9 +85,9 @@ async function sendToAll(
     const key = `dmarc ${day} ${policyDomain} ${email}`
     const result = await send({ key, to: email, subject, text, attachments })
     if (result.status === 'refused')
-      log.warn({ domain: policyDomain, code: result.code }, 'a DMARC report cannot be sent')
+      log.warn({ domain: policyDomain, code: result.code }, 'DMARC report could not be sent')
     else if (result.status === 'later') outcome = { status: 'later', reason: result.code }
-    else log.info({ domain: policyDomain, day, submission: result.submissionId }, 'a DMARC report was sent')
+    else log.info({ domain: policyDomain, day, submission: result.submissionId }, 'DMARC report sent')
   }
   return outcome
 }

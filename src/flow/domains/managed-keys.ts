@@ -135,6 +135,6 @@ export async function switchManagedKeys(
   if (await db.transaction((tx) => activateFoundKeys(tx, owner, seen, at)))
     log.info(
       { domain, selectors: seen },
-      'DNS shows new DKIM keys of the managed domain, which sign from now on',
+      'new DKIM keys of the managed domain found in DNS; they sign from now on',
     )
 }

@@ -55,7 +55,7 @@ export async function recheckDomains({ log, ...deps }: Deps & { log: Log }, limi
     if (row) await checkDomain(deps, row)
   })
   for (const result of await Promise.allSettled(checks)) {
-    if (result.status === 'rejected') log.warn({ err: result.reason }, 'a domain could not be checked')
+    if (result.status === 'rejected') log.warn({ err: result.reason }, 'domain could not be checked')
   }
   return due.length === limit
 }

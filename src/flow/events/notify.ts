@@ -130,7 +130,7 @@ export class Notifier {
     const { poster, log } = this.#options
     const secret = this.#open(webhook, due.sealedSecret)
     if (secret === null) {
-      log.error({ webhook }, 'the signing secret of an endpoint cannot be opened with this secret key')
+      log.error({ webhook }, 'webhook signing secret could not be opened with this secret key')
       return { status: null, body: null, error: 'its signing secret cannot be opened: rotate it' }
     }
     const previous = due.sealedPreviousSecret && this.#open(webhook, due.sealedPreviousSecret)
@@ -177,14 +177,14 @@ export class Notifier {
     // In one order, so that two batches never deadlock.
     return await commitRows(results, async (rows) => {
       const disabled = await recordCalls(db.writer, rows, clock.now())
-      for (const webhook of disabled) log.info({ webhook }, 'an endpoint was disabled')
+      for (const webhook of disabled) log.info({ webhook }, 'webhook disabled')
       return rows.map(() => true)
     }).then((outcomes) => outcomes.map((outcome) => this.#isRecorded(outcome)))
   }
 
   #isRecorded(outcome: boolean | DbFault): boolean {
     if (!(outcome instanceof DbFault)) return outcome
-    this.#options.log.error({ err: outcome }, 'the result of a webhook call cannot be recorded')
+    this.#options.log.error({ err: outcome }, 'webhook call result could not be recorded')
     return false
   }
 }

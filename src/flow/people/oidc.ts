@@ -106,7 +106,7 @@ export class Oidc {
       .then((tokens) => readClaims(configuration, tokens))
       .catch((error: Error) => {
         // The message names the mismatch, and neither the code nor the secret.
-        log.warn({ reason: error.message }, 'a sign-in by the identity provider failed')
+        log.warn({ reason: error.message }, 'sign-in through the identity provider failed')
         throw new ServiceError('sign_in_failed')
       })
     const { id, linkedTo } = await db.transaction((tx) =>
@@ -126,7 +126,7 @@ export class Oidc {
       return await this.#found.configuration
     } catch (error) {
       this.#found = null
-      this.#deps.log.warn({ reason: (error as Error).message }, 'the identity provider does not answer')
+      this.#deps.log.warn({ reason: (error as Error).message }, 'identity provider did not answer')
       throw new ServiceError('unavailable', 'The identity provider is not responding. Try again.')
     }
   }

@@ -52,7 +52,7 @@ export class Post {
     if (result.status === 'accepted') return
     // The inbox may have been deleted meanwhile: find it again.
     this.#from = null
-    log.warn({ code: result.code }, `a letter to a person was not accepted: ${subject}`)
+    log.warn({ code: result.code }, `account email was not accepted: ${subject}`)
     if (result.status === 'later') throw new ServiceError('unavailable')
   }
 

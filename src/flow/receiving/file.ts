@@ -104,7 +104,7 @@ async function commit(deps: FilingDeps, claim: Claim, rows: FiledMessage[]): Pro
   meters.filed.inc(messages.length)
   if (messages.length > 0) deps.onFiled?.(messages)
   for (const { id, inboxId: inbox, threadId: thread } of messages)
-    log.info({ message: id, inbox, thread }, 'a mail was filed')
+    log.info({ message: id, inbox, thread }, 'mail filed')
   for (const { rawId } of rows) deps.rawCache?.delete(rawId)
   await deleteBlobs({ db, blobs }, unused)
   // Last: if anything before this fails, the rows can be committed again.
@@ -117,7 +117,7 @@ async function putOff(deps: FilingDeps, claim: Claim, mail: SpooledMail, error: 
   const { db, clock, log, blobs } = deps
   const counted = (await mayPass(error, blobs)) ? 0 : 1
   const failures = mail.failures + counted
-  log.error({ err: error, message: mail.id, failures }, 'a mail could not be filed')
+  log.error({ err: error, message: mail.id, failures }, 'mail could not be filed')
   const waitMs = counted === 0 ? ownFaultWaitMs : backoffMs(retryMs, failures)
   const dueAt = new Date(clock.nowMs() + waitMs)
   await putBackWork(db.writer, claim, [mail.id], { dueAt, failures: counted })

@@ -130,10 +130,7 @@ async function readOrLeave(
   } catch (error) {
     if (!(error instanceof ParseTimedOut)) return { error }
     if (isWanted())
-      deps.log.warn(
-        { message: mail.id },
-        'a mail takes long to read: its organization has a worker of its own',
-      )
+      deps.log.warn({ message: mail.id }, 'mail takes long to parse; its organization gets a separate worker')
     late.add(mail.organizationId)
     return null
   }
@@ -145,7 +142,7 @@ async function viewLeft({ blobs, log }: BatchDeps, { id }: Spooled, raw: MailByt
     return await viewAsText(raw, 'shown as plain text, for it could not be filed otherwise')
   } catch (error) {
     if (!(await areBytesLost(error, blobs))) throw error
-    log.error({ err: error, message: id }, 'the bytes of a mail are lost: it is filed without its text')
+    log.error({ err: error, message: id }, 'bytes of a mail are lost; it is filed without its text')
     return await viewAsText(Buffer.alloc(0), 'filed without its text, for its bytes are lost')
   }
 }

@@ -141,7 +141,7 @@ export class Receiver implements Backend {
     } catch (error) {
       if (!(error instanceof DbFault)) throw error
       if (isLost(error)) this.#outage.fail(error)
-      else log.warn({ fault: error.kind, reason: error.message }, 'a received message could not be stored')
+      else log.warn({ fault: error.kind, reason: error.message }, 'received message could not be stored')
       return error.sqlState === '53100' ? noRoom : outOfOrder
     }
   }
@@ -176,7 +176,10 @@ export class Receiver implements Backend {
     if (typeof stored === 'object') return stored
     if (stored === 'gone') return unknownMailbox
     if (stored === 'known') {
-      this.#deps.log.info({ ...mail.delivery }, 'a mail of a node of ours was stored by an earlier attempt')
+      this.#deps.log.info(
+        { ...mail.delivery },
+        'mail from another node was already stored by an earlier attempt',
+      )
       return keptBefore
     }
     if (stored === 'over') {
@@ -202,7 +205,7 @@ export class Receiver implements Backend {
 
   #refuse({ peer, from }: Envelope, refusal: Reply, { spam }: Decision['findings']): Reply {
     const fields = { peer: peer.address, from: from.address, reply: replyLine(refusal), ...spam }
-    this.#deps.log.info(fields, 'a mail was not taken for who sent it, or as spam')
+    this.#deps.log.info(fields, 'mail refused by sender checks or as spam')
     return refusal
   }
 
@@ -210,9 +213,9 @@ export class Receiver implements Backend {
     meters.received.inc()
     const fields = { sizeBytes: raw.sizeBytes, peer: peer.address }
     for (const { id, inboxId } of inboxes)
-      this.#deps.log.info({ message: id, inbox: inboxId, ...fields }, 'a mail was received')
+      this.#deps.log.info({ message: id, inbox: inboxId, ...fields }, 'mail received')
     for (const { id, purpose } of kept)
-      this.#deps.log.info({ message: id, purpose, ...fields }, 'a mail for the service was received')
+      this.#deps.log.info({ message: id, purpose, ...fields }, 'mail for the service received')
   }
 
   /** Resolves the recipients. Each inbox and purpose of the service gets its own row, with only its own recipients. */

@@ -174,7 +174,7 @@ export class Scanner {
   #logFinding({ messageId }: ScanJob, index: number, { state, detail }: ScanVerdict): void {
     this.#deps.log.warn(
       { message: messageId, attachment: index + 1, state, detail },
-      'an attachment is not clean',
+      'attachment is not clean',
     )
   }
 
@@ -198,7 +198,7 @@ export class Scanner {
     const { clock, log } = this.#deps
     // Another worker has noticed the outage already.
     if (this.#isClosed || clock.monotonicMs() < this.#quietUntilMs) return
-    if (this.#outages++ === 0) log.warn({ reason }, 'clamd cannot be reached: attachments wait until it can')
+    if (this.#outages++ === 0) log.warn({ reason }, 'clamd is unreachable: attachments wait unscanned')
     this.#quietUntilMs = clock.monotonicMs() + backoffMs(outageMs, this.#outages)
   }
 

@@ -87,7 +87,7 @@ async function putOff(deps: ReportDeps, claim: Claim, kept: Kept, error: unknown
   const { db, clock, log, blobs } = deps
   const counted = (await mayPass(error, blobs)) ? 0 : 1
   const failures = kept.failures + counted
-  log.error({ err: error, kept: kept.id, failures }, 'a report could not be read')
+  log.error({ err: error, kept: kept.id, failures }, 'report could not be read')
   if (failures >= maxFailures) return await setAsideReports(db.writer, claim, [kept.id], failures)
   const waitMs = counted === 0 ? ownFaultWaitMs : backoffMs(retryMs, failures)
   const dueAt = new Date(clock.nowMs() + waitMs)
@@ -162,7 +162,7 @@ function proofsIn({ log, secretBox }: ReportDeps, read: ReadReport[]): ProvedRep
   return read.flatMap(({ kept, report }) => {
     const token = report && proofOf(secretBox, kept, report)
     if (token) return [{ id: kept.id, token, report, receivedAt: kept.receivedAt }]
-    log.info({ kept: kept.id, purpose: kept.purpose }, 'a mail to a report address is no report of ours')
+    log.info({ kept: kept.id, purpose: kept.purpose }, 'mail to a report address is not a report on our mail')
     return []
   })
 }

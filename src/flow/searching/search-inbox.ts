@@ -96,7 +96,7 @@ export class InboxSearches {
 
   /** The search answers with what is indexed, and the job continues. */
   #warn(error: unknown, inbox: InboxId): void {
-    this.#deps.log.warn({ err: error, inbox }, 'the newest messages of an inbox could not be indexed at once')
+    this.#deps.log.warn({ err: error, inbox }, 'newest messages of an inbox could not be indexed yet')
   }
 }
 

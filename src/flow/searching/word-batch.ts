@@ -92,7 +92,7 @@ export async function indexSome<Item extends { id: MessageId }>(
 ): Promise<number | null> {
   return await indexBatch(deps, messages, { ...max, messages: atOnce, waitMs }).catch(async (error) => {
     if (!isTheirs(error)) throw error
-    deps.log.warn({ err: error }, 'messages could not be indexed; they are tried one by one')
+    deps.log.warn({ err: error }, 'messages could not be indexed; retrying one by one')
     return await indexOneByOne(deps, messages, waitMs)
   })
 }
@@ -188,7 +188,7 @@ async function indexOneByOne<Item extends { id: MessageId }>(
       const batch = current
       deps.log.error(
         { err: error, message: batch.items[0]!.id },
-        'a message could not be indexed and is not searched',
+        'message could not be indexed and is not searchable',
       )
       await deps.db.transaction((tx) => store(tx, messages, batch, ['']))
     }

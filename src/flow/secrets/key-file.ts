@@ -9,7 +9,7 @@ const maxKeys = 8
 /** Enough bytes for `maxKeys` lines of 64 hex characters, with white space around them. */
 const maxFileBytes = 1_024
 
-export const fromWhere = 'copied from a node of this database (<data>/secret-key), or from a backup'
+export const fromWhere = 'copied from another node of this database (<data>/secret-key) or from a backup'
 
 /** The keys in `file`: 32 bytes, or 64 hex characters a line. Null if there is no such file. */
 export async function readKeyFile(file: string): Promise<[Buffer, ...Buffer[]] | null> {
@@ -61,7 +61,7 @@ export async function makeKeyFile(file: string): Promise<Buffer> {
       if (error.code !== 'EEXIST') throw error
     })
   } catch (error) {
-    const mend = 'let this user write the folder, or name a key by POSTHORN_SECRET_KEY_FILE'
+    const mend = 'let this user write to the folder, or name a key file in POSTHORN_SECRET_KEY_FILE'
     throw refused(`${file} cannot be written (${(error as NodeJS.ErrnoException).code})`, mend)
   } finally {
     await rm(draft, { force: true })

@@ -66,7 +66,7 @@ export async function replaceSecretKey(deps: Deps): Promise<Replacement> {
       if (!openOrNull(box, sealPurposes[kind], secret))
         await replaceOne(deps, box, { kind, secret, replaced })
   replaced.domains = [...new Set(replaced.domains)]
-  progress('what the lost key had sealed is replaced')
+  progress('replaced the secrets that the lost key sealed')
   return replaced
 }
 
@@ -89,7 +89,7 @@ async function settleKey(deps: Deps): Promise<{ box: SecretBox; isNewKey: boolea
     await writeKeyCheck(tx, box.check)
     await recordAction(tx, null, operator, { action: 'secret.replaced', subject: 'secret key', at })
   })
-  progress('it is the key of the database from now on')
+  progress('the database uses this key from now on')
   return { box, isNewKey: true }
 }
 

@@ -55,7 +55,7 @@ export const sealPurposes: Record<SecretKind, string> = {
 export async function rotateSecretKey(deps: Deps): Promise<Rotation> {
   const { db, progress } = deps
   const rotation = await db.transaction((tx) => changeKey(tx, deps))
-  if (rotation.status === 'rotated') progress('the next key seals from now on')
+  if (rotation.status === 'rotated') progress('the new key seals from now on')
   await db.transaction((tx) => tidy(tx, deps))
   return rotation
 }
@@ -67,7 +67,11 @@ async function changeKey(tx: Tx, deps: Deps): Promise<Rotation> {
   await requireNoNodes(tx)
   const keys = (await readKeyFile(file)) ?? []
   const present = findSealing(state, keys)
-  if (!present) throw refused(`${file} does not hold the key of this database`, 'run this where it is')
+  if (!present)
+    throw refused(
+      `${file} does not hold the key of this database`,
+      'run the command on the machine that has the key file',
+    )
   const others = keys.filter((key) => !key.equals(present))
   if (others.some((key) => isFormer(state, key))) return { status: 'tidied', resealed: 0, unopened: [] }
   // A second key is left over from an interrupted change, or the operator added it because we may not write the file.
@@ -95,10 +99,10 @@ export async function requireNoNodes(db: Queryable): Promise<void> {
 async function writeNext({ file, progress }: Deps, present: Buffer): Promise<Buffer> {
   const key = randomBytes(32)
   await replaceKeyFile(file, [present, key]).catch((error: Error) => {
-    const mend = 'add a second line yourself (openssl rand -hex 32), then run this again'
-    throw refused(`nothing is changed, for ${file} cannot be written (${error.message})`, mend)
+    const mend = 'add a second line yourself (openssl rand -hex 32), then run the command again'
+    throw refused(`${file} cannot be written (${error.message}), and nothing was changed`, mend)
   })
-  progress(`the next key stands beside the present one in ${file}`)
+  progress(`added the new key to ${file}`)
   return key
 }
 
@@ -115,7 +119,7 @@ async function resealAll(
   const passed = { resealed: 0, unopened: [] as string[] }
   for (const kind of secretKinds) {
     const { resealed, unopened } = await resealKind(tx, kind, boxes)
-    if (resealed > 0) progress(`sealing anew: ${resealed} of the kind ${kind}`)
+    if (resealed > 0) progress(`sealed with the new key: ${kind} (${resealed})`)
     passed.resealed += resealed
     passed.unopened.push(...unopened)
   }
@@ -157,8 +161,8 @@ async function tidy(tx: Tx, { file, progress }: Deps): Promise<void> {
   if (!sealing || keys.length === 1) return
   await replaceKeyFile(file, [sealing]).catch((error: Error) => {
     const line = keys.indexOf(sealing) + 1
-    const mend = `leave line ${line} alone in it yourself; after that, running this again begins another change`
-    throw refused(`the change is complete, but ${file} cannot be written (${error.message})`, mend)
+    const mend = `remove all lines but line ${line} yourself, and do not run the command again: that would start another rotation`
+    throw refused(`the rotation is complete, but ${file} cannot be written (${error.message})`, mend)
   })
-  progress(`the former key is no longer in ${file}`)
+  progress(`removed the former key from ${file}`)
 }

@@ -105,7 +105,7 @@ export async function requireSealingKey(tx: Tx, box: SecretBox): Promise<void> {
 /** Must be called each time this node registers with the others. Refuses a node that read the key before it was changed. */
 export async function requireCurrentKey({ db, secretBox }: { db: Db; secretBox: SecretBox }): Promise<void> {
   if (await db.transaction((tx) => isOver(tx, secretBox)))
-    throw refused('the secret key was changed after this node read it', 'start it again')
+    throw refused('the secret key was changed after this node read it', 'restart the node')
 }
 
 /** Waits for the end of a running change. */
@@ -116,11 +116,11 @@ async function isOver(tx: Tx, { check }: SecretBox): Promise<boolean> {
 }
 
 function missing(file: string) {
-  const mend = `put it there, or name it by POSTHORN_SECRET_KEY_FILE, ${fromWhere}; if it is lost: posthorn secret replace`
-  return refused(`the secret key of this database is not there (${file})`, mend)
+  const mend = `put it there, or name its file in POSTHORN_SECRET_KEY_FILE, ${fromWhere}; if the key is lost: posthorn secret replace`
+  return refused(`the secret key of this database is missing (${file})`, mend)
 }
 
 function another(file: string) {
-  const mend = `put its own there, or name it by POSTHORN_SECRET_KEY_FILE, ${fromWhere}; if that is lost: posthorn secret replace`
+  const mend = `put the right key there, or name its file in POSTHORN_SECRET_KEY_FILE, ${fromWhere}; if the key is lost: posthorn secret replace`
   return refused(`${file} is not the secret key of this database`, mend)
 }

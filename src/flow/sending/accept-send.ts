@@ -285,7 +285,7 @@ export class Acceptance {
     meters.accepted.inc()
     if (!this.#deps.log.isLevelEnabled('info')) return
     const names = { message: messageId, submission: id, queueId: queueIdOf(id), inbox: inboxId }
-    this.#deps.log.info({ ...names, recipients: recipients.length }, 'a send was accepted')
+    this.#deps.log.info({ ...names, recipients: recipients.length }, 'send accepted')
   }
 
   /** The queue of each recipient's domain. */

@@ -39,7 +39,7 @@ export class BlobSweeper {
     }
     for (const orphan of await this.#findOrphans(this.#left.splice(0, limit))) {
       await blobs.remove(orphan)
-      log.info({ blob: orphan.name }, 'a blob that belongs to nothing was removed')
+      log.info({ blob: orphan.name }, 'orphaned blob removed')
     }
     return this.#left.length > 0
   }

@@ -131,7 +131,7 @@ export class EventStreams {
         if (!isMore) await sleep(othersPollMs)
       } catch (error) {
         if (isLost(error)) this.#outage.fail(error)
-        else this.#options.log.warn({ err: error }, 'the live stream failed and goes on')
+        else this.#options.log.warn({ err: error }, 'live stream failed to read events; retrying')
         await sleep(1_000)
       }
     }
@@ -156,7 +156,7 @@ export class EventStreams {
         // Lets connections send their bytes before they get more.
         await yieldLoop()
       } catch (error) {
-        this.#options.log.debug({ err: error }, 'a reader of the live stream waits for the database')
+        this.#options.log.debug({ err: error }, 'live stream reader could not read events; retrying')
         await sleep(1_000)
         reader.wake()
       }

@@ -149,7 +149,7 @@ export class MessageWaits {
         await rest(Math.max(othersPollMs, restShare * (performance.now() - fromMs)), this.#stop.signal)
       } catch (error) {
         if (isLost(error)) this.#outage.fail(error)
-        else this.#options.log.warn({ err: error }, 'requests that wait for mail are looked at again')
+        else this.#options.log.warn({ err: error }, 'waiting requests could not be checked; retrying')
         await rest(1_000, this.#stop.signal)
       }
     }

@@ -61,7 +61,7 @@ export class LongWork<Step, Result> {
   /** Logs, once, an error that the caller may not see. */
   #faultOf(error: Error): string {
     if (error instanceof ServiceError) return error.message
-    this.#log.error({ err: error }, 'work of the desk failed')
+    this.#log.error({ err: error }, 'desk operation failed')
     return 'Internal error. It has been logged.'
   }
 }

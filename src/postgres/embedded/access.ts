@@ -23,7 +23,7 @@ async function nameOf(uid: number): Promise<string> {
   const name = await askId('-nu', String(uid))
   if (name) return name
   throw new EmbeddedError(
-    `uid ${uid} has no name, by which PostgreSQL would know it: give it one in /etc/passwd, or run as another user`,
+    `uid ${uid} has no name, which PostgreSQL needs: add it to /etc/passwd, or run as another user`,
   )
 }
 

@@ -26,7 +26,7 @@ export async function prepareCluster(
 ): Promise<void> {
   if (await hasCluster(server.cluster)) return
   await removeStaleDrafts(server.directory)
-  progress('creating the PostgreSQL cluster (first start)')
+  progress('creating the embedded PostgreSQL (first start)')
   const draft = join(server.directory, `cluster.new-${process.pid}-${randomBytes(6).toString('hex')}`)
   try {
     await mkdir(draft, { mode: 0o700 })
@@ -46,7 +46,7 @@ async function hasCluster(cluster: string): Promise<boolean> {
   if (version === null) return false
   if (version.trim() === majorVersion) return true
   throw new EmbeddedError(
-    `${cluster} was made by PostgreSQL ${version.trim()} and this is PostgreSQL ${majorVersion}: run the release that made it, or copy the database into a new data folder`,
+    `${cluster} was made by PostgreSQL ${version.trim()}, and this is PostgreSQL ${majorVersion}: run the release that made it, or make a backup with that release and restore it into a new data folder`,
   )
 }
 
@@ -97,5 +97,5 @@ async function initialize(server: ServerDirectory, draft: string): Promise<void>
   }
   const [code, signal] = await once(child, 'close')
   if (code === 0) return
-  throw new EmbeddedError(`initdb ended with ${signal ?? code} in ${draft}: ${output.trim()}`)
+  throw new EmbeddedError(`initdb failed with ${signal ?? code} in ${draft}: ${output.trim()}`)
 }

@@ -26,7 +26,7 @@ export async function chooseOwner(directory: string): Promise<Owner | null> {
   if (ownUid !== 0) {
     if (existing && ownUid !== undefined && existing.uid !== ownUid) {
       throw new EmbeddedError(
-        `${cluster} belongs to uid ${existing.uid} and we are uid ${ownUid}: run as that user or as root, or 'chown -R' the data folder`,
+        `${cluster} belongs to uid ${existing.uid}, but this process has uid ${ownUid}: run as that user or as root, or 'chown -R' the data folder`,
       )
     }
     return null
@@ -43,9 +43,9 @@ async function anothers(cluster: string, uid: number, owner: Owner): Promise<Emb
     (lock) => lock.split('\n', 1)[0],
     () => null,
   )
-  const first = pid ? `end the PostgreSQL that runs there ('kill -INT ${pid}'), then ` : ''
+  const first = pid ? `stop the PostgreSQL that runs there ('kill -INT ${pid}'), then ` : ''
   return new EmbeddedError(
-    `${cluster} belongs to uid ${uid}, and PostgreSQL is to run there under uid ${owner.uid}: ${first}run 'chown -R ${owner.uid}:${owner.gid} ${cluster}'`,
+    `${cluster} belongs to uid ${uid}, but PostgreSQL must run there as uid ${owner.uid}: ${first}run 'chown -R ${owner.uid}:${owner.gid} ${cluster}'`,
   )
 }
 
@@ -73,7 +73,7 @@ async function ownAccount(): Promise<Owner> {
     if (reason === noTool) break
   }
   throw new EmbeddedError(
-    `PostgreSQL does not run as root, and its own account could not be made (${reason}): run 'useradd -r ${account}', then start again`,
+    `PostgreSQL does not run as root, and its own account could not be created (${reason}): run 'useradd -r ${account}', then start again`,
   )
 }
 

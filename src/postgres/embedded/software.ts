@@ -40,7 +40,7 @@ async function installedPackage(): Promise<string> {
     return await realpath(dirname(dirname(createRequire(import.meta.url).resolve(name))))
   } catch {
     throw new EmbeddedError(
-      `no PostgreSQL is installed for ${process.platform}-${process.arch}: run 'npm ci', or set POSTHORN_DATABASE_URL to a PostgreSQL 15 or later`,
+      `the embedded PostgreSQL is not installed for ${process.platform}-${process.arch}: run 'npm ci', or set POSTHORN_DATABASE_URL to a PostgreSQL 15 or later`,
     )
   }
 }

@@ -135,7 +135,7 @@ class Share {
         this.#log.warn({ limitMs: stopLimitMs }, 'PostgreSQL is still writing its last checkpoint')
       }
     } catch (error) {
-      this.#log.debug({ err: error }, 'PostgreSQL went away before we left it')
+      this.#log.debug({ err: error }, 'PostgreSQL ended before we disconnected')
     }
     await client.end().catch(() => {})
   }
@@ -143,7 +143,7 @@ class Share {
   #renew(lost: pg.Client): void {
     if (this.#released || this.#client !== lost) return
     this.#client = null
-    this.#log.warn('the connection that keeps PostgreSQL running was lost; taking it up again')
+    this.#log.warn('connection that keeps PostgreSQL running was lost; reconnecting')
     this.#renewal = this.#retryAcquire()
   }
 
@@ -164,7 +164,7 @@ class Share {
     let start: Start | null = null
     let answeredMs = performance.now()
     for (;;) {
-      if (this.#released) throw new EmbeddedError('PostgreSQL was given up while it was started again')
+      if (this.#released) throw new EmbeddedError('PostgreSQL was released while it was restarting')
       const postmaster = await findPostmaster(this.#server.cluster)
       const answer = postmaster?.isReady ? await this.#connect() : postmaster && 'busy'
       if (answer instanceof pg.Client) return { client: answer, started: start !== null }
@@ -186,7 +186,7 @@ class Share {
   #silence(): EmbeddedError {
     const seconds = silenceLimitMs / 1000
     return new EmbeddedError(
-      `PostgreSQL in ${this.#server.directory} gave no answer for ${seconds} s: see ${this.#server.log}, and end what is left of it ('ps -C postgres')`,
+      `PostgreSQL in ${this.#server.directory} did not answer for ${seconds} s: see ${this.#server.log}, and end its remaining processes ('ps -C postgres')`,
     )
   }
 
@@ -213,7 +213,7 @@ class Share {
       // 28000: the access rules of that start do not include us.
       if (code === '28000')
         throw new EmbeddedError(
-          `PostgreSQL in ${this.#server.directory} was started for others (${message}): run as its user`,
+          `PostgreSQL in ${this.#server.directory} was started by another user (${message}): run as that user`,
         )
       return code === '57P03' || code === '57P01' ? 'busy' : null
     }

@@ -73,10 +73,10 @@ export function readFilesAgain(files: { certFile: string; keyFile: string }, log
       if (stamp !== seen) {
         pair = read(files)
         seen = stamp
-        log.info(files, 'the certificate was read again')
+        log.info(files, 'certificate reloaded')
       }
     } catch (error) {
-      log.error({ err: error, ...files }, 'the certificate cannot be read; the last one stays in use')
+      log.error({ err: error, ...files }, 'certificate could not be read; the previous one stays in use')
     }
     return pair
   }

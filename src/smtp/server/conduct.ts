@@ -99,7 +99,7 @@ export class Conduct {
     this.#isListedCounted = true
     meters.peersRefused.inc({ reason: 'listed' })
     const fields = { peer: this.#address, from: from.address, list }
-    this.#options.log.info(fields, 'mail was refused: a block list has the peer')
+    this.#options.log.info(fields, 'mail refused: the peer is on a block list')
   }
 
   /** Returns the reply that ends a blocked peer's connection, or null. Blocked peers do not learn which recipients exist. */
@@ -135,7 +135,7 @@ export class Conduct {
     if (this.#isTrusted || !listingOf) return null
     return listingOf(this.#address).catch((error: unknown) => {
       // A bug of ours must not keep mail out.
-      log.error({ err: error, peer: this.#address }, 'block lists could not be asked')
+      log.error({ err: error, peer: this.#address }, 'block lists could not be queried')
       return unlisted
     })
   }

@@ -136,7 +136,7 @@ export class Connection {
       }
     } catch (error) {
       // Our own bug: this session ends, the others continue.
-      this.#options.server.log.error({ err: error }, 'an SMTP session failed')
+      this.#options.server.log.error({ err: error }, 'SMTP session failed')
       this.#hangUp(reply(421, '4.3.0', 'Local error, try again later'))
     }
     this.#isPumping = false

@@ -155,7 +155,7 @@ export class Reputation {
   #block(key: string, standing: Standing, why: Misdeed): void {
     const nowMs = this.#clock.monotonicMs()
     if (nowMs >= standing.untilMs)
-      this.#log.warn({ peer: key }, `${texts[why].toLowerCase()}: this peer is turned away for ten minutes`)
+      this.#log.warn({ peer: key }, `${texts[why].toLowerCase()}: peer refused for ten minutes`)
     standing.untilMs = nowMs + turnedAwayMs
     standing.why = why
   }

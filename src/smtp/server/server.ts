@@ -43,7 +43,7 @@ export class SmtpServer {
     await once(this.#server, 'listening')
     // For example, out of file descriptors: a connection that cannot be accepted must not end the service.
     this.#server.on('error', (error) =>
-      this.#options.log.error({ err: error }, 'an SMTP connection was not accepted'),
+      this.#options.log.error({ err: error }, 'SMTP connection could not be accepted'),
     )
     this.#sweeper = setInterval(() => this.#sweep(), this.#limits.sweepIntervalMs)
     const bound = this.#server.address() as { address: string; port: number }

@@ -313,6 +313,6 @@ export class Session {
   }
 
   #report(error: unknown): void {
-    this.#options.log.error({ err: error, peer: this.#remote.address }, 'the mail backend failed')
+    this.#options.log.error({ err: error, peer: this.#remote.address }, 'mail backend failed')
   }
 }
