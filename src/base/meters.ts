@@ -83,7 +83,7 @@ export const meters = {
   }),
   filed: new Counter({
     name: 'posthorn_messages_filed_total',
-    help: 'Received mails that became messages.',
+    help: 'Received mails that were filed as messages.',
     registers,
   }),
   attempts: new Counter({
@@ -101,7 +101,7 @@ export const meters = {
   }),
   webhookSeconds: new Histogram({
     name: 'posthorn_webhook_call_seconds',
-    help: 'Webhook calls by outcome.',
+    help: 'Duration of webhook calls, by outcome.',
     labelNames: ['outcome'] as const,
     buckets: quickSeconds,
     registers,

@@ -39,9 +39,9 @@ export async function findFolderFault(folder: string, id: string, file?: string)
       const mark = await readMark(held)
       if (mark === null)
         return `${folder} has no ${markFile}: its disk is not mounted, or it is another folder`
-      if (mark !== id) return `${folder} belongs to another database, by its ${markFile}`
+      if (mark !== id) return `${folder} belongs to another database (${markFile})`
       if (file === undefined || (await exists(join(held, file)))) return null
-      return `${folder} became another folder while ${file} was written`
+      return `${folder} was replaced by another folder while ${file} was written`
     })
   } catch (error) {
     return `${folder} cannot be read (${(error as NodeJS.ErrnoException).code})`

@@ -116,7 +116,8 @@ export class Clamd {
         text += piece
         const end = text.search(/[\0\n]/)
         if (end >= 0) settle({ text: text.slice(0, end), isSent: source.readableEnded })
-        else if (text.length > maxReplyBytes) fail({ fault: 'an endless answer', isCut: false })
+        else if (text.length > maxReplyBytes)
+          fail({ fault: `an answer of more than ${maxReplyBytes} bytes`, isCut: false })
       })
       socket.on('error', (error) => fail({ fault: error.message, isCut: true }))
       socket.on('close', () => fail({ fault: 'the connection was closed', isCut: true }))
@@ -147,5 +148,5 @@ function verdictOf({ text, isSent }: { text: string; isSent: boolean }): ScanVer
   if (text === 'INSTREAM size limit exceeded. ERROR') return { state: 'failed', detail: text }
   // An OK before the end of the content does not cover all of it.
   if (text === 'stream: OK' && isSent) return { state: 'clean', detail: '' }
-  return { state: 'later', detail: `not understood: ${JSON.stringify(text.slice(0, 200))}` }
+  return { state: 'later', detail: `unexpected answer: ${JSON.stringify(text.slice(0, 200))}` }
 }

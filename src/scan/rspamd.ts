@@ -133,7 +133,8 @@ export class Rspamd {
   async version(): Promise<string> {
     const answer = await this.#request({ path: '/ping', method: 'GET' }, { limitMs: pingMs })
     if ('kind' in answer) throw new Error(answer.reason)
-    if (answer.status !== 200 || answer.text.trim() !== 'pong') throw new Error('what answers is not Rspamd')
+    if (answer.status !== 200 || answer.text.trim() !== 'pong')
+      throw new Error('the program that answers is not Rspamd')
     return answer.server
   }
 
@@ -290,7 +291,7 @@ const silentCodes = new Set([
 function faultOf(error: unknown): Fault {
   const { code = '', message } = error as NodeJS.ErrnoException
   if (code === 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH')
-    return { kind: 'own', reason: 'the mail has another size' }
+    return { kind: 'own', reason: 'the size of the mail has changed' }
   return {
     kind: silentCodes.has(code) ? 'silent' : 'useless',
     // Node's own messages begin with their code or contain it.
