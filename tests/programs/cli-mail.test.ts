@@ -69,7 +69,7 @@ test('captured mail is listed, shown and downloaded, by the id of its answer', a
   const text = (await attempt('captured', 'show', ids[1]!.toUpperCase())).stdout
   assert.match(
     text,
-    /^from +.*ada@.*\nsubject +two\nenvelope +bounce-\S+ → zoe@far\.test\ncame .*\nmessage-id +<\S+@\S+>\n\nHello two\n$/,
+    /^from +.*ada@.*\nsubject +two\nenvelope +bounce-\S+ → zoe@far\.test\nreceived .*\nmessage-id +<\S+@\S+>\n\nHello two\n$/,
   )
   const source = (await attempt('captured', 'show', ids[1]!, '--source')).stdout
   assert.match(source, /^Subject: two\r$/m)

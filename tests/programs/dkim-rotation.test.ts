@@ -94,7 +94,7 @@ test('in production new keys wait until DNS shows them, are printed again meanwh
   const { checks } = JSON.parse(looked.stdout) as Doctor
   const check = checks.find(({ name }) => name === `DNS: DKIM ${pending[0]!.selector}`)!
   assert.deepEqual([check.status, check.mend], ['warning', `publish: ${pending[0]!.zoneLine}`])
-  assert.match(checks.find(({ name }) => name === 'signing key')!.detail, /ph1 .*wait to be published/)
+  assert.match(checks.find(({ name }) => name === 'signing key')!.detail, /ph1 .*waiting to be published/)
   // DNS has a wrong key for one selector. That selector does not sign, and the other does.
   dns.set(pending[0]!.name, { TXT: ['v=DKIM1; k=rsa; p=AAAA'] })
   dns.set(pending[1]!.name, { TXT: [textIn(pending[1]!.zoneLine)] })

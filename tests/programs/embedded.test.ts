@@ -92,7 +92,7 @@ test('embedded: a first start makes a durable UTF-8 database, and the last relea
   const directory = await emptyFolder(t)
   const said: string[] = []
   const server = await use(directory, (line) => said.push(line))
-  assert.deepEqual(said, ['creating the embedded PostgreSQL (first start)', 'starting PostgreSQL'])
+  assert.deepEqual(said, ['creating the PostgreSQL cluster (first start)', 'starting PostgreSQL'])
   const [row] = await ask(
     server,
     `select current_setting('fsync') fsync, current_setting('synchronous_commit') sync,

@@ -184,10 +184,7 @@ test('hostile 31: a backup restores a complete service', async (t) => {
     const { POSTHORN_BACKUP_PASSPHRASE: _, ...env } = await emptyPlace(t, posthorn, 'external')
     const wrong = { ...env, POSTHORN_BACKUP_PASSPHRASE: 'another horse entirely' }
     for (const [place, words] of [
-      [
-        env,
-        /^posthorn: the secret key of the backup is sealed by a passphrase: write --passphrase-file FILE/,
-      ],
+      [env, /^posthorn: the secret key of the backup is sealed by a passphrase: use --passphrase-file FILE/],
       [wrong, /^posthorn: the passphrase does not open the key of this backup: [^\n]+\n$/],
     ] as const) {
       const { status, stderr } = await command(['restore', folder], place)
@@ -259,7 +256,7 @@ test('hostile 31: a backup restores a complete service', async (t) => {
     const data = env['POSTHORN_DATA_DIR']!
     assert.match(
       (await command(['restore', keyless], env)).stderr,
-      /it was made without the secret key: put that/,
+      /the backup was made without the secret key: put the key of the original into/,
     )
     mkdirSync(data, { mode: 0o700 })
     cpSync(join(posthorn.folder, 'secret-key'), join(data, 'secret-key'))

@@ -97,7 +97,7 @@ test('hostile 9: an external server that may lose commits is refused, and sessio
     const env = { ...settings, POSTHORN_DATABASE_URL: await server.startAsStandby() }
     const words = 'the PostgreSQL of POSTHORN_DATABASE_URL is a standby (read-only)'
     const { status, stderr } = await run(ownProgram, ['serve'], env, folder)
-    const line = `posthorn: ${words}: name the primary, or an address that follows it\n`
+    const line = `posthorn: ${words}: use the primary, or an address that follows it\n`
     assert.deepEqual([status, stderr], [1, line])
     const doctor = await runCommand(['doctor', '--json'], env, folder)
     const { checks } = JSON.parse(doctor.stdout)

@@ -161,7 +161,7 @@ async function tidy(tx: Tx, { file, progress }: Deps): Promise<void> {
   if (!sealing || keys.length === 1) return
   await replaceKeyFile(file, [sealing]).catch((error: Error) => {
     const line = keys.indexOf(sealing) + 1
-    const mend = `remove all lines but line ${line} yourself, and do not run the command again: that would start another rotation`
+    const mend = `remove all lines but line ${line} yourself; after that, running the command again starts another rotation`
     throw refused(`the rotation is complete, but ${file} cannot be written (${error.message})`, mend)
   })
   progress(`removed the former key from ${file}`)

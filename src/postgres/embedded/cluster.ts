@@ -26,7 +26,7 @@ export async function prepareCluster(
 ): Promise<void> {
   if (await hasCluster(server.cluster)) return
   await removeStaleDrafts(server.directory)
-  progress('creating the embedded PostgreSQL (first start)')
+  progress('creating the PostgreSQL cluster (first start)')
   const draft = join(server.directory, `cluster.new-${process.pid}-${randomBytes(6).toString('hex')}`)
   try {
     await mkdir(draft, { mode: 0o700 })
