@@ -46,7 +46,7 @@ export function evaluateOrdered(account: AcmeAccountRow | null, settings: Facts,
   if (!isPublicFor(chain, settings.mailHost, now))
     return warning(
       name,
-      `${detail}: its authority is not a public one`,
+      `${detail}: its authority is not a public one that Node knows`,
       'use a public authority for public mail',
     )
   return ok(name, detail)

@@ -195,7 +195,7 @@ export async function checkBlobs(
       const named = missing.slice(0, 5).join(', ')
       return failed(
         'blobs',
-        `${counted(missing.length, 'large message has', 'large messages have')} no file in ${blobFolder}: ${named}`,
+        `of the newest large messages, ${counted(missing.length, 'has', 'have')} no file in ${blobFolder}: ${named}`,
         'check that POSTHORN_BLOB_URL names the folder of this database, or restore the files',
       )
     }

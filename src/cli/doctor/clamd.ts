@@ -28,6 +28,6 @@ export async function checkClamd({ clamd: address, isDevelopment }: Settings): P
     )
   } catch (error) {
     const mend = 'check that clamd runs, that POSTHORN_CLAMD is right, and that this user may open the socket'
-    return failed(name, `no answer: ${(error as Error).message}`, mend)
+    return failed(name, `check failed: ${(error as Error).message}`, mend)
   }
 }

@@ -107,7 +107,7 @@ export function checkDkimRecord(wanted: PublishedKey, answer: DnsAnswer<string>)
     return ok(name, `${wanted.name} has ${uses[state]}`)
   const detail = found.length > 0 ? `${wanted.name} has another key` : `${wanted.name} is missing`
   const losses = {
-    active: ': receivers cannot verify our signatures',
+    active: ': receivers cannot verify its signatures',
     pending: ': the new key waits to be published, and the former key signs until then',
     retired: `: mail that the former key signed may be in transit until ${until}`,
   }

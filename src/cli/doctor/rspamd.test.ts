@@ -27,7 +27,7 @@ test('the check of an unreachable Rspamd fails, and shows no password', async ()
 
 test('the check fails if the controller’s password is missing', async (t) => {
   const { status, detail, mend } = await check(await fake(t, '{"error":"Unauthorized"}', '403 Forbidden'))
-  assert.deepEqual([status, detail], ['failed', 'no answer: HTTP status 403'])
+  assert.deepEqual([status, detail], ['failed', 'check failed: HTTP status 403'])
   assert.match(mend ?? '', /password/)
 })
 

@@ -30,7 +30,7 @@ export async function checkRspamd({ rspamd: address, mailHost }: Settings): Prom
   } catch (error) {
     const mend =
       'check that Rspamd runs, and that POSTHORN_RSPAMD is right, with the password of a controller'
-    return failed(name, `no answer: ${(error as Error).message}`, mend)
+    return failed(name, `check failed: ${(error as Error).message}`, mend)
   } finally {
     await rspamd.close()
   }
