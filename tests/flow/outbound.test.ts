@@ -144,7 +144,11 @@ const cases: [
       'host-1.provider.test': { A: ['198.51.44.2'] },
     },
     none,
-    ['failed', /^no name of 198\.51\.44\.1 has that address/, /publish: mx\.ours\.test A 198\.51\.44\.1$/],
+    [
+      'failed',
+      /^no name of 198\.51\.44\.1 leads back to that address/,
+      /publish: mx\.ours\.test A 198\.51\.44\.1$/,
+    ],
   ],
   [
     'another name that has it',
@@ -175,7 +179,7 @@ const cases: [
       /^mail leaves from 198\.51\.44\.9, which is not an address of mx\.ours\.test: SPF/,
       /^publish: mx\.ours\.test A 198\.51\.44\.9$/,
     ],
-    ['failed', /^no name of 198\.51\.44\.9 has that address/, /A 198\.51\.44\.9$/],
+    ['failed', /^no name of 198\.51\.44\.9 leads back to that address/, /A 198\.51\.44\.9$/],
   ],
   [
     'each family has its own name',
@@ -207,7 +211,7 @@ test('F22: a DNS failure is not reported as a wrong name', async (t) => {
   dns.fail(reverse4, 'SERVFAIL')
   const resolver = new Resolver({ servers: [dns.address], timeoutMs: 500, tries: 1 })
   const [check] = await checkNames({ outbound: none, mailHost }, resolver)
-  assert.deepEqual([check!.status, check!.detail], ['warning', 'the name of 198.51.44.1 is not known now'])
+  assert.deepEqual([check!.status, check!.detail], ['warning', 'DNS did not return the name of 198.51.44.1'])
 })
 
 test('F21: the doctor reports whether this machine has the address', async () => {

@@ -113,7 +113,7 @@ test('the doctor recognizes the listener, and another program in its place', asy
   await once(other, 'listening')
   const { port } = other.address() as AddressInfo
   const taken = await checkListeners({ ...node.foundation.settings, https: { host: '127.0.0.1', port } })
-  assert.match(taken.find(({ name }) => name === 'HTTPS port')!.detail, /taken by another program/)
+  assert.match(taken.find(({ name }) => name === 'HTTPS port')!.detail, /in use by another program/)
 })
 
 test('TLS 1.1 is refused', async () => {
