@@ -163,7 +163,7 @@ test('the later of two nodes with different settings warns, and the doctor names
   assert.match(second.log(), new RegExp(`POSTHORN_DELIVERY=${settings.delivery}, this node relay`))
   assert.match(
     second.log(),
-    new RegExp(`POSTHORN_MANAGED_DOMAIN=${settings.managedDomain}, this one other\\.test`),
+    new RegExp(`POSTHORN_MANAGED_DOMAIN=${settings.managedDomain}, this node other\\.test`),
   )
   const { status, detail, mend } = await checkNodes(db, settings)
   assert.equal(status, 'failed')
