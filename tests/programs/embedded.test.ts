@@ -264,7 +264,7 @@ test('embedded: a cluster of another version is refused in one line that says wh
   await mkdir(join(directory, 'cluster'))
   await writeFile(join(directory, 'cluster/PG_VERSION'), '17\n')
   if (owner) await chown(join(directory, 'cluster'), owner.uid, owner.gid)
-  const message = /made by PostgreSQL 17 and this is PostgreSQL 18: .*new data folder$/
+  const message = /made by PostgreSQL 17, and this is PostgreSQL 18: .*new data folder$/
   await assert.rejects(use(directory), { name: 'EmbeddedError', message })
 })
 
