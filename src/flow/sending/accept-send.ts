@@ -55,7 +55,7 @@ export interface Accepted {
   replayed: boolean
 }
 
-/** The same for a send without an inbox, which has no message. */
+/** The answer to any accepted send. `message` is null if it was sent without an inbox. */
 export interface AcceptedSend {
   message: MessageRow | null
   submission: SubmissionRow
@@ -76,7 +76,7 @@ export interface AcceptanceDeps {
   accepted(send: { routes: string[]; inboxId: InboxId | null }): void
 }
 
-/** A caller's request. `draft` runs only if no earlier result answers the request, and throws the refusal. */
+/** A caller's request. `draft` is called only if there is no earlier result. It throws if the inbox or thread is missing. */
 interface SendRequest {
   operation: SendOperation
   /** The inbox in the path. Null for `POST /v1/send` and for replies. */
@@ -86,7 +86,7 @@ interface SendRequest {
   draft(): Promise<SendDraft>
 }
 
-/** A send on its way into a batch. */
+/** A send that waits for the commit of its batch. */
 interface PendingSend {
   send: NewSend
   /** The bytes of its attachments. */
@@ -185,7 +185,10 @@ export class Acceptance {
     )
   }
 
-  /** If the thread was deleted since, the inbox of an earlier reply decides. */
+  /**
+   * Requires a key that may send from the thread's inbox. If the thread was deleted, an earlier reply with the same
+   * idempotency key must be from one of the key's inboxes.
+   */
   async #requireReplyingKey(caller: SendingCaller, threadId: string, { key }: Idempotency): Promise<void> {
     if (!caller.inboxIds) return
     const thread = await findThread(this.#deps.db, caller.organizationId, threadId)
@@ -230,7 +233,7 @@ export class Acceptance {
     )
   }
 
-  /** Answers with an earlier result before any other refusal, and before anything is made. */
+  /** Looks for an earlier result first. A repeated request gets that result, even if the send would be refused now. */
   async #accept(caller: SendingCaller, request: SendRequest): Promise<AcceptedSend> {
     const { operation, idempotency, body } = request
     const digest = idempotencyDigest(caller.organizationId, operation, idempotency.key)
@@ -250,7 +253,7 @@ export class Acceptance {
     return await this.#commit(caller, { send, raw: content.raw, sizeBytes })
   }
 
-  /** A missing sender is reported before a forbidden send. */
+  /** If the send is refused, reads the inbox anew. If it was deleted meanwhile, throws `not_found` instead. */
   async #requireSendable(caller: SendingCaller, draft: SendDraft, body: SendBody): Promise<void> {
     const { domains, routePolicy } = this.#deps
     try {
@@ -276,7 +279,7 @@ export class Acceptance {
       return { message, submission, replayed: false }
     }
     if (raw?.blob) await this.#deps.blobs.delete(raw.blob)
-    // Another node was faster.
+    // Another node has committed a send with the same idempotency key meanwhile.
     if (verdict.verdict === 'replayed') return await this.#resultOf(caller, verdict.submissionId)
     throw refuseSend(caller, send, { ...verdict, code: verdict.verdict as RefusalCode })
   }
@@ -288,7 +291,7 @@ export class Acceptance {
     this.#deps.log.info({ ...names, recipients: recipients.length }, 'send accepted')
   }
 
-  /** The queue of each recipient's domain. */
+  /** Returns the route of each recipient's domain. */
   async #routesOf({ recipients }: SendDraft): Promise<Map<string, string>> {
     const { domains, routePolicy } = this.#deps
     const names = [...new Set(recipients.map(({ domain }) => domain))]
@@ -296,7 +299,7 @@ export class Acceptance {
     return new Map(names.map((name, i) => [name, routeOf(routePolicy, name, proved[i] ?? null)]))
   }
 
-  /** Writes bytes that are too large for a row to the blob store, flushed, before the commit that names them. */
+  /** Writes attachments too large for a row to the blob store. They are flushed to disk before the commit that names them. */
   async #keepLarge(raw: RawRow): Promise<void> {
     if (!raw.bytes || raw.sizeBytes <= maxInlineBytes) return
     await this.#deps.blobs.put(raw.id, raw.bytes)
@@ -345,7 +348,7 @@ export class Acceptance {
     return { message, submission, replayed: true }
   }
 
-  /** The sender's name may be cached, unless `sinceMs` is given. The commit checks that the inbox still exists. */
+  /** Returns the inbox as the sender, from a look-up no older than `sinceMs`. The commit checks that the inbox still exists. */
   async #sender(caller: SendingCaller, inboxId: string, sinceMs?: number): Promise<Sender> {
     const inbox = await this.#inboxes.find(inboxId, sinceMs)
     if (inbox?.organizationId !== caller.organizationId || inbox.status !== 'active')

@@ -1,4 +1,4 @@
-// Makes the rows of a send, as they are stored and answered; pure.
+// Makes the rows of a send, for the database and for the API's answer. Does no I/O.
 import { newId, newUuidAt, type SubmissionId } from '../../base/ids.ts'
 import type { MessageRow } from '../../store/mailbox/messages.ts'
 import type { NewSend } from '../../store/sending/sends.ts'
@@ -64,10 +64,10 @@ export function compileSend(
   }
 }
 
-/** Additional header fields: those that the program gives, and the mark of a mail that an agent wrote. */
+/** Returns the additional header fields: those of the request, and `Auto-Submitted` if an agent sends. */
 function furtherFields({ kind }: SendingCaller, body: SendBody): Record<string, string> {
   const given = 'from' in body ? body.headers : undefined
-  // RFC 3834 5: two agents would answer each other for ever.
+  // RFC 3834 5: without this field, two agents could answer each other for ever.
   return { ...given, ...(kind === 'agent' && { 'Auto-Submitted': 'auto-generated' }) }
 }
 

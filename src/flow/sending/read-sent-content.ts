@@ -1,4 +1,4 @@
-// Reads the content of a send without an inbox for its page, while it is kept.
+// Reads the content of a send without an inbox, which is kept for a limited time, for its page in the dashboard.
 import type { FairLimit } from '../../base/fair-limit.ts'
 import type { OrganizationId, SubmissionId } from '../../base/ids.ts'
 import type { ParsePool } from '../../mail/parse-pool.ts'
@@ -6,7 +6,7 @@ import { maxSafeHtml, type SafeHtml } from '../../mail/read/safe-html.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import { findSentContent, type SentContent } from '../../store/sending/submission-life.ts'
 
-/** Security: nested elements can occupy a thread for seconds, so organizations share it fairly. */
+/** Security: deeply nested HTML can occupy a thread for seconds. `htmlLimit` serves organizations in round robin. */
 type Deps = { db: Queryable; parsePool: Pick<ParsePool, 'pageOf'>; htmlLimit: FairLimit }
 
 /** The content with its HTML made safe. Null if it is deleted, or the submission has a message. */

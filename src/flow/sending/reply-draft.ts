@@ -7,8 +7,8 @@ const maxReferences = 100
 const maxSubjectLength = 998
 
 /**
- * The recipients of a reply: the target's reply-to if mail can be sent there, else its from. For an outbound target: its to.
- * `all` adds its cc, and the to of an inbound target.
+ * Returns the recipients of a reply to `target`. If the target is inbound: its Reply-To if mail can be sent there, else its
+ * From. If it is outbound: its To. `all` adds its Cc and, if it is inbound, its To, but never the address `own`.
  */
 export function replyRecipients(
   target: MessageRow,

@@ -1,4 +1,4 @@
-// Makes the stored content of a send from its body, after the checks. Large HTML is handled outside the main thread.
+// Makes the stored content of a send from its request body. Slow HTML is converted to text outside the main thread.
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { FairLimit } from '../../base/fair-limit.ts'
@@ -25,7 +25,7 @@ export interface SendContent {
 /** Measured on the slowest shapes of HTML without style rules: 16 KiB take 10 ms of CPU. */
 const maxBytesAtOnce = 16 * 1024
 
-/** The thread handles one slow HTML at a time, in round robin. So many of one organization delay only each other. */
+/** Converts one slow HTML at a time, in round robin over organizations, so that no organization can delay others for long. */
 export class SendContents {
   readonly #deps: { db: Db; clock: Clock; parsePool: ParsePool }
   readonly #large = new FairLimit(1)
@@ -35,8 +35,8 @@ export class SendContents {
   }
 
   /**
-   * Makes the content. If that is costly, first checks that no refusal is foreseeable. Otherwise a sender that is refused
-   * all day would cause this work each time.
+   * Makes the content. Before costly work, throws if the database would refuse the send now. Without this check, each send
+   * over a daily limit would cause the work.
    */
   async make(caller: SendingCaller, draft: SendDraft, body: SendBody): Promise<SendContent> {
     if (isCostly(body)) await this.#requireForeseen(caller, draft)
@@ -71,7 +71,7 @@ function isSlow(html: string): boolean {
   return html.length > maxBytesAtOnce || /<style/i.test(html)
 }
 
-/** The message's raw row holds their bytes in the same order. */
+/** Describes one attachment. The message's raw row holds the bytes of all attachments in the same order. */
 function attachmentEntry({ filename, contentType, content, contentId }: AttachmentBody): AttachmentEntry {
   return {
     filename,

@@ -65,11 +65,11 @@ export interface Addressed {
   to: Mailbox[]
   cc: Mailbox[]
   bcc: Mailbox[]
-  /** All recipients, in that order. */
+  /** All recipients: to, cc, then bcc. */
   recipients: Recipient[]
 }
 
-/** The differences between a new message, a reply and a send through a domain. */
+/** The common form of a new message, a reply and a send through a domain. */
 export interface SendDraft extends Addressed {
   operation: SendOperation
   sender: Sender
@@ -95,7 +95,7 @@ export function addressTo(given: { to: Mailbox[]; cc?: Mailbox[]; bcc?: Mailbox[
   return { to, cc, bcc, recipients: [...seen.values()] }
 }
 
-/** The mailbox with its address in canonical form, which all other code sees. */
+/** Returns the mailbox with its address in canonical form, its address key and its domain. Other code sees only this form. */
 export function canonical(given: Mailbox): { mailbox: Mailbox; key: string; domain: string } {
   const address = readEmail(given.email)
   if (!address) throw new Error('an address that the schema let through does not parse')

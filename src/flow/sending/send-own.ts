@@ -1,4 +1,4 @@
-// Accepts the service's own mail as a message of a named inbox, with that inbox's domain and trace.
+// Accepts the service's own mail as a message of an inbox. It has the inbox's domain and a delivery timeline, like any other.
 
 import type { Clock } from '../../base/clock.ts'
 import { sha256 } from '../../base/digest.ts'
@@ -23,7 +23,7 @@ interface OwnSendingDeps {
   db: Db
   clock: Clock
   acceptance: Acceptance
-  /** Whether the mail counts for the limits of the inbox's organization. If not, its maker must limit the volume. */
+  /** Whether the mail counts for the limits of the inbox's organization. If `uncounted`, the caller must limit the volume. */
   volume: 'counted' | 'uncounted'
 }
 

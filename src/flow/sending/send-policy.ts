@@ -24,14 +24,14 @@ export function requireSendingKey(
   if (operation !== 'reply' && sendMode === 'reply_only') throw new ServiceError('send_mode_reply_only')
 }
 
-/** Throws the refusal if a key that may send from there may not send this. */
+/** Checks purpose, sender's domain, recipients and size, after `requireSendingKey`. Throws the refusal. */
 export async function requireSendable(
   policy: SendPolicy,
   caller: SendingCaller,
   { sender, recipients }: SendDraft,
   body: SendBody,
 ): Promise<void> {
-  // A rule of the deployment for every sender.
+  // Marketing mail is refused from every sender.
   if (body.purpose === 'marketing') throw new ServiceError('marketing_not_available')
   await requireSender(policy, caller, sender)
   requireRecipients(caller, recipients)
@@ -48,7 +48,7 @@ async function requireSender(
   const { id, domain, domainId } = sender
   if (id !== null && domainId === null) {
     if (isLocal(domain)) return
-    // The sender is on a former managed domain. Answers would not arrive here, and its keys no longer sign.
+    // The sender is on a former managed domain. Replies would not reach us, and we can no longer sign for the domain.
     throw new ServiceError(
       'sender_not_allowed',
       `This deployment no longer receives mail for ${domain}. Send from another inbox.`,
