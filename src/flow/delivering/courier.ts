@@ -1,4 +1,4 @@
-// Delivers the mail of one destination's queue for the owner of its lease.
+// Delivers the mail of one route while this node holds the route's lease.
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { classOf, meters } from '../../base/meters.ts'
@@ -25,10 +25,10 @@ export interface CourierDeps extends DeliveryDeps {
   results: DeliveryResults
 }
 
-/** A job that waited this long since its claim is checked for a hold again before it is sent. */
+/** If a job was claimed longer ago than this, the courier checks again whether its organization's mail is held. */
 const heldAfterMs = 1_000
 
-/** The result of one job, as `worker/route-worker.ts` describes it. */
+/** The result of one job. `Carried` in `worker/route-worker.ts` describes the fields. */
 interface Carried {
   fault: RouteFault | null
   isDecided: boolean
@@ -153,7 +153,10 @@ export class RouteCourier {
     }
   }
 
-  /** Results for recipients whose message met a fault of ours. A lost database does not count as an attempt. */
+  /**
+   * Returns the results of the remaining recipients, after a fault of ours ended the job. If the database was lost or had a
+   * conflict, the claims are released without an attempt.
+   */
   async #setAside(job: DeliveryJob, error: unknown): Promise<DeliveryResult[]> {
     const isLost = error instanceof DbFault && isOwnFault(error)
     const { submissionId: submission } = job.content
@@ -168,8 +171,8 @@ export class RouteCourier {
   }
 
   /**
-   * The route's fault, without the server's reply, which goes to the log. Within a transaction the reply may name whose mail
-   * it was. Everyone whose mail waits for this destination sees the fault.
+   * Returns the route's fault without the text of the server's reply, which goes to the log. Every organization with mail for
+   * this destination sees the fault, but the reply may identify the message that was being sent.
    */
   #routeFault(
     { remote }: SmtpConnection,

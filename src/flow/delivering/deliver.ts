@@ -26,7 +26,7 @@ export interface DeliveryDeps extends JobDeps {
 }
 
 export interface DeliverOptions {
-  /** Asked before each message is finished. A lost lease aborts the transaction. */
+  /** Called before the last bytes of each message. False aborts the transaction, because the lease was lost. */
   mayFinish(): boolean
   /** Takes each recipient's result as soon as it is known. */
   record(result: DeliveryResult): void
@@ -60,7 +60,10 @@ function identityOf({ identities }: DeliveryDeps, { content, deliveries }: Deliv
   return identities.of(deliveries[0]!.organizationId, domain, content.origin)
 }
 
-/** Trace, signature and message. They have the same bytes at every attempt with the same keys, as all input is stored. */
+/**
+ * Returns the bytes to send: the trace field, the DKIM signatures and the message. All input is stored, so every attempt with
+ * the same keys sends the same bytes.
+ */
 async function writeMessage(
   deps: DeliveryDeps,
   { content }: DeliveryJob,

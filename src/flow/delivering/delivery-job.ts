@@ -41,7 +41,7 @@ interface Lease {
 
 /**
  * Claims up to `wanted` due deliveries of the route and groups them by message. Ends deliveries that were suppressed after
- * acceptance. If that fails, or the content cannot be read, gives back every claim: nothing was tried.
+ * acceptance. If a step after the claim fails, releases every claim without an attempt and throws.
  */
 export async function claimJobs(
   deps: JobDeps,
@@ -83,12 +83,12 @@ async function findContents(
   return contents
 }
 
-/** Gives the claims back: nothing was tried. */
+/** Returns results that release the job's claims without an attempt. */
 export function untried(job: DeliveryJob): DeliveryResult[] {
   return job.deliveries.map((delivery) => giveBack(job, delivery))
 }
 
-/** Gives one claim back. */
+/** Returns a result that releases one claim without an attempt. */
 export function giveBack(lease: Lease, delivery: ClaimedDelivery): DeliveryResult {
   const end = { status: null, dueAt: null, response: null, failureCode: null, outcome: null }
   return { ...claimKeyOf(lease, delivery), ...end }

@@ -1,4 +1,4 @@
-// Records the results of deliveries: in batches, with retries until they are stored, and in the log.
+// Records and logs the results of deliveries. Commits them in batches, and retries until they are stored.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Batch } from '../../base/batch.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -14,13 +14,16 @@ export interface ResultsDeps {
   db: Db
   clock: Clock
   log: Log
-  /** Called when results that customers are notified of have been recorded. */
+  /** Called after each commit of results, because it may have added events for customers. */
   wake(): void
 }
 
 /** A result is retried for this long. A message whose result is given up is sent again. */
 const recordForMs = 120_000
-/** Connections continue meanwhile. Measured: 89 us of PostgreSQL's CPU a result in batches of 30, 142 us in batches of 8. */
+/**
+ * The minimum time between two commits. Connections do not wait for the commits. Measured: 89 us of PostgreSQL's CPU per
+ * result in batches of 30, 142 us in batches of 8.
+ */
 const minIntervalMs = 25
 
 /** The results of a node's deliveries, for all its routes. */
@@ -64,7 +67,7 @@ export class DeliveryResults {
     log.error({ submissionId, position, status }, 'result dropped; the message will be sent again')
   }
 
-  /** Logs an outage once: the database accepts no results, or went away during a delivery. */
+  /** Notes that the database failed, on recording a result or during a delivery. Logs each outage once. */
   fail(error: unknown): void {
     this.#outage.fail(error)
   }
@@ -93,7 +96,7 @@ export class DeliveryResults {
   }
 }
 
-/** The result without the peer's words. If those cannot be stored, the fate of the message still can. */
+/** Returns the result without the peer's text, which the database may refuse. The status is then still recorded. */
 function withoutWords(result: DeliveryResult): DeliveryResult {
   const wordless = { remote: null, enhancedStatus: null, conversation: null }
   return { ...result, response: null, outcome: result.outcome && { ...result.outcome, ...wordless } }

@@ -1,4 +1,4 @@
-// Ends waiting deliveries: those past their lifetime, and those that an operator cancels.
+// Ends waiting deliveries that expired, were cancelled, or go to a domain that takes no mail. Pauses and flushes queues.
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { firstUuidAt, type OrganizationId } from '../../base/ids.ts'
@@ -51,8 +51,8 @@ export async function cancelQueue(deps: Deps, route: string, actor = operator): 
 }
 
 /**
- * Cancels all waiting mail of the organization, in whatever state, in chunks. Returns how many deliveries ended. Mail that
- * is sent meanwhile is left alone.
+ * Cancels all waiting mail of the organization in chunks, whatever the organization's status. Returns how many deliveries
+ * ended. Mail accepted after the call began is not cancelled.
  */
 export async function cancelOrganization({ db, clock }: Deps, id: string, actor = operator): Promise<number> {
   const organization = await findOrganization(db, id)
@@ -63,7 +63,7 @@ export async function cancelOrganization({ db, clock }: Deps, id: string, actor 
   return await endAll({ db, clock }, find, cancelled)
 }
 
-/** Recorded before the cancelling begins, as that commits chunk by chunk and may be interrupted. */
+/** Writes the audit entry before the first chunk is cancelled, because a crash may end the cancelling between two chunks. */
 async function recordCancelling(
   { db, clock }: Deps,
   organizationId: OrganizationId | null,

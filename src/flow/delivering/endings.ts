@@ -62,7 +62,7 @@ export function resultOf(
   }
   const later = deferred(nextAttempt(retryScheduleOf(job.route, retryScheduleMs), delivery, at))
   if (result.outcome === 'unknown') {
-    // The connection was lost between the end of the message and its reply. It may have been accepted, but is retried.
+    // The connection was lost after the end of the message, before the reply. A retry may deliver the message twice.
     const outcome = { ...tried, type: 'deferred', enhancedStatus: null, classification: 'network' }
     return { ...key, ...later, response: null, outcome }
   }
@@ -87,8 +87,9 @@ export function resultOf(
 }
 
 /**
- * Mail whose domain is not proved for sending at the moment waits, as after a temporary refusal. Mail whose domain was
- * deleted is cancelled, like the mail that waited at the deletion.
+ * Returns results for mail that must not be sent now. `unproved`: the sender's domain is not proved for sending, and the mail
+ * waits as after a temporary refusal. `gone`: the domain was deleted, and the mail is cancelled, like the mail that was
+ * waiting at the deletion.
  */
 export function withhold(
   { clock, retryScheduleMs }: EndingDeps,
@@ -112,8 +113,8 @@ const maxOwnFaults = 5
 const notWritten = 'this service could not write the message, by a fault of its own'
 
 /**
- * A fault of ours kept the message from being written. It waits by the schedule and fails after `maxOwnFaults` such
- * attempts. A fault with the cause `passing` does not count as one of them.
+ * Returns results for a message that we could not write because of our own fault. The message is retried by the schedule and
+ * fails at the `maxOwnFaults`-th `lasting` fault. `passing` faults do not count.
  */
 export function unwritten(
   { clock, retryScheduleMs }: EndingDeps,
@@ -133,7 +134,7 @@ export function unwritten(
   })
 }
 
-/** The time at which the engine took the delivery. Null after the first attempt. */
+/** Returns when the first attempt was claimed. Null for later attempts. */
 function firstTaken({ attempts, queuedAt }: ClaimedDelivery): Date | null {
   return attempts > 1 ? null : queuedAt
 }

@@ -28,7 +28,7 @@ export interface NextHopDeps {
   /** The source addresses of mail to other servers. Connections to our own nodes are not bound to them. */
   outbound: OutboundAddresses
   ehloName: string
-  /** The name that identifies us to our own mail server. */
+  /** The EHLO name by which our own MX nodes recognize this deployment. */
   ownEhloName(): string
   /** How long to wait for a host. Default: the client's own timeouts. */
   timeouts?: NonNullable<ConnectOptions['timeouts']>
@@ -65,7 +65,7 @@ const ownTimeouts: ConnectOptions['timeouts'] = {
   dataFinalMs: 20_000,
 }
 
-// RFC 5321 5.1: the addresses tried may be limited. Stops a destination with many addresses and silent servers.
+// RFC 5321 5.1: the number of addresses tried may be limited. Otherwise many silent servers would take too long.
 const maxAddresses = 5
 /** For all addresses together. Defends against servers that answer each step just in time. */
 const deadlineMs = 120_000
@@ -110,7 +110,7 @@ async function openTarget(
   const options = { ehloName, ...target, timeouts: { ...target.timeouts, ...timeouts }, signal }
   const opened = await connect(options)
   if ('connection' in opened) return opened
-  // RFC 7435 3: opportunistic security falls back to plaintext rather than not to send.
+  // RFC 7435 3: opportunistic security sends in plaintext rather than not at all.
   if (opened.fault.kind === 'tls' && target.tls === 'opportunistic') {
     const plain = await connect({ ...options, tls: 'none' })
     if ('connection' in plain) return plain
@@ -149,7 +149,7 @@ async function findTargets(
     case 'domain_not_found':
       return { refusal: hops.status }
     case 'no_address':
-      // RFC 3463 3.5: X.4.4, unable to route. Waiting does not mend names without an address.
+      // RFC 3463 3.5: X.4.4, unable to route. A retry would not help, as no mail server has an allowed address.
       return { refusal: 'domain_not_found' }
     case 'temporary':
       return { fault: faultOf('dns', hops.reason) }
@@ -174,7 +174,7 @@ async function ownTargets(
   })
 }
 
-/** Binds a connection to `address` to the source address for outbound mail. */
+/** Returns the option that binds a connection to `address` to our source address, if the system does not choose it. */
 function leavingBy({ outbound }: NextHopDeps, address: string): Pick<Target, 'localAddress'> {
   const localAddress = sourceFor(outbound, address)
   return localAddress === undefined ? {} : { localAddress }

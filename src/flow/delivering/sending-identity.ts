@@ -31,7 +31,7 @@ interface Deps {
 
 const maxKnown = 10_000
 
-/** The identities that this node knows. Each key is parsed once. The list of active keys is cached for a second. */
+/** Finds the identity for mail from a domain. Parses each key once, and caches the list of active keys for a second. */
 export class SendingIdentities {
   readonly #deps: Deps
   readonly #keys: KnownFor<DomainId, DkimKey[]>
@@ -70,13 +70,13 @@ export class SendingIdentities {
     }
     const proved = await domains.findSending(organizationId, domain)
     if (!proved) {
-      // A domain with inboxes cannot be deleted. Without a claim, it is a former managed domain of the deployment. Replies
-      // to it do not reach us, and our keys cannot sign for it.
+      // A domain with inboxes cannot be deleted. If the domain of an inbox has no claim, it is a former managed domain of the
+      // deployment. Replies to that domain do not reach us, and our keys cannot sign for it, so the mail waits.
       const isKept = origin === 'inbox' || (await findClaim(db, organizationId, domain))
       return isKept ? 'unproved' : 'gone'
     }
     const keys = await this.#keys.find(proved.id)
-    // Unsigned mail would pass for the domain's own and fail its DMARC.
+    // Without a key the mail waits, because unsigned mail in the domain's name could fail its DMARC policy.
     return !keys ? 'unproved' : { keys, returnPathHost: returnPathHostOf(domain) }
   }
 
@@ -107,7 +107,10 @@ export class SendingIdentities {
     return privateKey ? [{ domain, selector, algorithm, privateKey }] : []
   }
 
-  /** Null if it was sealed with another key, or altered. Logged once. The domain's mail waits for a key that opens. */
+  /**
+   * Opens the private key. Logs once and returns null if the key was sealed with another secret key, or altered. The domain's
+   * mail then waits until one of its keys can be opened.
+   */
   #open(row: KeyInLifeRow): KeyObject | null {
     const { secretBox, log } = this.#deps
     try {
