@@ -1,4 +1,4 @@
-// Customers' endpoints: made, changed, given new secrets, tested, replayed, deleted. A secret is shown once.
+// Manages customers' webhook endpoints: create, change, rotate the secret, test, replay and delete. Shows a secret once.
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
 import { counted } from '../../base/counted.ts'
@@ -42,8 +42,8 @@ export interface WebhookInput {
 }
 
 /**
- * Makes an endpoint. If a key makes it, its maker is the key's maker. The limit is exact under parallel calls, as endpoints
- * are counted under the organization's lock.
+ * Creates an endpoint. If an API key creates it, the person who made the key is recorded as its maker. The limit is exact
+ * under parallel calls, as endpoints are counted under the organization's lock.
  */
 export async function openWebhook(
   { db, clock, secretBox, guard }: SecretDeps & GuardDeps,
@@ -179,8 +179,8 @@ export async function replayCall(
 }
 
 /**
- * Deletes the endpoint. No call begins after this, and its pending deliveries are gone. 409 while it is being called, which
- * never applies to a disabled endpoint.
+ * Deletes the endpoint. No call begins after this, and its pending deliveries are gone. Throws `delivery_in_progress` (409)
+ * while the endpoint is being called. A disabled endpoint is never being called.
  */
 export async function deleteWebhook({ db, clock }: Deps, caller: Caller, id: string): Promise<void> {
   await db.transaction(async (tx) => {
@@ -207,7 +207,7 @@ async function record(
 }
 
 async function lockOwn(tx: Tx, caller: Caller, id: string): Promise<WebhookRow> {
-  // Before the endpoint: a password reset locks the person first and then the endpoints.
+  // Locks the person before the endpoint, in the same order as a password reset, so that the two never deadlock.
   await requireStillChanging(tx, makerOf(caller))
   const webhook = await lockWebhook(tx, caller.organizationId, id)
   if (!webhook) throw new ServiceError('not_found', 'There is no such webhook.')

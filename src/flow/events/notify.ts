@@ -29,7 +29,7 @@ export interface NotifierOptions {
   secretBox: SecretBox
   poster: Pick<Poster, 'post'>
   present: Presenters
-  /** Waits between attempts. After the last one a delivery has failed. */
+  /** The waits between attempts. If the attempt after the last wait fails, the delivery has failed. */
   retryScheduleMs: number[]
 }
 
@@ -40,11 +40,11 @@ export interface Call {
   body: string | null
 }
 
-/** The result of a call for its endpoint's pace. */
+/** The outcome of a call, from which `EndpointWorker` sets the endpoint's pace. */
 export interface Called {
   hasWorked: boolean
   tookMs: number
-  /** Resolves with whether the result was recorded. False if the database was out of reach or the lease was lost. */
+  /** Resolves with whether the result was written. False if the database failed or the call was aborted. */
   recorded: Promise<boolean>
 }
 
@@ -89,7 +89,7 @@ export class Notifier {
     return due.map((row, index) => ({ id: row.id, due: row, body: written[index]?.json ?? null }))
   }
 
-  /** Makes the call. Resolves with the receiver's answer or its failure. */
+  /** Makes the call. A call without a body is not posted: its delivery is recorded as failed. */
   async #call(lease: WebhookLease, call: Call, signal: AbortSignal): Promise<Called> {
     const { clock, log } = this.#options
     const at = clock.now()
@@ -114,7 +114,7 @@ export class Notifier {
       },
       'webhook called',
     )
-    // A call that our own shutdown aborted says nothing about the receiver.
+    // This node stops or has lost the lease, and aborted the call. That says nothing about the receiver.
     if (signal.aborted && !hasWorked) return { hasWorked, tookMs, recorded: Promise.resolve(false) }
     const recorded = this.#results.add(this.#resultOf(lease, call, answer, at)).catch(() => false)
     return { hasWorked, tookMs, recorded }
@@ -139,7 +139,7 @@ export class Notifier {
     return await poster.post(due.url, { ...headers, 'user-agent': 'Posthorn-Webhooks' }, body, signal)
   }
 
-  /** Null if it was sealed with another key, or altered. This is a failed attempt like any other, with the usual wait. */
+  /** Returns null if the secret was sealed with another secret key, or altered. */
   #open(webhook: WebhookId, sealed: Buffer): string | null {
     try {
       return openSigningSecret(this.#options.secretBox, webhook, sealed)
@@ -174,7 +174,7 @@ export class Notifier {
 
   async #record(results: CallResult[]): Promise<boolean[]> {
     const { db, clock, log } = this.#options
-    // In one order, so that two batches never deadlock.
+    // `record_calls` locks the endpoints in the order of their ids, so two batches never deadlock.
     return await commitRows(results, async (rows) => {
       const disabled = await recordCalls(db.writer, rows, clock.now())
       for (const webhook of disabled) log.info({ webhook }, 'webhook disabled')

@@ -33,7 +33,7 @@ export interface Announcement {
   inboxId: InboxId | null
 }
 
-/** Writes the events in order, with a few look-ups for all of them. Null if the subject was deleted. */
+/** Writes the events in order, with a few look-ups for all of them. Returns null for an event whose subject was deleted. */
 export async function writeAnnouncements(
   deps: Deps,
   announced: readonly Announced[],
@@ -120,7 +120,7 @@ function describeSubmission(
   return { at: event.at, content }
 }
 
-/** The first event of a submission is the submission itself. */
+/** Returns a submission's first event, `accepted`. It has no row of its own, so it is made from the submission. */
 function acceptance({ id, createdAt }: SubmissionRow): EventRow {
   const unknown = { recipient: null, attempt: null, remote: null, response: null, classification: null }
   return {
@@ -161,7 +161,7 @@ function showMessage(present: Presenters, row: MessageRow<string>): { message: o
   return { message, ...(isCut && { truncated: true as const }) }
 }
 
-/** The first 64 KiB of the text, whole characters. */
+/** Returns the first 64 KiB of the text, in whole characters. */
 function cut(text: string | null): string | null {
   if (text === null || text.length * 3 <= textBytes) return text
   const bytes = Buffer.from(text)
