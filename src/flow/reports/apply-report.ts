@@ -61,7 +61,7 @@ function keyOf({ submissionId, position }: ReturnPathToken): string {
   return `${submissionId} ${position}`
 }
 
-/** False if the delivery is on the wire: nothing was changed. */
+/** Notes a bounce or a delay in `changes`. Returns false if the report must wait, as the delivery is on the wire. */
 function bounce(delivery: ReportedDelivery, report: DeliveryReport, changes: Changes): boolean {
   const recipient = partOf(delivery, report.recipients)
   if (!recipient) return true
@@ -91,8 +91,8 @@ function eventKeyOf({ submissionId, position }: ReportedDelivery) {
 }
 
 /**
- * The part of the report that names the recipient of this return path. Otherwise the report's other parts count, as no other
- * recipient has this return path. They name an address that the mail was forwarded to, or none.
+ * Returns the part of the report that names the delivery's recipient. If no part does, the other parts count: they name an
+ * address that the mail was forwarded to, or none. No other recipient's mail has this return path.
  */
 function partOf(
   { addressKey }: ReportedDelivery,
@@ -104,7 +104,7 @@ function partOf(
   return named ?? forwardedTo(recipients)
 }
 
-/** Mail forwarded to several addresses has failed only if all of them failed. The mildest failure counts. */
+/** Mail forwarded to several addresses has failed only if all failed. Prefers a failure that suppresses no address. */
 function forwardedTo(recipients: RecipientReport[]): RecipientReport | undefined {
   if (recipients.length === 1) return recipients[0]
   if (recipients.some(({ action }) => action !== 'failed')) return undefined

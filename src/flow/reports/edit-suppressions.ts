@@ -15,7 +15,7 @@ import { type Caller, requireWholeOrganization } from '../caller.ts'
 
 type Deps = { db: Db; clock: Clock }
 
-/** An address that a customer suppresses. A time that is not in the past counts as now. */
+/** An address that a customer suppresses. `createdAt` counts as now if it is null or not in the past. */
 interface Given {
   email: string
   reason: SuppressionReason
@@ -28,7 +28,7 @@ export async function addSuppression(deps: Deps, caller: Caller, email: string):
   return await importSuppression(deps, caller, { email, reason: 'manual', note: null, createdAt: null })
 }
 
-/** Adds the address with the data of a former service. Returns the existing row if it is already suppressed. */
+/** Adds the address with a reason, note and time from another service. Returns the existing row if there is one. */
 export async function importSuppression(
   { db, clock }: Deps,
   caller: Caller,

@@ -1,4 +1,4 @@
-// Reads reports about sent mail: bounces at return paths, complaints at fbl@. Each changes only what its token proves.
+// Reads reports about sent mail: bounces at return paths, complaints at fbl@. Each affects only the delivery in its token.
 import { backoffMs } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { OrganizationId } from '../../base/ids.ts'
@@ -41,7 +41,7 @@ type Kept = KeptReport & RawRow
 /** After this many failures a report is moved to the operators' mail. */
 const maxFailures = 5
 const retryMs = [1_000, 5_000, 30_000, 60_000]
-/** A report on mail on the wire waits until the delivery ends, as it can arrive before the result is recorded. */
+/** If the delivery is still on the wire, its report waits this long: it can arrive before the result is recorded. */
 const onWireRetryMs = 2_000
 const maxBytes = 16 << 20
 const readAtOnce = 8
@@ -49,21 +49,21 @@ const readingMs = 1_000
 /** A report that takes longer has failed. The next attempt has twice as long, the one after that three times. */
 const timeLimitMs = 1_000
 
-/** Mail that an operator has read is deleted early once more than this many such mails arrived after it. */
+/** How many read mails and unreadable reports to keep for operators. The oldest are deleted first. */
 const maxKept = 1_000
-/** The maximum bytes of read mail that is older than a day. */
+/** The bytes to keep of such mail. Beyond them, mail older than a day is deleted. */
 const keptBytes = 192 << 20
 const heavyKeptMs = 86_400_000
 
 /**
- * Reads up to `limit` reports. Returns whether more is due now. Claims them in one commit, reads them outside any
- * transaction, and applies in another commit what the claim still holds.
+ * Reads up to `limit` reports. Returns whether more is due now. Claims reports in one commit and reads them outside any
+ * transaction. Another commit applies the reports that the claim still holds.
  */
 export async function readReports(deps: ReportDeps, limit: number): Promise<boolean> {
   return await deps.claims.each({ limit, maxBytes }, (claimed, undone) => readClaimed(deps, claimed, undone))
 }
 
-/** Removes read and postponed reports from `undone`. */
+/** Reads and applies claimed reports. Removes from `undone` the reports that were applied or postponed. */
 async function readClaimed(
   deps: ReportDeps,
   { claim, ids }: ClaimedWork,
@@ -82,7 +82,7 @@ async function readClaimed(
   }
 }
 
-/** Postpones a report that cannot be read, so that it never blocks the others. In the end it becomes operators' mail. */
+/** Postpones a report that cannot be read, so that it blocks no others. At `maxFailures` it becomes operators' mail. */
 async function putOff(deps: ReportDeps, claim: Claim, kept: Kept, error: unknown): Promise<void> {
   const { db, clock, log, blobs } = deps
   const counted = (await mayPass(error, blobs)) ? 0 : 1
@@ -99,10 +99,10 @@ interface ReadReport {
   report: Report | null
 }
 
-/** The outcome of a batch. Reports that there was no time for are in neither list. */
+/** The outcome of a batch. Reports that were not reached in time are in neither list. */
 interface Reading {
   read: ReadReport[]
-  /** Includes reports that took too long, but only the first of each organization. */
+  /** The errors of failed reports. If several reports of an organization exceed the time limit, only the first has failed. */
   failed: Map<Kept, unknown>
 }
 
@@ -118,7 +118,7 @@ async function readInTime({ blobs, parsePool }: ReportDeps, taken: Kept[]): Prom
       if (!isWanted()) continue
       const timeoutMs = timeLimitMs * (kept.failures + 1)
       try {
-        // Every node that read the report died while reading it.
+        // The last claim was lost, which counts as a failure. The node may have died of this report.
         if (kept.failures >= maxFailures) throw new Error('it was lost each time that it was read')
         const report = await withMailBytes(blobs, kept, (raw) =>
           parsePool.report(raw, kept.purpose, { timeoutMs, isWanted }),
@@ -168,8 +168,8 @@ function proofsIn({ log, secretBox }: ReportDeps, read: ReadReport[]): ProvedRep
 }
 
 /**
- * The token that proves which submission is meant. It is in the return path that the report came to. For a complaint it is
- * in a return path that the report contains, as a complainer can only have that from us. A forged token proves nothing.
+ * Returns the token that proves which delivery the report is about, or null if it has no valid token. A bounce was sent to a
+ * return path, which holds the token. A complaint quotes a return path, which the complainer can only have from our mail.
  */
 function proofOf(secretBox: SecretBox, kept: Kept, report: Report): ReturnPathToken | null {
   const own = kept.purpose === 'return_path' ? [kept.address] : []

@@ -30,7 +30,7 @@ const cases: Case[] = [
   // Given up after temporary refusals, whatever their reason.
   [failed('4.1.1', 450, '450 4.1.1 user unknown'), 'bounced other soft_bounce_expired'],
   [failed('4.4.7', null), 'bounced expired soft_bounce_expired'],
-  // Words alone, without a code: nothing is certain.
+  // Without a code or status, the failure counts as temporary, whatever the text says.
   [failed(null, null, 'user unknown'), 'bounced other soft_bounce_expired'],
   [{ action: 'delayed', enhanced: '5.1.1', code: 550, text: 'user unknown' }, 'deferred hard_bounce null'],
   [{ action: 'delayed', enhanced: '4.4.1', code: null, text: '' }, 'deferred network null'],

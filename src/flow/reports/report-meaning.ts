@@ -12,8 +12,8 @@ interface ReportMeaning {
 }
 
 /**
- * A report of failure ends the recipient. It suppresses the address if the same refusal in our own conversation would. A
- * report of delay only becomes an event. A report of success has no effect (null).
+ * A report of failure is final for the recipient. It suppresses the address if the same reply in our own SMTP session would.
+ * A report of delay only becomes an event. A report of success has no effect, and null is returned.
  */
 export function meaningOf({ action, code, enhanced, stage, text }: RecipientReport): ReportMeaning | null {
   if (action === 'delivered') return null
@@ -46,7 +46,7 @@ const feedbackMeanings = new Map<string, FeedbackMeaning>([
   ['opt-out', { complaint: null, isPublished: false, suppresses: 'unsubscribe' }],
 ])
 
-/** The effect by the report's type. Authentication failures and unknown types are no complaint (null). */
+/** Returns the effect of a feedback type, or null if it has none: authentication failures and unknown types. */
 export function meaningOfFeedback(feedbackType: string): FeedbackMeaning | null {
   return feedbackMeanings.get(feedbackType) ?? null
 }
