@@ -155,7 +155,7 @@ export class Notifier {
     const fields = { webhook: lease.key, epoch: lease.epoch, delivery: due.id, at, request }
     if (!answer) {
       const none = { next_attempt_at: null, response_status: null, response_body: null, gone: false }
-      return { ...fields, ...none, status: 'failed', error: 'what it told of has been deleted' }
+      return { ...fields, ...none, status: 'failed', error: 'the resource of this event was deleted' }
     }
     const gone = answer.status === 410
     const isLast = gone || due.failures >= retryScheduleMs.length
