@@ -65,7 +65,7 @@ test('a folder without our mark accepts neither blobs nor node marks, whenever i
   assert.notEqual(await nodeMark.leave(), null)
   const file = join(key.slice(-2), key)
   assert.equal(await findFolderFault(folder, id, file), null)
-  assert.match((await findFolderFault(folder, id, `${file}0`))!, /became another folder/)
+  assert.match((await findFolderFault(folder, id, `${file}0`))!, /was replaced by another folder/)
   const writer = await blobs.create(newUuid())
   await writer.write(Buffer.from('x'))
   renameSync(folder, `${folder}.away`)

@@ -128,7 +128,7 @@ test('held mail, and mail that may not leave, is not tried, and says nothing abo
     return { route: 'far.test', epoch: 1, content, deliveries: [delivery] } as unknown as DeliveryJob
   }
   const line = { remote: { host: 'mx.far.test', ip: '127.0.0.1', tls: null, cipher: null } } as SmtpConnection
-  const untried = { fault: null, decided: false, tried: false }
+  const untried = { fault: null, isDecided: false, wasTried: false }
   assert.deepEqual(await courier.carry(line, jobOf(held), 2_000), untried)
   assert.deepEqual(await courier.carry(line, jobOf(other), 0), untried)
   await courier.recorded()
