@@ -254,7 +254,7 @@ function notAsked(reason: string): SpamVerdict {
 function findingsOf(answer: Answer | Fault): SpamFindings | Fault {
   if ('kind' in answer) return answer
   if (answer.status !== 200) return { kind: 'useless', reason: `HTTP status ${answer.status}` }
-  return readSpamFindings(answer.text) ?? { kind: 'useless', reason: 'an answer that is not understood' }
+  return readSpamFindings(answer.text) ?? { kind: 'useless', reason: 'an unexpected answer' }
 }
 
 /** Security: a line end in a stranger's text would start a field of the stranger's choice. UTF-8 is sent as its bytes. */
