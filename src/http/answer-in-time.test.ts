@@ -1,4 +1,4 @@
-// Only an operation that does not begin its answer in time is 503, however long its reader takes.
+// An operation that does not begin its answer in time gets 503. An answer that takes long to read does not.
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'

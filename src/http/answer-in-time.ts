@@ -4,16 +4,16 @@ import { ServiceError } from '../base/errors.ts'
 import { within } from '../base/within.ts'
 
 /**
- * A stopped database answers nothing and breaks no connection. As with any lost connection, the caller then cannot know
- * whether the work was done.
+ * The answer after a time limit: a stopped database neither answers nor closes the connection. The caller cannot know
+ * whether the work was done, as after any lost connection.
  */
 export function unavailable(): Promise<never> {
   return Promise.reject(new ServiceError('unavailable'))
 }
 
 /**
- * Wraps the handler: answers 503 if no answer has begun after `ms`. An answer that is being sent by then goes on for as long
- * as its reader takes. A handler that returns a stream settles only at the stream's end.
+ * Wraps the handler: answers 503 if no answer has begun after `ms`. An answer that has begun has no time limit, because a
+ * handler that returns a stream settles only at the stream's end.
  */
 export function answerInTime(answer: RouteOptions['handler'], ms: number): RouteOptions['handler'] {
   return function (request: FastifyRequest, reply: FastifyReply) {

@@ -51,7 +51,7 @@ export interface HttpDeps {
   eventStreams: EventStreams
   messageWaits: MessageWaits
   inboxSearches: InboxSearches
-  /** Customers' domains for their MTA-STS policies, and the current mode of the policies. */
+  /** Finds customers' domains, to publish their MTA-STS policies in the mode `mtaStsMode`. */
   domains: PolicyDeps['domains']
   mtaStsMode: PolicyDeps['mtaStsMode']
   settings: {
@@ -83,7 +83,7 @@ export interface AppDeps
   /** Null: no identity provider is configured. */
   oidc: Oidc | null
   isSignUpOpen: boolean
-  /** The limits of an organization that someone applied for, once it is approved. */
+  /** The limits that a requested organization gets when it is approved. */
   defaultLimits: Limits
   managedDomain: string
   parsePool: Parameters<typeof readCaptured>[0]['parsePool']
@@ -122,17 +122,17 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set before the body is read, on every operation of the API. */
     caller: Caller
-    /** The database as this operation may read it; set on every operation of an organization. */
+    /** The database for this request, as `readerFor` returns it. Set on every operation of an organization. */
     db: Queryable
     /** The signed-in person; set on every dashboard operation that needs a session. */
     signedIn: SignedIn
-    /** When the check of its key began, on the monotonic clock. */
+    /** When the check of the caller's key or session began, on the monotonic clock. */
     admittedMs: number
-    /** How long it has waited for mail, which does not count as work. Absent if it has not waited. */
+    /** How long the request has waited for mail, which does not count as work. Absent if it has not waited. */
     waitedMs?: number
-    /** The memory held for its body; set on every operation that takes a body. */
+    /** The memory held for the request's body; set on every operation that takes a body. */
     holding: Holding
-    /** The results of the worker thread that read its body, if the body is large. */
+    /** The results of the worker thread that read the request's body, if the body is large. */
     large?: LargeBody
   }
   interface FastifyReply {
@@ -142,19 +142,19 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Dashboard operations only: who may call them. */
     session?: Admitted
-    /** The scope that the caller's key needs, or several, of which any one will do. Null: any valid key may call. */
+    /** The scope that the caller's key needs. With several scopes, any one is enough. Null: any valid key may call. */
     scope?: Scope | readonly Scope[] | null
     /** The largest body, in bytes; `message`: as large as the caller's messages. 64 KiB if absent. */
     largestBody?: number | 'message'
-    /** How long it may wait before it begins to work. Absent if it does not wait. */
+    /** How long the operation may wait for mail or a verdict, beyond its time limit. Absent if it does not wait. */
     longestWaitMs?: number
-    /** Body members that belong to another operation. */
+    /** Body members that only another operation accepts. The error for such a member names that operation. */
     elsewhere?: { names: readonly string[]; operation: string }
     /** Error codes beyond those that every operation can answer with; for its documentation. */
     refusals?: ErrorCode[]
     /** Answers that are not JSON, by status (`contentType` null: no body); for its documentation. */
     otherResponses?: Record<number, OtherResponse>
-    /** The headers that only its success has, each with its description. */
+    /** The headers that only the operation's success has, each with its description. */
     headers?: Record<string, string>
     /** Examples of its request and its success, if those of their schemas do not fit; for its documentation. */
     examples?: OperationNotes['examples']

@@ -38,7 +38,7 @@ interface Description {
   known: string
 }
 
-/** Body members that belong to another operation. */
+/** Body members that only another operation accepts. */
 type Elsewhere = NonNullable<FastifyContextConfig['elsewhere']>
 
 /** Describes the first three wrong values, each by its first breach. */
@@ -86,8 +86,8 @@ function describe(breach: Breach, breaches: readonly Breach[], elsewhere?: Elsew
 }
 
 /**
- * Returns the breaches that failed by themselves. A choice replaces the breaches of its branches, unless a branch has a
- * wrong value that was present. A name replaces the breach of its pattern.
+ * Returns one breach for each cause. A `oneOf` and its branches become the first branch breach at a deeper value, or else
+ * the `oneOf` itself. The breach of `propertyNames` also replaces the breach of its pattern.
  */
 function causes(breaches: readonly Breach[]): Breach[] {
   const choices = breaches.filter(({ keyword }) => keyword === 'oneOf')

@@ -36,7 +36,7 @@ export function requireCallers(api: Api, deps: Deps): void {
   })
 }
 
-/** The scopes of which a key needs one. An empty list: any key will do. */
+/** Returns the scopes of which a key needs at least one. Empty if any valid key may call. */
 export function scopesOf(scope: Scope | readonly Scope[] | null): readonly Scope[] {
   if (scope === null) return []
   return typeof scope === 'string' ? [scope] : scope
@@ -59,7 +59,7 @@ async function enter(deps: Deps, request: FastifyRequest): Promise<{ caller: Cal
   return { caller, admission: await deps.requestRate.admit(caller) }
 }
 
-/** Sets the rate limit headers, and refuses if nothing is left of the caller's minute. */
+/** Sets the rate limit headers. Throws `rate_limited` if the caller has used all requests of the current minute. */
 export function countRequest(
   reply: FastifyReply,
   { isAllowed, limit, remaining, resetSeconds }: Admission,
@@ -70,7 +70,7 @@ export function countRequest(
 }
 
 /**
- * Checks the caller again, because a body may take minutes to arrive, and mail to come. By then the key may have been
+ * Checks the caller again if a body or a wait for mail took longer than `admissionMs`. Meanwhile the key may have been
  * revoked, or the organization suspended. Refuses a caller who would no longer be admitted.
  */
 export async function readmit(

@@ -15,13 +15,13 @@ export function createApi(trustedProxies: string[], log: Log): Api {
   const { timeoutMs, keepAliveMs, requestTimeout, ...checked } = connectionLimits
   return createServer({
     genReqId: nextRequestId,
-    // Otherwise a client that is not behind these proxies could claim any address.
+    // Believes x-forwarded-for only from these proxies, because any other client could claim any address.
     trustProxy: trustedProxies.length > 0 ? trustedProxies : false,
     requestTimeout,
     connectionTimeout: timeoutMs,
     keepAliveTimeout: keepAliveMs,
     http: checked,
-    // Longer than any path that Node accepts, so that the schemas check ids.
+    // Longer than any path that Node accepts, so that the router passes every id on to the schemas.
     routerOptions: { maxParamLength: 16_384 },
     // Validation accepts longer addresses than sending does.
     formats: { 'idn-email': (text) => readEmail(text) !== null, email: isWrittenAsEmail },

@@ -99,13 +99,13 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
   unavailable: [503, 'The service is temporarily unavailable. Try again.'],
 }
 
-/** An answer that replaces a result. */
+/** An error as it is answered. */
 export interface ErrorAnswer {
   status: number
   error: ErrorCode
   message: string
   retryAfterSeconds: number | undefined
-  /** The volume limit that is used up until then. */
+  /** The volume limit that is used up until `retryAfterSeconds` have passed. */
   limit?: WindowLimit | undefined
 }
 
@@ -159,17 +159,18 @@ function frameworkAnswer(
   return errorAnswer('internal_error')
 }
 
-/** Keys are cached for a second, so some requests succeed without the database. */
+/** During an outage of the database some requests still succeed, because keys are cached for a second. */
 const outageQuietMs = 2_000
 
 /**
- * Answers every failure by the table. It alone logs our own faults, each once. While requests are answered 503, only the
- * first failure and the end are logged. An answer that breaks off after its head is logged, unless its reader left.
+ * Answers every failure by the table, and logs each of our own faults once. No other code logs them. A series of 503
+ * answers logs only its first failure and its end. An answer that fails after its header was sent is logged too, unless
+ * the client left.
  */
 export function answerFailures(api: Pick<FastifyInstance, 'addHook' | 'setErrorHandler'>, log: Log): void {
   const outage = new OutageLog({ log, work: 'requests', quietMs: outageQuietMs })
   api.addHook('onResponse', (request, reply, done) => {
-    // Routes without a schema serve files.
+    // Routes without a schema serve files, which need no database, so their success proves nothing.
     if (reply.statusCode < 300 && request.routeOptions.schema !== undefined) outage.succeed()
     done()
   })

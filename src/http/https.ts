@@ -1,4 +1,4 @@
-// The HTTPS listener, with the same routes as plain HTTP and the current certificate, and the limits of plain HTTP.
+// The HTTPS listener: the routes and limits of plain HTTP, with the current certificate.
 import type { RequestListener } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
@@ -31,7 +31,7 @@ export function createHttpsServer(api: Api, pair: () => { cert: string; key: str
     answer,
   )
   server.setTimeout(timeoutMs)
-  // Before the server itself handles the connection and begins its handshake.
+  // Runs before the server's own listener, which begins the handshake.
   server.prependListener('connection', () => {
     const next = pair()
     if (next === current) return

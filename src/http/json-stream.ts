@@ -1,10 +1,10 @@
-// Streams answers whose lists or texts are not yet read: writes JSON as fast as the reader takes it.
+// Streams answers whose lists or texts are still in the database: writes JSON as fast as the client takes it.
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { LongText } from '../store/long-text.ts'
 import { sendStream } from '../web/send-stream.ts'
 
-/** Characters of a text that become JSON at once. */
+/** The number of characters that are converted to JSON at a time. */
 const sliceLength = 1 << 16
 /** Memory that such an answer holds: a piece of a text, and the JSON of a slice of it. */
 const writtenBytes = 1 << 20
@@ -13,9 +13,9 @@ const writtenBytes = 1 << 20
 export type JsonStream = Readable & { heldBytes: number }
 
 /**
- * Returns the reply for a route's value, which may hold `LongText`s for texts and async iterables for lists. Such a value is
- * sent as it is read. A fault after the first bytes breaks the connection, so that no part passes for the whole.
- * `sourceBytes`: the bytes that the value itself holds until then.
+ * Returns the reply for a route's value, which may hold `LongText`s for texts and async iterables for lists. Such a
+ * value is sent while it is read. A fault after the first bytes closes the connection, so that clients do not take a
+ * part for the whole. `sourceBytes`: the bytes that the value holds in memory until it is sent.
  */
 export function answerJson<Value extends object>(
   reply: FastifyReply,

@@ -76,7 +76,10 @@ export function presentInbox(row: InboxRow): View<typeof Inbox> {
   }
 }
 
-/** A message without its hidden recipients. A text that is still unread stays so. */
+/**
+ * Returns a message as the API shows it; Bcc recipients only if we sent it. A `LongText` is passed on without being
+ * read.
+ */
 export function presentMessage(row: MessageRow): View<typeof Message> {
   const { to, cc, bcc, replyTo } = row.recipients
   const isInbound = row.direction === 'inbound'
@@ -109,7 +112,9 @@ export function presentMessage(row: MessageRow): View<typeof Message> {
   }
 }
 
-/** The header of a received message. Fields that are still unread stay so. */
+/**
+ * Returns the header of a received message. Fields that come from the database later are passed on without being read.
+ */
 export function presentHeader({ fields, isCut }: ReceivedHeader): View<typeof MessageHeader> {
   return { headers: fields as never, ...(isCut && { truncated: true }) }
 }

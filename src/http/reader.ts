@@ -1,12 +1,12 @@
-// The database as an operation of an organization may read it.
+// Access to the database for one request: reads count against the organization's share of connections.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { OrganizationId } from '../base/ids.ts'
 import type { Db, Queryable } from '../postgres/db.ts'
 import { isChange } from '../web/page-changes.ts'
 
 /**
- * GET and HEAD read within the organization's share. Their statement ends with the answer: a client that left, or got 503
- * because it took too long, keeps no connection. Changes never wait behind reads.
+ * Returns the access for the request. GET and HEAD wait for the organization's share of connections, and their statement
+ * is cancelled once the answer is sent, the client leaves, or a time limit answers 503. Changes never wait behind reads.
  */
 export function readerFor(
   { db }: { db: Db },

@@ -20,7 +20,7 @@ export function serveWellKnown(api: Api, deps: Deps): void {
 }
 
 function addChallenges(api: Api, { db, clock }: Deps): void {
-  // An authority asks from several hosts at once, and strangers may ask for any token.
+  // Caches answers, because a certificate authority asks from several hosts at once, and anyone may ask for any token.
   const known = new KnownFor<string, string>({
     name: 'find challenges',
     clock,

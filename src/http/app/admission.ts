@@ -30,7 +30,7 @@ const openWhileInactive: Record<string, (request: FastifyRequest) => boolean> = 
   removeMember: isOneself,
 }
 
-/** The caller of an operation that also exists under /v1, built from the session. The operation's checks stay the same. */
+/** Builds the caller of an API operation from the session instead of a key. The operation checks both alike. */
 export function bySession(deps: Deps): Authenticate {
   return async (request) => {
     const { organization, caller } = await requireSignedIn(deps, request)
@@ -44,7 +44,7 @@ export function bySession(deps: Deps): Authenticate {
   }
 }
 
-/** Requires of every later route what its `session` says. A route without `session` stops the start. */
+/** Enforces the `session` of every route that is added later. A route without `session` stops the start. */
 export function requireSessions(api: Api, deps: Deps): void {
   api.addHook('onRoute', (route) => {
     const { url, config, schema } = route

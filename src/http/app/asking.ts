@@ -1,4 +1,4 @@
-// Converts a request into the types that the flows of people take: the acting member and the client's address.
+// Reads from a request who acts and from where: the organization, the member, the client's address, and the page.
 import type { FastifyRequest } from 'fastify'
 import { ServiceError } from '../../base/errors.ts'
 import { writtenAddress } from '../../base/ip-address.ts'
@@ -11,7 +11,7 @@ export function addressOf({ ip }: FastifyRequest): string {
   return writtenAddress(ip)
 }
 
-/** Returns the organization of a request whose operation requires a member, so that there always is one. */
+/** Returns the person's current organization. Throws `organization_inactive` if the person belongs to none. */
 export function organizationOf({ signedIn: { organization } }: FastifyRequest): MembershipRow {
   if (!organization)
     throw new ServiceError('organization_inactive', 'You are not a member of any organization.')
@@ -44,7 +44,7 @@ export function pagesOf(
   return publicUrl || `${protocol}://${host}`
 }
 
-/** The page that sent the request, because passkeys are bound to it. Its origin was already found to be ours. */
+/** Returns the site to which passkeys are bound. `admission.ts` has already checked that the origin is ours. */
 export function siteOf({ headers }: FastifyRequest): Site {
   const { origin, hostname } = new URL(String(headers.origin))
   return { origin, host: hostname }

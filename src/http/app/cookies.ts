@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import { ServiceError } from '../../base/errors.ts'
 
-/** RFC 6265bis 4.1.3.2: the prefix binds it to this host, to every path and to HTTPS. Browsers accept loopback as HTTPS. */
+/** RFC 6265bis 4.1.3.2: with this prefix, a cookie is only for this host, for path `/`, and for HTTPS or loopback. */
 const name = '__Host-posthorn'
 const lifetimeSeconds = 30 * 86_400
 

@@ -6,11 +6,11 @@ export function csvRecord(values: readonly string[]): string {
 }
 
 /**
- * Security: spreadsheets run a value that begins like a formula, and others wrote these values. A leading apostrophe makes
- * them text.
+ * Security: spreadsheets run a value that begins like a formula, and someone else may have chosen the value. A leading
+ * apostrophe makes it text.
  */
 function csvValue(text: string): string {
   const harmless = /^[\s]*[=+\-@\t\r]/.test(text) ? `'${text}` : text
-  // RFC 4180 2.7: quotes around it, and doubled within.
+  // RFC 4180 2.7: a quote within a quoted value is doubled.
   return `"${harmless.replaceAll('"', '""')}"`
 }

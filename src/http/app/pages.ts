@@ -26,7 +26,10 @@ export function servePages(api: Api, { pagesFolder }: Pick<AppDeps, 'pagesFolder
   })
 }
 
-/** `/` is a page for every client that accepts anything, as curl does. Elsewhere only browsers ask for pages. */
+/**
+ * Whether the request gets a page. `/` is a page even for clients such as curl, which accept anything. All other pages
+ * are only for clients that accept HTML.
+ */
 function isPage({ method, url, headers: { accept = '*/*' } }: FastifyRequest): boolean {
   const path = url.split('?', 1)[0]!
   const takesPages = accept.includes('text/html') || (path === '/' && accept.includes('*/*'))

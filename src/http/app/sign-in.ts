@@ -12,8 +12,8 @@ import type { SessionView } from './schemas/session.ts'
 export type SessionBody = Static<typeof SessionView.definition>
 
 /**
- * Opens a session under a new token and ends the browser's previous session. That one could have been planted there, or left
- * there by another person.
+ * Opens a session under a new token and ends the browser's previous session, which an attacker may have planted or
+ * another person may have left open.
  */
 export async function signIn(
   deps: Pick<AppDeps, 'db' | 'clock' | 'guard' | 'sessions' | 'isDevelopment' | 'showsCaptured'>,

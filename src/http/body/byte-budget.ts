@@ -16,8 +16,8 @@ export class ByteBudget {
 
   /**
    * Takes bytes for the organization and returns null, or refuses: `share` if its own share is used up, `full` if others
-   * leave too little. An organization may hold up to a third of the free bytes. So however many hold all they can, the next
-   * one still finds room.
+   * leave too little. An organization may hold up to a third of the free bytes, so the next organization always finds
+   * room.
    */
   take(organizationId: string, bytes: number): 'share' | 'full' | null {
     const held = (this.#held.get(organizationId) ?? 0) + bytes
@@ -36,10 +36,12 @@ export class ByteBudget {
   }
 }
 
-/** By then, other requests have been answered. */
+/** Long enough for other requests to be answered and to free their bytes. */
 const retrySeconds = 2
 
-/** One request's part of its organization's share, held until its answer is over or `release` is called. */
+/**
+ * The bytes that one request holds of its organization's share, until its answer has been sent or `release` is called.
+ */
 export class Holding {
   readonly #budget: ByteBudget
   readonly #organizationId: string
@@ -52,7 +54,10 @@ export class Holding {
     this.#response = response.once('close', () => this.release())
   }
 
-  /** Takes bytes and returns null, or returns the refusal: used up by the organization itself, or by others. */
+  /**
+   * Takes bytes and returns null, or returns `rate_limited` if the organization holds too much, `unavailable` if others
+   * do.
+   */
   take(bytes: number): ServiceError | null {
     if (this.#response.destroyed) return null
     const lack = this.#budget.take(this.#organizationId, bytes)
@@ -67,12 +72,12 @@ export class Holding {
     return null
   }
 
-  /** Whether the answer is over, or the client has left. */
+  /** Whether the answer has been sent, or the client has left. */
   get isOver(): boolean {
     return this.#response.destroyed
   }
 
-  /** Runs `drop` once the answer is over, or the client has left. */
+  /** Runs `drop` once the answer has been sent, or the client has left. */
   onOver(drop: () => void): void {
     this.#response.once('close', drop)
   }

@@ -4,7 +4,7 @@ import { ThreadPool } from '../../base/thread-pool.ts'
 import { RequestFault } from './request-fault.ts'
 import type { BodyAnswer, BodyRequest } from './worker.ts'
 
-/** The results for a large body, so that no slow work is left. */
+/** The results of the slow work on a large body, which the thread has already done. */
 export interface LargeBody {
   requestHash: Buffer
   /** The decoded bytes of its large attachments, by index; null if they are not canonical base64. */
@@ -19,14 +19,17 @@ export class LargeBodies {
     script: new URL('./worker.ts', import.meta.url),
     what: 'read bodies',
     threads: 1,
-    // 64 MiB is the default share of one organization, and reading it makes several copies for a moment.
+    // Reading a body makes several copies for a moment. It may have 64 MiB, the default share of one organization.
     heapMb: 1024,
     // The thread holds 80 MB after the largest body.
     idleMs: 5_000,
     pack: (request) => ({ message: request, transfer: [request.bytes.buffer as ArrayBuffer] }),
   })
 
-  /** `bytes` must own their memory, which moves to the thread. Throws the faults of `parseJson`, and `unavailable`. */
+  /**
+   * `bytes` must own its ArrayBuffer, which is transferred to the thread. Throws the faults of `parseJson`, and
+   * `unavailable`.
+   */
   async read(bytes: Buffer, params: object): Promise<{ value: unknown; large: LargeBody }> {
     const outcome = await this.#pool.run({ bytes, params }, { timeoutMs, isWanted: () => true })
     if (outcome === 'late')

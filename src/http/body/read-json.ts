@@ -16,12 +16,18 @@ const mebibyte = 1 << 20
 const smallBytes = 64 * 1024
 /** Larger bodies are read in a worker thread. Reading one of this size blocks the main thread for 3 to 8 ms. */
 const maxAtOnce = 256 * 1024
-/** How long a body may stall. For each millisecond after this time, it must have brought `slowestBytesPerMs`. */
+/**
+ * The longest pause between two chunks. A body that takes longer in all must have brought `slowestBytesPerMs` for each
+ * millisecond beyond it.
+ */
 const timeLimitMs = 10_000
 const slowestBytesPerMs = 16
 const checkMs = 1_000
 
-/** The largest body of a caller: room for base64 and escapes around its message content, so that 413 names the content. */
+/**
+ * The largest body of a caller. Leaves room for base64 and escapes, so that too large a message gets the error that
+ * names its content.
+ */
 export function bodyLimitBytes(messageContentBytes: number): number {
   return Math.ceil(messageContentBytes * 1.5) + mebibyte
 }
@@ -96,7 +102,7 @@ class BodyReader {
       kept = null
       return taken
     }
-    // A waiting body is no longer counted once its client has left.
+    // Once the client has left, the body's bytes are no longer counted, so they are dropped.
     holding.onOver(take)
     const work = () => {
       const waited = holding.isOver ? null : take()
@@ -142,8 +148,8 @@ function largestBody({ routeOptions, caller }: FastifyRequest): number {
 }
 
 /**
- * A body that is still arriving. A refused body is read on, but not kept, for up to the limit again. An answer sent earlier
- * would be lost to most clients, which read only after they have written.
+ * A body that is still arriving. The rest of a refused body is read and dropped, up to twice the limit in all, before the
+ * answer is sent. Most clients read only after they have written everything, and would lose an earlier answer.
  */
 class IncomingBody {
   readonly #limitBytes: number
@@ -154,7 +160,10 @@ class IncomingBody {
   readonly #startedMs = performance.now()
   #latestMs = this.#startedMs
   #sizeBytes = 0
-  /** The bytes so far, in a buffer that doubles: a chunk of one byte would cost a hundred bytes if kept alone. */
+  /**
+   * The bytes so far, in a buffer that doubles. Keeping each chunk separately would cost a hundred bytes per chunk,
+   * even of one byte.
+   */
   #bytes: Buffer = nothing
   #fault: Error | null = null
   #isDone = false
@@ -179,7 +188,7 @@ class IncomingBody {
     payload.on('error', () => this.#end(endedEarly()))
   }
 
-  /** Ends the body if it stalled, or comes so slowly that its sender wastes the memory. */
+  /** Ends the body if it stalled, or if it arrives so slowly that it occupies memory for too long. */
   endSlow(nowMs: number): void {
     const expectedBytes = (nowMs - this.#startedMs - timeLimitMs) * slowestBytesPerMs
     if (nowMs - this.#latestMs < timeLimitMs && this.#sizeBytes >= expectedBytes) return
@@ -233,7 +242,9 @@ class IncomingBody {
 
 const nothing = Buffer.alloc(0)
 
-/** The bodies that have not ended, checked together. Most end before a timer for each would even be set. */
+/**
+ * The bodies that are still arriving. One timer checks them all, because most arrive too fast to be worth a timer each.
+ */
 class Unfinished {
   readonly #bodies = new Set<IncomingBody>()
   #timer: NodeJS.Timeout | null = null
@@ -259,7 +270,7 @@ class Unfinished {
 /** Answers up to this size are not counted, because the number of connections is bounded. */
 const uncountedAnswer = 64 * 1024
 
-/** Counts large answers too, because they are held until their reader has taken them. */
+/** Counts large answers in the budget too, because they stay in memory until the client has read them. */
 export function countAnswers(api: Api, budget: ByteBudget): void {
   api.addHook('onSend', ({ caller }, reply, answer: string | Partial<JsonStream> | undefined, done) => {
     const bytes = (typeof answer === 'string' ? answer.length : answer?.heldBytes) ?? 0

@@ -47,7 +47,7 @@ function read({ bytes, params }: BodyRequest): ReadBody {
   return { value, requestHash: digest, files: takeFiles(value) }
 }
 
-/** Removes the large files from the body, whose form is not yet checked. */
+/** Removes the large files from the body and decodes them. The body has not been validated yet. */
 function takeFiles(value: unknown): ReadBody['files'] {
   const files: ReadBody['files'] = new Map()
   const attachments = (value as { attachments?: unknown } | null)?.attachments

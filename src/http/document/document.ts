@@ -13,7 +13,7 @@ export interface OperationNotes {
   codes: ErrorCode[]
   /** Examples of its request and of its success, which replace those of their schemas. */
   examples: { request?: Examples; response?: Examples }
-  /** The headers that only its success has, each with its description. */
+  /** The headers that only its success answer has, each with its description. */
   headers: Readonly<Record<string, string>>
   /** Calls that the service makes because of it. */
   callbacks?: object | undefined
@@ -94,7 +94,10 @@ function sayOnce(operations: readonly Operation[], schemas: Shared['schemas']): 
   for (const schema of moved) delete schema.description
 }
 
-/** For programs that only need types: drops calls of endpoints, and all examples but those of requests. */
+/**
+ * For programs that only need types: drops webhooks, callbacks, and all examples except those of request bodies and
+ * parameters.
+ */
 export function abridge(document: OpenApiDocument): OpenApiDocument {
   delete document.webhooks
   dropExamples(document.components)

@@ -121,7 +121,7 @@ function collect(api: Api, collected: Collected): void {
       const schemas = Object.entries(document.components.schemas ?? {})
       document.components.schemas = Object.fromEntries(schemas.filter(([name]) => isSchema(name)))
       const whole = finishDocument(document, notes, usualCodes)
-      // Before abridging: schemas are recognized by their examples too, which the dashboard's document then loses.
+      // Before `finish`, which may drop examples: equal schemas are found by comparing them with their examples.
       shareSchemas(whole)
       return shareParameters(collected.finish(whole)) as object
     },

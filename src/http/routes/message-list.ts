@@ -110,7 +110,7 @@ export function addMessageList(api: Api, deps: HttpDeps, cursors: Cursors): void
 
 const otherFilters = ['from', 'since', 'until', 'q'] as const
 
-/** The position alone determines the messages after it. */
+/** Refuses filters together with `after`, which lists all messages after a position, and `wait` without `after`. */
 function requireAgreeing(query: ListQuery): void {
   if (query.after === undefined) {
     if (query.wait !== undefined) throw new ServiceError('invalid_request', '/wait requires /after')
@@ -135,7 +135,10 @@ function filterOf(inboxId: InboxId, query: ListQuery, words: string | null) {
 type WaitDeps = Pick<HttpDeps, 'clock' | 'authenticate' | 'messageWaits'>
 type ListRequest = FastifyRequest<{ Params: Static<typeof InboxParams>; Querystring: ListQuery }>
 
-/** The next page after the cursor, else after `after`. Waits until the page has messages or the time is over. */
+/**
+ * Returns the page after the cursor, or without a cursor after `after`. Waits up to `wait` seconds for the first
+ * message.
+ */
 async function readAfter(
   deps: WaitDeps,
   request: ListRequest,

@@ -113,7 +113,7 @@ function presentMetrics(metrics: Metrics): Static<(typeof DeliveryMetrics)['defi
   }
 }
 
-/** Cancelled recipients count as failed, as their state says. */
+/** Counts cancelled recipients as failed, because the API shows their state as `failed`. */
 function presentOutcomes({
   accepted,
   delivered,

@@ -6,10 +6,10 @@ import { Nothing } from '../schemas/scalars.ts'
 import { NewSend, SendAcceptance } from '../schemas/send.ts'
 import { idempotencyOf, sendRefusals } from './sending.ts'
 
-/** The path names no resource, and no result can be deleted. */
+/** These two codes cannot occur: the path has no id, and a send without an inbox has no message that could be deleted. */
 const refusals = sendRefusals.filter((code) => code !== 'not_found' && code !== 'idempotency_result_expired')
 
-/** Fields that only a send from an inbox has, which may be on the same domain. */
+/** Fields that only a send from an inbox accepts. The error for them names that operation. */
 const elsewhere = { names: ['attachments', 'cc', 'bcc'], operation: 'POST /v1/inboxes/{inboxId}/messages' }
 
 export function sendRoutes(api: Api, { acceptance }: HttpDeps): void {

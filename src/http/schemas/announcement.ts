@@ -29,7 +29,7 @@ const Delivery = component(
     { ...news, examples: [{ message: null, submission: submissionExample, event: eventExample }] },
   ),
 )
-/** For events of a submission. A send without an inbox has no message. */
+/** The data of events of a submission. `message` is null for a send without an inbox. */
 const delivery = { about: Delivery.ref, example: firstExample(Delivery) }
 const domain = {
   about: Type.Object({ domain: Domain.ref }, news),

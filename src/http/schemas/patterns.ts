@@ -1,4 +1,5 @@
-// The patterns of values, each with an error text, which every regular expression engine reads alike, with flags or without.
+// The patterns of values, each with an error text. Every regular expression engine reads them alike, with or without
+// flags.
 
 // Patterns here use only literal or \xHH character classes, non-capturing groups and counts. No Unicode classes, whose names
 // differ between engines. No lookaround, except in one pattern that is published in that form.

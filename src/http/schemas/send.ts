@@ -56,8 +56,9 @@ const bodies = {
   ),
 }
 /**
- * At least one of the two, as a choice of exactly one. Types generated from `oneOf` are the object with its required fields;
- * types from `anyOf` are either of them. Pages that show the schema show all fields.
+ * Requires `text`, `html` or both. The second branch excludes `text`, so that exactly one branch matches and `oneOf` can
+ * be used. Generated types are then the object with its required fields. With `anyOf` they would be either branch alone.
+ * Pages that show the schema show all fields.
  */
 const textOrHtml = {
   oneOf: [

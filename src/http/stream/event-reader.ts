@@ -45,7 +45,7 @@ export class EventReader {
   readonly keyId: KeyId
   /** Null: the caller is a key with a secret, not a session. */
   readonly sessionId: SessionId | null
-  /** The last event that was written to the connection. */
+  /** The last event that was written to the connection, or skipped because the caller may not see it. */
   cursor: EventCursor
   /** Whether there may be events after the cursor. */
   #isWoken = true
@@ -100,7 +100,7 @@ export class EventReader {
     if (!this.#isBlocked) this.#write(heartbeat)
   }
 
-  /** Ends the stream. Destroys the connection if its reader does not take the end. */
+  /** Ends the stream. Destroys the connection if the client is not reading. */
   end(): void {
     if (this.#isBlocked || !this.#isOpen) this.#response.destroy()
     else this.#response.end()

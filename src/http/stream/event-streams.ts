@@ -37,7 +37,7 @@ const heartbeatMs = 15_000
 const keptMs = 7 * 86_400_000
 /** Events that are read and written together. Each may be as long as a message. */
 const eventsAtOnce = 8
-/** Concurrent reads: more would only wait for the database, ahead of all other work. */
+/** Concurrent reads. More would only queue at the database and delay all other work. */
 const readsAtOnce = 4
 const maxShared = 64
 const maxReaders = 1_000
@@ -84,7 +84,7 @@ export class EventStreams {
         `The organization already has ${count} open streams, which is the limit. Close one first.`,
       )
     const response = open()
-    // A client that left during the lookup of its cursor has already closed: no further `close` event comes.
+    // If the client left while its cursor was looked up, `close` has already been emitted and will not come again.
     if (this.#isStopping || response.destroyed) return void response.end()
     const reader = new EventReader(caller, cursor, response)
     this.#readers.add(reader)

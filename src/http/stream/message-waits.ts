@@ -25,7 +25,7 @@ export interface MessageWaitsOptions {
 /** An inbox that was read up to `afterSeq`, or a message whose attachments had these scan states. */
 export type Watched = { inboxId: InboxId; afterSeq: number } | { messageId: string; scanStates: string }
 
-/** A request that has found nothing yet. */
+/** A request whose first read found nothing. */
 export interface WaitingRequest {
   caller: Caller
   watched: Watched
@@ -38,7 +38,9 @@ export interface WaitingRequest {
  * of a connection's time.
  */
 const restShare = 4
-/** Concurrent reads: a thousand requests woken together would otherwise wait for the database ahead of all other work. */
+/**
+ * Concurrent reads. Otherwise a thousand requests woken together would queue at the database and delay all other work.
+ */
 const readsAtOnce = 4
 /** The longest wait of a request. */
 export const maxWaitSeconds = 60
@@ -135,7 +137,7 @@ export class MessageWaits {
     if (this.#waiters.size === 0 || this.#stop.signal.aborted) return
     this.#running ??= this.#run().finally(() => {
       this.#running = null
-      // A request may have come when the last poll had ended.
+      // A request may have arrived after the last poll, while `#running` was still set.
       this.#begin()
     })
   }

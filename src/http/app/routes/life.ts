@@ -1,4 +1,4 @@
-// The life of a submission beyond its events, and its content, for its page.
+// Details of a submission that the API lacks: its pending steps, its SMTP conversations, and its content.
 import type { FairLimit } from '../../../base/fair-limit.ts'
 import { readSentContent } from '../../../flow/sending/read-sent-content.ts'
 import { readConversation } from '../../../store/sending/conversation.ts'

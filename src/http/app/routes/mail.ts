@@ -1,4 +1,4 @@
-// Mail operations that the API lacks: safe HTML, the recipients of a reply, and the used share of limits.
+// Mail operations that the API lacks: safe HTML, the recipients of a reply, and the current use of limits.
 import type { FairLimit } from '../../../base/fair-limit.ts'
 import { readInbox, readMessage } from '../../../flow/reading/read-mailbox.ts'
 import { readPage } from '../../../flow/reading/read-page.ts'

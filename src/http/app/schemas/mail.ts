@@ -1,4 +1,4 @@
-// Schemas of mail that only the pages use: safe HTML, captured mail, and the used share of limits.
+// Schemas of mail that only the pages use: safe HTML, captured mail, and the current use of limits.
 import Type from 'typebox'
 import { Mailbox } from '../../schemas/mailbox.ts'
 import { Count, component, NextCursor, nullable, patterned, Time, Uuid } from '../../schemas/scalars.ts'

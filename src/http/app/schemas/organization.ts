@@ -93,7 +93,7 @@ export const NewInvitation = component(
   ),
 )
 
-/** The fate of objects that a member made and is no longer allowed to make. */
+/** Whether to end or keep the objects that a member created, if the member's new role may not create such objects. */
 export const madeChoice = oneOf(
   ['end', 'keep'],
   'For keys, webhooks and invitations that the member created and can no longer create. `end`: keys are revoked, webhooks disabled, open invitations withdrawn.',
