@@ -16,7 +16,7 @@ const types: Readonly<Record<string, string>> = {
 /** The build writes this text in place of a nonce. */
 const nonceMark = '__NONCE__'
 
-/** The name of a file in a folder, which cannot lead out of it. */
+/** A file name without slashes and leading dots, so that it cannot lead out of its folder. */
 const fileName = /^[\w-][\w.-]*$/
 
 export class BuiltPages {
@@ -70,7 +70,10 @@ export class BuiltPages {
     return await reading
   }
 
-  /** Reads the page again only after another build, which keeps its name but changes the files that it refers to. */
+  /**
+   * Reads the page again only after its file has changed: a new build keeps the page's name, but the page refers to new
+   * files.
+   */
   async #findPage(name: string): Promise<string | null> {
     const path = join(this.#folder, name)
     try {

@@ -1,4 +1,4 @@
-// From the first request on, requests are checked and answers written like with Fastify's own compilers.
+// From the first request on, requests are validated and answers serialized as by Fastify's own compilers.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Fastify, { type FastifyInstance } from 'fastify'
