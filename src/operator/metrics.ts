@@ -10,7 +10,7 @@ export interface OperatorMetricsDeps {
   clock: Clock
 }
 
-/** Counting stops here, because a higher count says only that it is large. */
+/** Counting stops here to save time. Above it, the exact number does not matter. */
 const maxCounted = 1_000_000
 /** Collected values are kept for at least `keptMs`, and for `keptTimesTook` times as long as collecting took. */
 const keptMs = 5_000
@@ -109,7 +109,7 @@ export class OperatorMetrics {
       this.#gauges.maxConnections.set(connections.max)
       this.#gauges.up.set(1)
     } catch {
-      // Code that needs the store logs the fault. Here it is only a measurement.
+      // Not logged here: the fault is the measured value, and code that needs the store logs it.
       this.#gauges.up.set(0)
     }
     const tookMs = performance.now() - startedMs

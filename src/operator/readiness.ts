@@ -6,7 +6,7 @@ import { type Db, isReadOnly } from '../postgres/db.ts'
 const longestCommitMs = 2_000
 /** Longer than the wait for a connection and a commit together. */
 const longestAnswerMs = 8_000
-/** A refused write reveals a full disk. After this long, the next write finds out again. */
+/** How long the disk counts as full after a write failed for lack of room. The next write then tries again. */
 const knownFullMs = 10_000
 
 const readOnly = 'the database is read-only: it is a standby, or default_transaction_read_only is on'

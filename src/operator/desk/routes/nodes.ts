@@ -5,7 +5,7 @@ import { countScans, readBacklog, readConnections } from '../../../store/sending
 import type { Desk, DeskDeps } from '../deps.ts'
 import { NodeList, Numbers } from '../schemas/node.ts'
 
-/** Counting stops here, because a higher count says only that it is large. */
+/** Counting stops here to save time. Above it, the exact number does not matter. */
 const maxCounted = 1_000_000
 
 export function nodeRoutes(desk: Desk, deps: DeskDeps): void {

@@ -133,7 +133,8 @@ const nothing = {
 
 /** For a deleted organization, returns the remembered deletion if it was started on this node. */
 async function presentDeletion(deps: DeskDeps, given: string, deletions: Deletions): Promise<Deletion> {
-  // Copied before the database is read, so that work shown as done comes with an organization shown as deleted.
+  // Copies the state before reading the database. Otherwise the answer could show finished work and an undeleted
+  // organization.
   const found = deletions.find(given.toLowerCase())
   const work = found && { ...found, steps: [...found.steps] }
   const holdings = await previewDeletion(deps, given).catch((error) => {

@@ -34,7 +34,7 @@ export const Mail = Type.Object({
   /** Whether it has more headers than are shown. */
   isHeaderCut: Type.Boolean(),
   text: Type.String(),
-  /** Whether the mail has HTML, from which the text was made or which accompanies it. */
+  /** Whether the mail has HTML. If it has no text, `text` is made from the HTML. */
   hasHtml: Type.Boolean(),
   attachments: Type.Array(
     Type.Object({ filename: Type.String(), contentType: Type.String(), sizeBytes: Type.Integer() }),

@@ -5,7 +5,7 @@ export const Uuid = Type.String({ pattern: '^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3
 /** A `Date` in the code, ISO 8601 in UTC in the answer. */
 export const Time = Type.Unsafe<Date>({ type: 'string', format: 'date-time' })
 
-/** A value or null, as one type with two names. */
+/** A value or null, as `type: [type, 'null']`. */
 export function orNull<Schema extends TSchema & { type?: string }>(schema: Schema) {
   return Type.Unsafe<Static<Schema> | null>({ ...schema, type: [schema.type, 'null'] })
 }
