@@ -7,7 +7,7 @@ import { mount } from './shell/mount.tsx'
 import { sessionQuery } from './shell/session.ts'
 
 onSignedOut(async () => {
-  // Runs once for many simultaneous refusals: without a token there is no session to end.
+  // Clears the token first, so that other requests refused at the same time do not call this again.
   setChangeToken(null)
   await router.navigate({ to: '/sign-in', search: { to: router.state.location.href } })
   queries.clear()

@@ -3,11 +3,11 @@ const plain = new Intl.NumberFormat('en')
 
 export const count = (value: number): string => plain.format(value)
 
-/** Writes a fraction as `12.3 %`. Small ones get the digits that they need. */
+/** Writes a fraction as `12.3 %`, with two decimals below 1 %. */
 export function percent(fraction: number): string {
   const value = fraction * 100
   const digits = value < 1 ? 2 : 1
-  // Less than the whole must not read 100 %.
+  // 100 % is only for the whole: 99.97 % is not rounded up.
   const shown =
     value < 100 && value >= 99.95
       ? '99.9'

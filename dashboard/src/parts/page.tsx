@@ -54,7 +54,7 @@ export function Page({ title, badge, lead, crumbs, actions, width, children }: P
   )
 }
 
-/** Screen readers announce a new page's title. The first page of a visit opens like any document. */
+/** Focuses the title of a new page, so that screen readers announce it. Does nothing for the first page of a visit. */
 function focusOpened(heading: HTMLHeadingElement | null): void {
   const { activeElement } = document
   const isFirst = document.documentElement.dataset['opened'] === undefined

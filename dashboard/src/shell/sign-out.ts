@@ -9,9 +9,9 @@ import { sessionQuery } from './session.ts'
 const mutationKey = ['sign out']
 
 /**
- * Closes the pages first, because the service would refuse their requests meanwhile. The sign-in form waits for the
- * answer, which comes after a second, once every node knows. A session that began meanwhile would lose its cookie with
- * the old one.
+ * Leaves the pages first, because the service refuses their requests once the session has ended. The answer comes after a
+ * second, once every node knows that the session has ended. The sign-in form waits for it, because the answer deletes the
+ * session cookie, and would delete a new one too.
  */
 export function useSignOut(): () => void {
   const queries = useQueryClient()
@@ -28,7 +28,7 @@ export function useSignOut(): () => void {
       queries.setQueryData(sessionQuery.queryKey, null)
     },
     onError: async (error) => {
-      // The session has already ended, as intended. Unlike a refused page, there is no page to return to.
+      // The session had already ended, which is no error here. There is no page to return to after the next sign-in.
       if (error instanceof ApiError && error.status === 401) return await navigate({ to: '/sign-in' })
       toast(wordsOf(error).title, 'bad')
       await navigate({ to: '/' })

@@ -1,6 +1,6 @@
 // The texts of the page of one send.
 export const life = {
-  // Every send has a subject. It is deleted with the message, and the message with its inbox.
+  // Every send has a subject. The subject is deleted with the message, and the message with its inbox.
   erasedSubject: '(deleted with its message)',
   picture: 'Delivery timeline',
   pictureHint:

@@ -53,7 +53,7 @@ const counted = (count: number, one: string): string[] =>
   count === 0 ? [] : [count === 1 ? `1 ${one}` : `${count} ${one}s`]
 const listed = new Intl.ListFormat('en', { type: 'conjunction' })
 
-/** The texts about a member's creations that end with a change of role. */
+/** The texts about objects that a member created, and that a change of role may end. */
 export const made = {
   theirs: 'that they created',
   yours: 'that you created',

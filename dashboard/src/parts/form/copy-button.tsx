@@ -6,7 +6,7 @@ import { Button, IconButton } from './button.tsx'
 
 const visibleMs = 1_600
 
-/** Returns whether the copy must still be confirmed, and the function that copies. */
+/** Returns whether to show `Copied` now, and the function that copies. */
 export function useCopy(): { copied: boolean; copy: (text: string) => Promise<void> } {
   const [copiedAtMs, setCopiedAtMs] = useState<number | null>(null)
   useEffect(() => {

@@ -16,7 +16,10 @@ function focusFirstField(event: Event): void {
   first.focus()
 }
 
-/** The element that opened the dialog. A dialog that follows another keeps the first one's opener: its own is gone. */
+/**
+ * The element that opened the dialog. A dialog opened from another dialog keeps that dialog's opener, because the
+ * button in it is gone.
+ */
 let opener: HTMLElement | null = null
 
 function findOpener(): void {
@@ -30,7 +33,8 @@ function findOpener(): void {
 
 /** Returns the focus to the opener. If the opener is gone, as a deleted row is, focuses the heading as on a new page. */
 function focusOpener(event: Event): void {
-  // Do not move a focus that is already elsewhere. A newly opened dialog would have its text selected and overwritten.
+  // Do not move the focus if it is already elsewhere, such as in a dialog that opened next: its field would get its text
+  // selected and overwritten.
   const hasGoneOn = document.activeElement !== document.body
   const place = opener?.isConnected ? opener : document.querySelector<HTMLElement>('main h1')
   if (!hasGoneOn && !place) return

@@ -1,4 +1,5 @@
-// A menu behind a button, whose code (a third of a page's) is fetched when the user first reaches for a menu.
+// A menu button. The menu's code, as large as a third of a page's, is fetched when the user first points at or focuses
+// a menu button.
 import { cloneElement, type KeyboardEvent, lazy, Suspense, useState } from 'react'
 import type { MenuProps } from './open-menu.tsx'
 

@@ -1,4 +1,4 @@
-// The code of menus, which is fetched when the user first reaches for one.
+// The menu itself, whose code is fetched when the user first points at or focuses a menu button.
 import type { LucideIcon } from 'lucide-react'
 import { DropdownMenu } from 'radix-ui'
 import type { ReactElement, ReactNode } from 'react'

@@ -7,7 +7,10 @@ export interface Sheet {
   inlineImages: HTMLImageElement[]
 }
 
-/** Exactly what the service lets through. Ids and names are removed, because they could shadow document properties. */
+/**
+ * The same elements and attributes as in the service's sanitizer. Removes ids and names, which could shadow document
+ * properties.
+ */
 const config: Config & { RETURN_DOM_FRAGMENT: true } = {
   RETURN_DOM_FRAGMENT: true,
   ALLOW_DATA_ATTR: false,
