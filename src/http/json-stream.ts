@@ -14,7 +14,7 @@ export type JsonStream = Readable & { heldBytes: number }
 
 /**
  * Returns the reply for a route's value, which may hold `LongText`s for texts and async iterables for lists. Such a
- * value is sent while it is read. A fault after the first bytes closes the connection, so that clients do not take a
+ * value is sent while it is read. A fault after the first bytes aborts the connection, so that clients do not take a
  * part for the whole. `sourceBytes`: the bytes that the value holds in memory until it is sent.
  */
 export function answerJson<Value extends object>(

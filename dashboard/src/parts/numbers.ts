@@ -3,7 +3,7 @@ const plain = new Intl.NumberFormat('en')
 
 export const count = (value: number): string => plain.format(value)
 
-/** Writes a fraction as `12.3 %`, with two decimals below 1 %. */
+/** Writes a fraction as `12.3 %`, with up to two decimals below 1 %. */
 export function percent(fraction: number): string {
   const value = fraction * 100
   const digits = value < 1 ? 2 : 1

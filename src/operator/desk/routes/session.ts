@@ -5,7 +5,7 @@ import { cookieName, requireLoopback, requireOwnOrigin } from '../admission.ts'
 import type { Desk, DeskDeps } from '../deps.ts'
 import { LinkToken, Session } from '../schemas/session.ts'
 
-/** RFC 6265bis 4.1.3.2: the prefix requires path `/` and `secure`, and no other host. Browsers accept loopback as secure. */
+/** RFC 6265bis 4.1.3.2: the prefix requires path `/`, `secure` and no domain. Browsers accept loopback as secure. */
 const attributes = { path: '/', httpOnly: true, secure: true, sameSite: 'strict' } as const
 
 /** Needs a link, not a session. */
