@@ -14,12 +14,12 @@ import {
 import { type Answer, type Fault, fault, type Step, Wire } from './wire.ts'
 
 export interface ConnectOptions {
-  /** The peer's name, for TLS and for the record. */
+  /** The peer's name, for TLS and for logs. */
   host: string
   /** IP address to connect to. The client does no DNS lookup. */
   address: string
   port: number
-  /** The local address to connect from, of the same family. If absent, the system chooses. */
+  /** The local address to connect from, of the same family as `address`. If absent, the system chooses. */
   localAddress?: string
   /** Our name in EHLO. */
   ehloName: string
@@ -36,7 +36,7 @@ export interface ConnectOptions {
   signal?: AbortSignal
 }
 
-/** Why there is no usable connection. `reply` is set if the peer's reply was the reason. */
+/** The reason why there is no usable connection. `reply` is set if a reply of the peer was the reason. */
 export interface ConnectFault {
   fault: Fault
   reply: Reply | null
@@ -152,14 +152,14 @@ class Opening {
     return refused ?? this.#greet()
   }
 
-  /** Null once the connection is secure; `plain` if the peer does not offer TLS. */
+  /** Returns null once TLS is on; `plain` if the peer does not offer TLS, or refuses STARTTLS. */
   async #startTls(): Promise<ConnectFault | 'plain' | null> {
     if (!this.offer.has('STARTTLS')) return 'plain'
     const answer = this.#note('STARTTLS', await this.#ask('STARTTLS'))
     if ('fault' in answer) return { fault: answer.fault, reply: null }
     if (answer.reply.code === 421) return notPositive(answer, 'STARTTLS')
     if (answer.reply.code >= 300) return 'plain'
-    // Stops response injection: a man in the middle adds plaintext that would be read as a reply under TLS.
+    // Stops response injection: a man in the middle could add plaintext that would be read as a reply under TLS.
     const injected = this.#unsettled()
     if (injected) return injected
     const failed = await this.#wire.startTls(this.#timeouts.ehloMs)
@@ -275,7 +275,7 @@ export class SmtpConnection {
   }
 }
 
-/** Null for a 2xx; otherwise the fault, with the reply that caused it. */
+/** Returns null for a 2xx; otherwise the fault, with the reply that caused it. */
 function notPositive(answer: Answer, step: string): ConnectFault | null {
   if ('fault' in answer) return { fault: answer.fault, reply: null }
   const { code } = answer.reply
@@ -300,7 +300,7 @@ function unasked(step: string): ConnectFault {
 function offerOf(lines: readonly string[]): Offer {
   const offer = new Map<string, string>()
   for (const line of lines.slice(1)) {
-    // QUIRK: servers older than RFC 2554 write `AUTH=LOGIN PLAIN`, instead of the form with a space or as well.
+    // QUIRK: servers older than RFC 2554 write `AUTH=LOGIN PLAIN`, in place of the form with a space or in addition to it.
     const match = /^([A-Za-z0-9][A-Za-z0-9-]*)(?:[ =](.*))?$/.exec(line.trimEnd())
     if (!match) continue
     const keyword = match[1]!.toUpperCase()

@@ -42,7 +42,7 @@ export class ReplyReader {
   /** Reads the next bytes and returns the replies that they complete, in order. */
   push(chunk: Buffer): PeerReply[] {
     const replies: PeerReply[] = []
-    // Otherwise we would keep everything a peer goes on sending, and copy it with each piece.
+    // Bytes after garbage are dropped. Otherwise we would keep them all, and copy them with each new piece.
     if (this.#garbled !== null) return replies
     const bytes = this.#partial ? Buffer.concat([this.#partial, chunk]) : chunk
     let start = 0

@@ -39,7 +39,7 @@ export interface SendOptions {
 export type RecipientResult =
   /** A reply decided: 2xx delivered, 4xx refused for now, 5xx refused for good. */
   | { outcome: 'delivered' | 'refused'; reply: Reply; stage: Stage }
-  /** A fault of the route came before any result, as if no attempt had been made. */
+  /** The connection failed before any result. The message counts as never attempted. */
   | { outcome: 'untried' }
   /** The connection was lost between the message's end and the reply. A retry may deliver it twice. */
   | { outcome: 'unknown' }
@@ -51,11 +51,11 @@ export interface SendResult {
   recipients: RecipientResult[]
   /** Set if the connection broke before any recipient had an answer, or if the peer sent 421. */
   fault: Fault | null
-  /** The peer's reply that caused the fault: a 421, or a refusal without a command. */
+  /** The peer's reply that caused the fault: a 421, or an unsolicited refusal. */
   reply: Reply | null
 }
 
-/** The transactions' knowledge of their connection. */
+/** State of a connection that its transactions share. */
 export interface PeerState {
   /** The steps before the first transaction. */
   opening: readonly Step[]
@@ -63,7 +63,7 @@ export interface PeerState {
   /** The peer's limit; 0 for none. */
   maxSizeBytes: number
   timeouts: Timeouts
-  /** An earlier transaction left an envelope, or may have. */
+  /** An earlier transaction left its envelope at the peer, or may have. */
   needsReset: boolean
   /** No transaction has run on this connection yet. */
   isNew: boolean
@@ -77,7 +77,7 @@ type Stage = 'mail' | 'rcpt' | 'data' | 'message'
 
 const pipelinedMessageBytes = 64 * 1024
 const sliceBytes = 256 * 1024
-// An address in the form it had when it was accepted: it has no character that ends the path or the line.
+// An address goes out as it was accepted. It matches one of these if no character in it ends the path or the line.
 const plainPath = /^[^\x00-\x20\x7f<>]*$/
 const quotedPath = /^"(?:[^"\\\x00-\x1f\x7f]|\\[\x20-\x7e])*"@[^\x00-\x20\x7f<>]+$/
 
@@ -121,7 +121,7 @@ export async function transact(
  * - `abandoned`: `mayFinish` returned false while it was waiting or had begun. The connection ends as well, because
  *   written bytes cannot be taken back.
  *
- * The first reply that decides settles it: a refusal of MAIL, RCPT or DATA, or the reply to the message. The other
+ * The first reply that decides is the result: a refusal of MAIL, RCPT or DATA, or the reply to the message. The other
  * replies of its group are read and change nothing. If the connection ends before, the result is `unknown` if the
  * transaction had finished and the peer had not sent 421. Otherwise the result is `untried`. Each reply has its own
  * deadline, and only a reply or a fault of the wire wakes a transaction. A fault ends `run` and the connection.
@@ -263,8 +263,8 @@ class Transaction {
     const { code } = answer.reply
     if (code < 300) return null
     if (code < 400) return unexpected(answer.reply, 'MAIL')
-    // A 421 on a connection used before concerns the connection. On a new connection it answers this sender. Its message
-    // then waits by its own schedule, so that one refused sender does not block everyone else on the route.
+    // A 421 on a connection used before concerns the connection. On a new connection it refuses this sender. Only this
+    // message then waits for its retry, so that one refused sender does not block all others on the route.
     if (code !== 421 || this.#state.isNew) this.#refuse(answer.reply, 'mail')
     return this.#goodbye()
   }

@@ -54,7 +54,7 @@ export class Wire {
   #socket: Socket
   #reader = new ReplyReader()
   #replies: PeerReply[] = []
-  /** Replies that the peer still owes. One more is an error, or announces the end of the connection. */
+  /** Replies that the peer still owes. Any further reply is an error, or announces the end of the connection. */
   #owed = 1
   #fault: Fault | null = null
   #unasked: Reply | null = null
@@ -94,7 +94,7 @@ export class Wire {
     return this.#fault
   }
 
-  /** The refusal without a command that ended this wire: a 421, or the answer to a message before its end. */
+  /** The unsolicited refusal that ended this wire: a 421, or the reply to a message before its end. */
   get unasked(): Reply | null {
     return this.#unasked
   }
@@ -167,8 +167,9 @@ export class Wire {
   }
 
   /**
-   * While a reply is owed, the kernel drops all unconfirmed bytes. Otherwise it would go on sending them. A machine that
-   * returns to the network after a minute would deliver a message that another node has sent by then.
+   * Ends the wire. If a reply is owed, resets the connection, so that the kernel drops all unacknowledged bytes. Otherwise
+   * the kernel would go on sending them. If this machine lost the network for a minute, it would then deliver a message
+   * that another node has sent meanwhile.
    */
   #giveUp(reason: Fault): void {
     if (this.#owed > 0 && !this.#tcp.connecting && !this.#tcp.destroyed) this.#tcp.resetAndDestroy()
@@ -218,7 +219,7 @@ export class Wire {
     else if (this.#replies.length > 0) this.#wake()
   }
 
-  /** Stops response injection and desynchronized peers: a reply without a command ends the connection. */
+  /** Stops response injection and desynchronized peers: an unsolicited reply ends the connection. */
   #interrupt(unasked: Reply): void {
     if (unasked.code >= 400) this.#unasked = unasked
     const kind = unasked.code >= 400 ? 'refused' : 'protocol'

@@ -13,7 +13,7 @@ export interface Peer {
   tls: Tls
   /** True if its EHLO name proves that it is one of our nodes. */
   isOwn: boolean
-  /** Zones of the block lists that have the address. Known from the first recipient on. */
+  /** Zones of the block lists that list the address. Known from the first recipient on. */
   listedBy: string[]
 }
 
@@ -58,11 +58,11 @@ export interface Envelope {
 
 /** One message being received. After `end` or `abort` no method is called. */
 export interface Incoming {
-  /** Takes the next bytes, dots unstuffed. The backend may keep the buffer. A promise stops the peer until it settles. */
+  /** Takes the next bytes, dots unstuffed. The backend may keep the buffer. A promise pauses the peer until it settles. */
   write(chunk: Buffer): void | Promise<void>
-  /** All bytes were written. Returns the final reply, a positive one only if the message is safe. */
+  /** Called when all bytes were written. Returns the final reply, a positive one only if the message is durable. */
   end(): Promise<Reply>
-  /** Connection lost, too large, bad line ends: discards everything. May be called before a `write` has settled. */
+  /** Discards the message: connection lost, too large, bad line ends. May be called before a `write` has settled. */
   abort(): void
 }
 

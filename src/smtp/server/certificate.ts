@@ -48,7 +48,7 @@ export async function makeSelfSigned(hostname: string): Promise<PemPair> {
   return { cert: forge.pki.certificateToPem(certificate), key }
 }
 
-/** Signs what forge has built of the certificate. forge's own signing would block the main thread for 90 ms. */
+/** Returns a key that makes forge sign with node:crypto. forge's own signing would block the main thread for 90 ms. */
 function signerOf(certificate: forge.pki.Certificate, key: KeyObject): forge.pki.rsa.PrivateKey {
   const signer = {
     sign() {

@@ -149,7 +149,7 @@ function applyParameter(from: ReversePath, keyword: string, value: string | unde
 function parseBdat(rest: string): Command {
   // RFC 3030 2: BDAT chunk-size [LAST].
   const match = /^(\d{1,15})( +LAST)?$/i.exec(rest)
-  // Without its size the chunk cannot be told apart from the commands after it.
+  // Without its size, the chunk cannot be separated from the commands after it.
   if (!match) return { ...bad(501, '5.5.4', 'Syntax: BDAT size [LAST]'), isFatal: true }
   return { verb: 'BDAT', sizeBytes: Number(match[1]), isLast: match[2] !== undefined }
 }

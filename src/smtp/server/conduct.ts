@@ -21,7 +21,7 @@ export class Conduct {
   #errors = 0
   #messages = 0
   #isListedCounted = false
-  /** Null if no list is asked. */
+  /** Null if no block list is queried. */
   #listing: Promise<Listing> | null
 
   constructor(

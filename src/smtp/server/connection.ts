@@ -59,7 +59,7 @@ export class Connection {
       ended: () => this.#endWhenIdle(),
       closed: () => this.#closed(),
     })
-    // The event loop polls the socket once between the two, so bytes sent before our banner are seen.
+    // The event loop polls the socket once between the two immediates, so bytes sent before our banner are seen.
     setImmediate(() => setImmediate(() => this.#greet()))
   }
 
@@ -116,7 +116,7 @@ export class Connection {
     else if (this.#input.length > maxWaitingBytes) this.#socket.pause()
   }
 
-  // Only the rest of a proxy's header can still be awaited here. In all other cases the banner is about to be sent.
+  // Only an incomplete proxy header needs these bytes. In all other cases the banner is about to be sent.
   #inputWhileGreeting(): void {
     if (this.#proxyHeader === 'partial') this.#greet()
     else if (this.#input.length > maxPendingLineBytes) this.#hangUp(tooEarly)
@@ -215,7 +215,7 @@ export class Connection {
     this.#consume(used)
     this.#awaitPeer()
     if (!isOver) return settled
-    // A late rejection of the last bytes becomes part of the reply.
+    // If the backend fails on the last bytes, the reply to the message must say so.
     return settled ? settled.then(() => this.#endMessage()) : this.#endMessage()
   }
 

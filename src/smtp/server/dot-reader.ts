@@ -51,7 +51,7 @@ export class DotReader {
       index++
     }
     const isOver = this.#state === atEnd
-    // The bytes after a dot belong to the message only once they are known not to end it.
+    // A CR after a dot belongs to the message only once the next byte shows that it does not end the message.
     if (!isOver && this.#state !== afterDotCr) kept = moveDown(chunk, kept, runStart, index)
     return { content: chunk.subarray(0, kept), next: index, isOver }
   }

@@ -9,7 +9,7 @@ interface IntakeOptions {
   report(error: unknown): void
 }
 
-/** The reply if the backend failed. */
+/** The reply after a failure of the backend. */
 export const localError = reply(451, '4.3.0', 'Local error, try again later')
 /** Smaller pieces are batched: a peer that sends single bytes must not cost the backend one object per byte. */
 const minPieceBytes = 1024
@@ -54,7 +54,7 @@ export class Intake {
     try {
       return await incoming.end()
     } catch (error) {
-      // The message may not be committed, so the peer must keep it.
+      // It is unknown whether the message was committed, so the peer must keep it.
       this.#options.report(error)
       return localError
     }
@@ -66,14 +66,14 @@ export class Intake {
     this.abort()
   }
 
-  /** Tells the backend to discard the message. */
+  /** Makes the backend discard the message. */
   abort(): void {
     const incoming = this.#incoming
     this.#incoming = null
     try {
       incoming?.abort()
     } catch (error) {
-      // The backend's bug. The message is refused in any case.
+      // This is a bug of the backend. The message is discarded in any case.
       this.#options.report(error)
     }
   }

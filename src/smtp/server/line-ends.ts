@@ -7,7 +7,7 @@ const endOfHeader = '\r\n\r\n'
 export class LineEnds {
   #afterCr = false
   #isBroken = false
-  /** Tail of the header, kept to find its end. Null checks the whole message. Starts as CRLF, for mail without a header. */
+  /** Tail of the header, to find its end. Starts as CRLF, for mail without a header. Null: the whole message is checked. */
   #headerTail: string | null
   #isWatching = true
 

@@ -68,7 +68,7 @@ function withoutRoute(path: string): string | null {
 function parseLocalPart(text: string): string | null {
   if (dotString.test(text)) return text
   const quoted = quotedString.exec(text)?.[1]
-  // An empty quoted string would become an address that cannot be written.
+  // The empty quoted string is refused, although RFC 5321 4.1.2 allows it.
   return quoted ? quoted.replace(/\\(.)/g, '$1') : null
 }
 

@@ -19,7 +19,7 @@ const maxRestBytes = 4096
 
 const local = 0x20
 const proxied = 0x21
-/** By the byte that names family and transport: unspecified, TCP over IPv4, TCP over IPv6. */
+/** Address families, keyed by the byte for family and transport: unspecified, TCP over IPv4, TCP over IPv6. */
 const families = new Map([
   [0x00, { addressBytes: 0, restBytes: 0 }],
   [0x11, { addressBytes: 4, restBytes: 12 }],
@@ -33,7 +33,7 @@ export function readProxyHeader(bytes: Buffer): ProxyHeader {
   return 'none'
 }
 
-/** Returns whether the bytes begin with `head`, or are a part of it. */
+/** Returns whether the bytes begin with `head`, or are the beginning of it. */
 function begins(bytes: Buffer, head: Buffer): boolean {
   const length = Math.min(bytes.length, head.length)
   return length > 0 && bytes.subarray(0, length).equals(head.subarray(0, length))

@@ -8,7 +8,7 @@ import { meters } from '../../base/meters.ts'
 import { type Reply, reply } from '../reply.ts'
 import type { ServerLimits } from './server-options.ts'
 
-/** A network may do this many times as much as an address, so that one bad host does not shut out its neighbours. */
+/** The limits of a network are this many times those of an address, so one bad host does not shut out its neighbours. */
 const networkShare = 4
 const minuteMs = 60_000
 const turnedAwayMs = 600_000
@@ -30,7 +30,7 @@ type Reason = Rate | Misdeed | 'delayed'
 
 interface Standing extends Record<Rate | Misdeed, number> {
   atMs: number
-  /** Blocked until then, and why. */
+  /** When the block ends, and its reason. */
   untilMs: number
   why: Misdeed
 }
@@ -44,9 +44,9 @@ const texts: Record<Reason, string> = {
 }
 
 /**
- * Counts what peers do, across connections, for an address and, at a quarter, for its network. A peer that probes for
- * names or commands gets ever later replies, and is then blocked for ten minutes. Each accepted message earns back one
- * error. Callers must not count trusted peers.
+ * Counts the actions of peers across connections. Each counts fully for the address, and as a quarter for its network.
+ * A peer that probes for names or commands gets ever later replies, and is then blocked for ten minutes. Each accepted
+ * message earns back one error. Callers must not count trusted peers.
  */
 export class Reputation {
   readonly #limits: ServerLimits
@@ -144,7 +144,7 @@ export class Reputation {
     }
   }
 
-  /** Counts one more if the limit allows it. Refusals do not count, or a busy peer would never get through. */
+  /** Counts a connection or message that the limit allows. Refusals do not count, or a busy peer would never get through. */
   #spend(address: string, rate: Rate): boolean {
     const standings = this.#recall(address)
     if (standings.some(([, standing, weight]) => standing[rate] + weight > this.#max[rate])) return false

@@ -16,14 +16,18 @@ export interface ServerLimits {
   /** How often deadlines are checked. */
   sweepIntervalMs: number
   maxConnections: number
-  /** Per IPv4 address or IPv6 /64, four times as many per /24 or /48, as is the next limit. Trusted addresses are exempt. */
+  /**
+   * Per IPv4 address or IPv6 /64. A /24 or /48 may have four times as many. Trusted addresses are exempt. The same
+   * holds for the next four limits.
+   */
   maxConnectionsPerAddress: number
   connectionsPerMinutePerAddress: number
   messagesPerMinutePerAddress: number
-  /** Commands and messages refused for good, and unknown recipients, before all sessions of an address are ended. */
+  /** Permanently refused commands and messages, except unknown recipients, before an address is blocked. */
   maxErrorsPerAddress: number
+  /** Unknown recipients before an address is blocked. */
   maxUnknownPerAddress: number
-  /** Commands refused for good before the session is ended. */
+  /** Permanently refused commands before the session is ended. */
   maxErrors: number
   /** Per session. Trusted addresses and our own nodes have no limit. */
   maxMessages: number
@@ -59,9 +63,9 @@ export interface SmtpServerOptions {
   secureContext(): SecureContext | null
   /** Trusted peers have no per-address limits, and their PROXY header is believed. */
   isTrusted(address: string): boolean
-  /** Returns whether this EHLO name proves that the peer is one of our nodes, which guesses no addresses. */
+  /** Returns whether this EHLO name proves that the peer is one of our nodes. Our nodes guess no addresses. */
   isOwn?(name: string): boolean
-  /** Called when an untrusted peer connects. The first recipient waits for the result. Absent: no list is asked. */
+  /** Called when an untrusted peer connects. The first recipient waits for the result. Absent: no lists are queried. */
   listingOf?(address: string): Promise<Listing>
   limits?: Partial<ServerLimits>
   clock: Clock

@@ -10,7 +10,7 @@ import { defaultServerLimits, type ServerLimits, type SmtpServerOptions } from '
 
 const backlog = 1024
 const refusalDrainMs = 2000
-/** Refused peers that get time to read why. Further ones are closed at once, so that they take no room from others. */
+/** Refused peers that get time to read the reply. Others are closed at once, so that they use no room of admitted peers. */
 const maxLingering = 200
 const full = reply(421, '4.7.0', 'Too many connections, try again later')
 
@@ -41,7 +41,7 @@ export class SmtpServer {
     const { host, port } = this.#options.listen
     this.#server.listen({ host, port, backlog })
     await once(this.#server, 'listening')
-    // For example, out of file descriptors: a connection that cannot be accepted must not end the service.
+    // An accept can fail, for example for lack of file descriptors. That must not end the service.
     this.#server.on('error', (error) =>
       this.#options.log.error({ err: error }, 'SMTP connection could not be accepted'),
     )

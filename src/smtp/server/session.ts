@@ -132,7 +132,7 @@ export class Session {
     }
   }
 
-  /** Takes bytes of a DATA message. `used` of them belonged to it. Await `settled` before the next call. */
+  /** Takes bytes of a DATA message. `used`: how many of them belonged to it. Await `settled` before the next call. */
   takeDots(bytes: Buffer): { used: number; isOver: boolean; settled: void | Promise<void> } {
     const { content, next, isOver } = this.#dots.read(bytes)
     if (this.#dots.isBroken && this.#intake?.refusal !== badLineEnds) this.#intake?.refuse(badLineEnds)
@@ -184,7 +184,7 @@ export class Session {
     this.#reset()
     const isExtended = verb === 'EHLO'
     const { hostname } = this.#options
-    // The name that proves one of our nodes is a secret: it must not appear in the message.
+    // The name by which one of our nodes proves itself is a secret: it must not appear in the message.
     this.#helo = { name: this.#conduct.recognize(name) ? hostname : name, isExtended }
     return this.#answer(
       reply(250, null, isExtended ? [hostname, ...this.#extensions()].join('\n') : hostname),
