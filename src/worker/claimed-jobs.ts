@@ -3,12 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { mayTake } from '../base/share.ts'
 import { debounceMs } from './loop.ts'
 
-/** Takes jobs from the queue, and gives them back. */
+/** Operations that claim jobs from the queue, and give them back. */
 export interface ClaimVerbs<Job> {
-  /** Claims up to `wanted` jobs, none of the organizations in `passedOver`. */
+  /** Claims up to `wanted` jobs, but none that belong to the organizations in `passedOver`. */
   claim(wanted: number, passedOver: string[]): Promise<Job[]>
   organizationOf(job: Job): string
-  /** Returns jobs that were claimed and not tried. */
+  /** Releases the claims of jobs that were not tried. */
   giveBack(jobs: Job[]): void
 }
 
@@ -18,7 +18,7 @@ export interface ClaimedJob<Job> {
   claimedMs: number
 }
 
-/** One organization may have three connections for each that stays free, so that a slow tenant leaves room for others. */
+/** One organization may use up to three times the connections that stay free, so a slow tenant leaves room for others. */
 const connectionRatio = 3
 
 export class ClaimedJobs<Job> {
@@ -68,7 +68,10 @@ export class ClaimedJobs<Job> {
     return jobs.length
   }
 
-  /** Returns the next job, of the organization with the fewest connections among those that may have another. */
+  /**
+   * Takes a connection for the next job, and returns that job; null if there is none. Among organizations that may have
+   * another connection, the one with the fewest is next.
+   */
   take(): ClaimedJob<Job> | null {
     let next: ClaimedJob<Job> | null = null
     for (const waiting of this.#waiting) {

@@ -3,7 +3,7 @@ import { findDueWebhooks, type WebhookLease, webhookLeases } from '../store/even
 import { CallBudget, type EndpointVerbs, EndpointWorker } from './endpoint-worker.ts'
 import type { LeaseSource, LeaseTerms, Search, Workers } from './lease-holder.ts'
 
-/** The verbs for one endpoint under one lease. */
+/** Makes the operations on one endpoint, bound to one lease. */
 type VerbsFor<Call> = (lease: WebhookLease, mayFinish: () => boolean) => EndpointVerbs<Call>
 
 const acquireAtOnce = 100

@@ -13,14 +13,14 @@ import { chooseRoutes, type HeldQueue } from './route-choice.ts'
 import { type RouteVerbs, RouteWorker } from './route-worker.ts'
 
 export interface DueRoutesOptions<Job> {
-  /** The verbs for one route under one lease. `organizationId`: the organization whose mail caused the acquisition. */
+  /** Makes the operations on one route, bound to one lease. The route was acquired for mail of `organizationId`. */
   verbsFor(route: RouteRow, mayFinish: () => boolean, organizationId: string | null): RouteVerbs<Job>
   maxConnectionsOf(route: string): number
-  /** Routes that this node always acquires, because they do not depend on strangers' servers. */
+  /** Routes that need no slot, such as `@local`, because they do not depend on strangers' servers. */
   ownRoutes: readonly string[]
   /** Whether the route must not be acquired, even if mail waits in it. */
   isHeldBack(route: string): boolean
-  /** How long a route stays blocked after each failure in a row. */
+  /** How long a route stays blocked after the first, second, … failure in a row, in milliseconds. */
   retryScheduleOf(route: string): readonly number[]
 }
 
@@ -33,21 +33,25 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
   readonly leases = routeLeases
   readonly #options: DueRoutesOptions<Job>
   #walkFrom: WalkCursor | null = null
-  /** The organization whose mail caused us to acquire each queue that was found last. Our own routes have none. */
+  /**
+   * For each queue in the result of the last `find`: the organization whose mail it is acquired for. Our own have none.
+   */
   #purposes = new Map<string, string>()
-  /** The slots taken when a queue found none. Once fewer are taken, it is searched for again. 0: none lacked one. */
+  /**
+   * How many slots were taken when a queue was left out. Once fewer are taken, all queues are walked. 0: none left out.
+   */
   #lackedSlotsAt = 0
 
   constructor(options: DueRoutesOptions<Job>) {
     this.#options = options
   }
 
-  /** Whether a walk has further steps to go, or there is a slot again for a queue that lacked one. */
+  /** Whether a walk has further steps to go, or a slot is free again for a queue that was left out. */
   hasMore(held: Workers<RouteWorker<Job>>): boolean {
     return this.#walkFrom !== null || this.#lackedSlotsAt > slotsOf(held)
   }
 
-  /** Returns the due queues that were found and have a slot. Our own queues need no slot. */
+  /** Returns the due queues to acquire: our own, and as many others as get a slot. */
   async find(search: Search<RouteWorker<Job>>): Promise<string[]> {
     const { ownRoutes, isHeldBack } = this.#options
     const found = await this.#search(search)
@@ -60,14 +64,14 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
     const keys = [...own, ...this.#purposes.keys()]
     if (others.some(({ key }) => !this.#purposes.has(key))) {
       const taken = slotsOf(search.held) + slotsOfOpening * keys.length
-      // If only `acquireAtOnce` ended the choice, the remaining queues are searched for at once.
+      // If the choice ended at `acquireAtOnce` and not for lack of slots, the next walk begins at once.
       const lackedAt = chosen.length < acquireAtOnce ? taken : Number.POSITIVE_INFINITY
       this.#lackedSlotsAt = Math.max(this.#lackedSlotsAt, lackedAt)
     }
     return keys
   }
 
-  /** Searches hinted queues at once. Searches all queues once a second, or if a slot is free for a queue that lacked one. */
+  /** Looks up hinted queues immediately. Walks all queues once a second, or when a left-out queue may get a slot. */
   async #search({ db, nodeId, at, hinted, isPoll, held }: Search<RouteWorker<Job>>): Promise<Candidate[]> {
     const { ownRoutes } = this.#options
     const isWalk = isPoll || this.hasMore(held)
@@ -100,7 +104,7 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
 
 const slotsOfOpening = 2
 
-/** Counts the taken slots. A queue that is opening counts two, so it gives one back once it has opened. */
+/** Counts the taken slots. A queue counts two until its first message has gone out, and one from then on. */
 function slotsOf(held: Workers<Pick<HeldQueue, 'isOpening'>>): number {
   return [...held.values()].reduce((sum, { worker }) => sum + (worker.isOpening ? slotsOfOpening : 1), 0)
 }

@@ -7,7 +7,7 @@ import { CallBudget, EndpointWorker } from './endpoint-worker.ts'
 
 const clock = { nowMs: () => Date.now() } as Clock
 
-/** A worker of an endpoint with endless calls, which are answered when the test says so. */
+/** A worker of an endpoint with endless calls. `answer` answers them. */
 function makeWorker(budget: CallBudget, calling: Set<() => void>) {
   let n = 0
   const verbs = {

@@ -5,10 +5,10 @@ import type { WebhookLease } from '../store/events/webhooks.ts'
 import type { LeaseWorker } from './lease-holder.ts'
 import { debounceMs } from './loop.ts'
 
-/** The verbs of the flow, bound to this endpoint's lease. */
+/** The operations on one endpoint, bound to its lease. */
 export interface EndpointVerbs<Call> {
   claim(limit: number, except: readonly string[]): Promise<Call[]>
-  /** Resolves when the call has ended, answered or not. `recorded` resolves when the result is committed or given up. */
+  /** Resolves when the call has ended, answered or not. `recorded` resolves to whether the result was committed. */
   call(
     call: Call,
     signal: AbortSignal,
@@ -25,9 +25,12 @@ export interface EndpointWorkerOptions<Call> {
   onError(error: unknown): void
 }
 
-/** Calls at once to an endpoint that answers fast. Claims and results for half as many are worth their cost. */
+/**
+ * Calls at once to an endpoint that answers fast. The next claim waits until half of them have ended, so that a claim, and
+ * a commit of results, covers enough calls to be worth its cost.
+ */
 const maxCalls = 64
-/** Calls at once to a slow or failing endpoint. They hold memory and sockets for long, and more would not help it. */
+/** Calls at once to a slow or failing endpoint. Each holds memory and a socket for long, and more would be no faster. */
 const maxSlowCalls = 4
 const slowMs = 1_000
 /** Every endpoint may make these calls, even if the other endpoints have used up the node's budget. */
@@ -61,38 +64,37 @@ export class CallBudget {
 }
 
 /**
- * The life of an endpoint's calls on the node that owns it, under one lease. It goes through these states:
+ * Makes the calls of one endpoint on the node that owns it, under one lease. A call is *busy* until its result is
+ * recorded, and no claim takes a busy call. A call whose result could not be recorded is *left* to the endpoint's next
+ * owner, because only this worker knows that it was made. The worker goes through these states:
  *
- * - *claiming*: it claims as many events as it may make calls now, and starts the calls. If all came, it claims again at
- *   once. If fewer came, it first waits for `debounceMs`, so that more come together, and asks what is due next.
- * - *full*: it may make no further call, or fewer than half of its calls while others are under way. It waits up to a
- *   second for the end of a call, or a wake-up.
- * - *idle*: the next event is due later, or is busy. It waits up to a second for that time, the end of a call or a
- *   wake-up.
- * - *over*: it was stopped, or for `idleMs` nothing was claimed or busy. In the second case, no wake-up may have come,
- *   and nothing may fall due within a second except calls left to the next owner. `run` resolves when the last call has
- *   ended and its result is recorded or given up.
+ * - *claiming*: claims as many calls as it may make now, and starts them. If it got that many, it claims again at once.
+ *   Otherwise it waits for `debounceMs`, so that more fall due together, and asks when the next call is due.
+ * - *full*: there is room for no further call; or calls are under way, and there is room for fewer than half of the
+ *   maximum. Waits up to a second for the end of a call, or a wake-up.
+ * - *idle*: the next call is due later, or is busy. Waits up to a second for its due time, the end of a call or a wake-up.
+ * - *over*: the worker was stopped. Or nothing was claimed or busy for `idleMs`, no wake-up came, and nothing falls due
+ *   within a second except calls that are left. `run` resolves when the last call has ended and its result is recorded or
+ *   given up.
  *
- * A call is *busy* until its result is recorded, and no claim takes it meanwhile. A call whose result was not recorded is
- * *left* to the next owner of the endpoint, because only this worker knows that it was made. The call that ended last
- * sets the endpoint's pace, *prompt* or *slow*. The pace limits the calls at once, of the endpoint and of the
- * `CallBudget`.
+ * The call that ended last sets the endpoint's pace, *prompt* or *slow*. The pace decides how many calls the endpoint may
+ * make at once, and which part of the `CallBudget` they use.
  *
- * These wake it: the fan-out through the `LeaseHolder`, the end of each call, `stop` and `cut`. A call writes nothing
+ * The fan-out (through the `LeaseHolder`), the end of each call, `stop` and `cut` wake the worker. A call writes nothing
  * before its result, so a crash leaves no trace of it: the next owner makes it again, under the same id.
  */
 export class EndpointWorker<Call extends { id: string }> implements LeaseWorker<WebhookLease> {
   readonly #options: EndpointWorkerOptions<Call>
   readonly #abort = new AbortController()
-  /** Calls that are not recorded yet. The next claim skips them. */
+  /** Ids of calls whose result is not recorded yet. The next claim skips them. */
   readonly #busy = new Set<string>()
-  /** Calls whose result was not recorded. The endpoint's next owner retries them. */
+  /** Ids of calls whose result could not be recorded. The endpoint's next owner retries them. */
   readonly #left = new Set<string>()
   readonly #ending = new Set<Promise<void>>()
   #calling = 0
   #pace: 'prompt' | 'slow' = 'prompt'
   readonly #stop = new AbortController()
-  /** There may be work, or room for it, because a wake-up came or a call has ended. */
+  /** Woken when there may be work, or room for it: by `wake`, and by the end of a call. */
   readonly #signal = new Signal()
 
   constructor(options: EndpointWorkerOptions<Call>) {
@@ -143,13 +145,16 @@ export class EndpointWorker<Call extends { id: string }> implements LeaseWorker<
     }
   }
 
-  /** Claims about `free` calls and starts them; returns how many. Takes the budget first, as other endpoints claim too. */
+  /**
+   * Claims about `free` calls and starts them; returns how many. Takes the budget first, because other workers claim
+   * too.
+   */
   async #poll(free: number): Promise<number> {
     const { budget, verbs } = this.#options
     const slots = Array.from({ length: free }, () => budget.take(this.#pace))
     try {
       const calls = await verbs.claim(free, [...this.#busy, ...this.#left])
-      // Stopped meanwhile: the claimed calls are left to the endpoint's next owner.
+      // If the worker was stopped during the claim, the endpoint's next owner makes these calls.
       if (this.#stop.signal.aborted) return 0
       for (const call of calls) this.#start(call, slots.pop() ?? budget.take(this.#pace))
       return calls.length

@@ -1,4 +1,4 @@
-// Turns the outbox's rows into webhook deliveries, as soon as they may be read.
+// Turns the outbox's rows into webhook deliveries, once all transactions older than theirs have ended.
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { othersPollMs, type Signal } from '../base/signal.ts'
@@ -11,14 +11,14 @@ interface FanOutOptions {
   db: Db
   clock: Clock
   log: Log
-  /** Woken when something was announced. */
+  /** Woken when this node has added events to the outbox. */
   signal: Signal
   /** Called with the endpoints that have new deliveries. */
   onDeliveries(webhooks: string[]): void
 }
 
 const batch = 2_000
-/** While no endpoint exists, this only checks for one, this often. After the first endpoint it no longer waits. */
+/** Interval of the check for a first endpoint. While any endpoint exists, there is no check. */
 const unwantedMs = 1_000
 
 /** Runs on every node with the webhooks role. One node works at a time; the others find nothing to do. */
@@ -35,8 +35,8 @@ export function createFanOut({ db, clock, log, signal, onDeliveries }: FanOutOpt
     const { isMore, isWanted, webhooks } = await fanOut(db.writer, batch, clock.now())
     hasEndpoints = isWanted
     if (webhooks.length > 0) onDeliveries(webhooks)
-    // A row waits for every transaction that began before its own ended, usually for some milliseconds. Under load one
-    // always waits, and a batch each time is far more than can be called.
+    // A row cannot be read while older transactions run, usually for some milliseconds. Under load such a row always
+    // exists. One batch per run is enough, because it has far more deliveries than can be called meanwhile.
     if (isMore) signal.wake()
     return false
   }

@@ -56,7 +56,7 @@ async function makeHolder(t: TestContext) {
   t.after(() => db.close())
   await insertRoutes(db.writer, ['a.test', 'b.test'], new Date())
   const workers: Idler[] = []
-  /** The rows that each search finds besides hints. */
+  /** Keys that each search returns in addition to hinted keys. */
   const found: string[] = []
   const lost: (() => void)[] = []
   const lines: Record<string, unknown>[] = []

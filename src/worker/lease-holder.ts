@@ -1,4 +1,4 @@
-// Owns rows for this node, destination queues or endpoints: acquires them, renews their leases, releases them.
+// Acquires, renews and releases this node's leases on rows. A row is a destination queue or an endpoint.
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { OutageLog } from '../base/outage-log.ts'
@@ -9,13 +9,13 @@ import type { Membership } from './membership.ts'
 
 /** The work under one lease. */
 export interface LeaseWorker<Row extends Lease> {
-  /** Resolves when the work has ended and every result is recorded or given up. Only then the lease is released. */
+  /** Resolves when the work has ended and every result is recorded or given up. The lease is released only then. */
   run(): Promise<void>
   /** Whether a wake-up came after its last poll for work. */
   readonly isWoken: boolean
   /** Wakes the worker, because there may be work. */
   wake(): void
-  /** Applies changes by others, as read at each renewal of the lease. */
+  /** Applies changes that others made to the row. Called with the current row at each renewal of the lease. */
   apply?(row: Row): void
   /** Takes no new work. Work under way ends normally. */
   stop(): void
@@ -31,7 +31,7 @@ export interface LeaseTerms {
   mayFinish(): boolean
   /** How long the worker may live without work. */
   idleMs: number
-  /** The worker calls this when it takes less room than before, so that another may have it. */
+  /** The worker calls this when it gives up a slot, so that another row can be acquired. */
   onRoom(): void
 }
 
@@ -41,7 +41,7 @@ export interface Search<Worker> {
   db: Db
   nodeId: number
   at: Date
-  /** Keys that are known to have work. The search removes those that it has searched for. */
+  /** Keys that are known to have work. The search removes each key that it has looked up. */
   hinted: Set<string>
   /** Whether all keys must be searched. */
   isPoll: boolean
@@ -53,7 +53,7 @@ export interface LeaseSource<Row extends Lease, Worker extends LeaseWorker<Row>>
   leases: Leases<Row>
   /** Returns the keys to acquire now. */
   find(search: Search<Worker>): Promise<string[]>
-  /** Whether the last search left rows that could be found and acquired by now. */
+  /** Whether the last search left out rows that can be found and acquired now. */
   hasMore(held: Workers<Worker>): boolean
   createWorker(row: Row, terms: LeaseTerms): Worker
 }
@@ -78,17 +78,17 @@ const renewIntervalMs = 3_000
 /** When less than this is left of the lease, nothing is finished and nothing new begins. */
 const leaseMarginMs = 2_000
 const pollIntervalMs = 1_000
-/** Checks this often whether a poll is due, because a wake-up restarts the loop's interval. It costs no statement. */
+/** Interval of the check whether a poll is due: short, because wake-ups restart it. A check sends no statement. */
 const checkIntervalMs = 200
 const idleMs = 1_000
 
 /**
  * The life of a lease. A row with work is *found* by a hint or by a poll of all rows. It is *acquired* under a new epoch,
  * which fences its former owner. Its worker runs while the lease is *held*, renewed every three seconds. The lease is
- * *released* once the worker has ended by itself, with all results recorded. It is *lost* if a renewal says so, if this
- * node is considered dead, or if it had run out and was acquired again. Then the worker is cut, and its later results are
- * void. If a hint came after the worker's last poll, the row is searched for again. A crash leaves an owner whose
- * advisory lock is gone.
+ * *released* once the worker has ended by itself, with all results recorded. If a hint came after the worker's last poll,
+ * the row is searched for again. The lease is *lost* if a renewal does not return it, if this node is considered dead, or
+ * if it had run out and was acquired again. Then the worker is cut, and its later results are void. After a crash, the
+ * row's owner is a node whose advisory lock is gone, so another node may acquire the row.
  */
 export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
   readonly #options: LeaseHolderOptions<Row, Worker>
@@ -155,7 +155,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     for (const { worker } of this.#held.values()) worker.cut()
   }
 
-  /** Searches keys that are known to have work at once, and all keys once a second. */
+  /** Searches for hinted keys immediately, and for all rows with work once a second. */
   async #acquire(): Promise<boolean> {
     const { db, clock, membership, source } = this.#options
     const { nodeId } = membership
@@ -167,7 +167,8 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     const keys = await source.find({ db, nodeId, at, hinted: this.#hinted, isPoll, held: this.#held })
     if (isPoll) {
       this.#polledAtMs = startedMs
-      // The database has answered. A worker that the outage cut may end later, when its work was already resumed.
+      // The database has answered, so there is no outage. A worker may report one after the database has returned. Then
+      // the next poll ends it here.
       this.#outage.succeed()
     }
     const askedMs = performance.now()
@@ -190,7 +191,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
       onRoom: () => this.#acquiring.wake(),
     })
     const held: Held<Worker> = { epoch, leaseUntilMs, worker, ended: Promise.resolve() }
-    // If it replaces our own expired lease, work under the old epoch is void.
+    // The new lease may replace our own expired one. Work under the old epoch is void.
     this.#held.get(key)?.worker.cut()
     this.#held.set(key, held)
     held.ended = this.#work(nodeId, row, held)

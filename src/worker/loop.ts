@@ -20,9 +20,9 @@ export interface LoopOptions {
 }
 
 /**
- * After a poll that came back short, more work gathers for this long, because a poll costs as much as several deliveries
- * or calls. Measured: 109 claims for 400 mails, one each 5 ms, and 490 without it. A webhook call takes 420 us of CPU of
- * all programs, and 455 us without it.
+ * How long work gathers after a poll that found less than it wanted, because a poll costs as much as several deliveries
+ * or calls. Measured with 400 mails, one every 5 ms: 109 claims, and 490 without the wait. A webhook call takes 420 us of
+ * CPU time, summed over all processes, and 455 us without the wait.
  */
 export const debounceMs = 20
 
@@ -35,13 +35,13 @@ const failureWaitMs = [500, 1_000, 2_000, 5_000]
  * - *debouncing*, after a run that left nothing to do: waits for `collectMs`, so that the next run finds more work.
  * - *idle*, after debouncing: waits for a wake-up, up to `intervalMs`, and not at all if a wake-up is remembered. Then it
  *   runs again. If a run left more to do, the next run starts at once.
- * - *backing off*, after a run that rejected. The failure is counted and logged, an outage of the database once. The next
- *   run comes after about 0.5 s, up to 5 s after several failures in a row.
- * - *over*: `stop` was called. It ends every wait at once, lets a run under way end, and then resolves. The loop does not
- *   start again.
+ * - *backing off*, after a run that rejected. The failure is counted and logged. An outage of the database is logged
+ *   only once. The next run comes after about 0.5 s, and after up to 5 s if several runs in a row failed.
+ * - *over*: `stop` was called. `stop` ends every wait at once, and resolves when the run under way has ended. The loop
+ *   cannot be started again.
  *
- * A wake-up ends only the idle state. It comes from this process, after a commit of new work; commits of other nodes are
- * found by the interval. The loop keeps no state, so a crash leaves what `run` has committed.
+ * A wake-up ends only the idle state. It comes from this process, after a commit of new work. The interval finds work
+ * that other nodes committed. The loop stores nothing, so a crash leaves exactly the commits of `run`.
  */
 export class Loop {
   readonly #options: LoopOptions
@@ -58,7 +58,7 @@ export class Loop {
     this.#ended ??= this.#loop(this.#stop.signal)
   }
 
-  /** Runs now, or once more after the run under way, because there is work. */
+  /** Starts a run now, or once more after the run under way, because there is work. */
   wake(): void {
     this.#signal.wake()
   }

@@ -1,4 +1,4 @@
-// This node's membership: it joins under its own number, and under a new number when that is lost.
+// Joins this node to the other nodes under a number of its own, and under a new number after that one is lost.
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Db } from '../postgres/db.ts'
@@ -13,13 +13,13 @@ import {
 } from '../store/nodes.ts'
 import { Loop } from './loop.ts'
 
-/** The mark that this node leaves among the blobs. By it, other nodes see that they share the blob folder. */
+/** The mark that this node leaves among the blobs. It shows the other nodes that they share the blob folder. */
 export interface RenewedMark {
   /** The mark that the other nodes know. */
   readonly published: NodeMark | null
-  /** Leaves the next mark and keeps the published one. Returns null while the blob folder is missing. */
+  /** Writes a new mark into the blob folder, next to the published one. Returns it; null while the folder is missing. */
   leave(): Promise<NodeMark | null>
-  /** Notes that the other nodes know the mark that was left last. */
+  /** Records that the other nodes know the newest mark. */
   publish(): void
 }
 
@@ -27,14 +27,14 @@ export interface MembershipOptions {
   db: Db
   clock: Clock
   log: Log
-  /** The mark, already left among the blobs; null if that is impossible. */
+  /** The mark, already written among the blobs; null if that is impossible. */
   mark: RenewedMark | null
   program: NodeProfile['program']
-  /** Asked each time this node joins. Rejects if this node may not be a member. */
+  /** Called each time this node joins. Rejects if this node may not be a member. */
   admit(): Promise<void>
 }
 
-/** Shorter than it takes to copy a data folder, remove the number from the copy and start there. */
+/** Shorter than the time it takes to copy a data folder, delete the copy's `folder-id` and start a node on the copy. */
 const markMs = 5_000
 
 /** Keeps this node known to the other nodes from `start` to `stop`, as long as the database can be reached. */
@@ -67,7 +67,7 @@ export class Membership {
     await this.#publish()
   }
 
-  /** Leaves. May be called again. */
+  /** Ends this node's membership. Safe to call twice. */
   async stop(): Promise<void> {
     await Promise.all([this.#joining.stop(), this.#marking.stop()])
     const node = this.#node
@@ -80,7 +80,7 @@ export class Membership {
     return this.#node?.id ?? null
   }
 
-  /** Calls `listener` when the number is lost: other nodes consider this node dead, so no work may go on under it. */
+  /** Calls `listener` when the number is lost. Other nodes then consider this node dead, so all work under it must end. */
   onLost(listener: () => void): void {
     this.#lostListeners.push(listener)
   }
@@ -111,7 +111,7 @@ export class Membership {
     return false
   }
 
-  /** Renews the mark's word, so that a copy of the blob folder passes for the original no longer than `markMs`. */
+  /** Replaces the word in the mark, so that a copy of the blob folder passes for the original for at most `markMs`. */
   async #mark(): Promise<false> {
     const [node, { mark, db }] = [this.#node, this.#options]
     if (!mark || !node) return false
@@ -120,7 +120,9 @@ export class Membership {
     return false
   }
 
-  /** Publishes addresses that the joined node is not known under yet. Without a joined node, the next join does. */
+  /**
+   * Publishes this node's addresses if they have changed. While this node has not joined, leaves that to the next join.
+   */
   async #publish(): Promise<void> {
     const [node, addresses] = [this.#node, this.#addresses]
     if (!node || this.#published === addresses) return

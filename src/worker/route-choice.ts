@@ -2,10 +2,10 @@
 import { mayTake } from '../base/share.ts'
 import type { Candidate } from '../store/sending/routes.ts'
 
-/** A queue that this node holds. Without an organization it takes no slot. */
+/** A queue that this node holds. A queue without an organization takes no slot. */
 export interface HeldQueue {
   organizationId: string | null
-  /** No message has gone out yet, so its destination may be one that never answers. */
+  /** Whether no message has gone out yet, so that the destination may be one that never answers. */
   isOpening: boolean
 }
 
@@ -63,7 +63,7 @@ class Slots {
   }
 }
 
-/** Orders candidates in rounds, one per organization. An organization's working queues come before its failed ones. */
+/** Orders candidates round robin by organization. An organization's working queues come before its failed ones. */
 function inRounds(candidates: readonly Candidate[]): Candidate[] {
   const sorted = candidates.toSorted((one, other) => one.failures - other.failures)
   const counts = new Map<string, number>()

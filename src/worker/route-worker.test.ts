@@ -10,7 +10,7 @@ const free: Carried = { fault: null, isDecided: false, wasTried: true }
 const untried: Carried = { fault: null, isDecided: false, wasTried: false }
 const fault = { text: 'gone', classification: 'network' as const }
 
-/** Runs a queue that has failed before, with a job for each outcome. Returns the noted faults and clears of its route. */
+/** Runs a queue that has failed before, with a job for each outcome. Returns the calls of `noteFault` and `clearFault`. */
 async function runQueue(outcomes: Carried[]) {
   const clock = new Clock()
   const noted: string[] = []

@@ -1,4 +1,4 @@
-// Owns one destination queue: connections, attempts and pauses. No other worker sends to this route meanwhile.
+// Sends the mail of one destination queue: connections, attempts and pauses. No other worker sends to its route meanwhile.
 import { backoffMs } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
@@ -15,8 +15,9 @@ export interface OutboundConnection {
 }
 
 /**
- * The result of one job. `fault`: the connection's, and so the route's. `isDecided`: a final result, so the connection was
- * of use. A job that was not tried proves nothing about the route: its organization is held, or we could not write it.
+ * The result of one job. `fault`: the fault of the connection, and so of the route. `isDecided`: a delivery was delivered
+ * or bounced, so the connection was of use. A job that was not tried proves nothing about the route: its organization's
+ * mail is held, or a fault of ours kept us from writing its message.
  */
 export interface Carried {
   fault: RouteFault | null
@@ -24,16 +25,16 @@ export interface Carried {
   wasTried: boolean
 }
 
-/** The verbs of the flow, bound to this route's lease. */
+/** The operations on one route, bound to its lease. */
 export interface RouteVerbs<Job> extends ClaimVerbs<Job> {
-  /** Takes back the deliveries that a lost owner had on the wire. */
+  /** Releases deliveries that a lost owner had on the wire, so that they are retried. */
   reclaim(): Promise<void>
   open(
     signal: AbortSignal,
   ): Promise<{ connection: OutboundConnection } | { fault: RouteFault } | { refused: true }>
   /**
-   * Sends one job, claimed `waitedMs` ago, and resolves once its result is being recorded. Gives the job back if it is
-   * held by now.
+   * Sends one job, claimed `waitedMs` ago, and resolves once its result is being recorded. Gives the job back if its
+   * organization's mail is held by now.
    */
   carry(connection: OutboundConnection, job: Job, waitedMs: number): Promise<Carried>
   nextDue(): Promise<Date | null>
@@ -60,48 +61,49 @@ export interface RouteWorkerOptions<Job> {
 
 const maxRestMs = 1_000
 /**
- * While every connection is busy or hangs, the worker polls this often for work that another could carry. Measured with
- * 100 mails of 30 ms each, one each 35 ms: it opens 7 connections, and 20 if it polls at each wake-up. If a connection
- * hangs, other work waits up to 0.05 s, and 0.95 s with a poll each second.
+ * While every connection is busy or hangs, the worker polls this often for work that a further connection could carry.
+ * Measured with 100 mails that take 30 ms each, one every 35 ms: the worker opens 7 connections, and 20 with a poll at
+ * each wake-up. If a connection hangs, other work waits up to 0.05 s, and 0.95 s with a poll every second.
  */
 const pollMs = 100
-/** If a peer wants no more connections, no further one is opened for this long. */
+/** After a peer has refused a further connection, no other is opened for this long. */
 const growthPauseMs = 1_000
 
 /**
- * The life of a destination's queue on the node that owns it, under one lease. First it takes back the deliveries that a
+ * Serves one destination queue on the node that owns it, under one lease. First the worker releases deliveries that a
  * lost owner had on the wire. Then it goes through these states:
  *
- * - *resting*: a delivery falls due within a second. It ends then, or with a wake-up.
- * - *driving*: a delivery is due. One connection opens. Another opens whenever all of them carry a job and one more is
- *   ready, up to `maxConnections`. While all carry or hang, the worker polls for work that another could carry. It ends
- *   with the last connection, and jobs that were claimed and not carried are given back.
+ * - *resting*: a delivery falls due within a second. Lasts until then, or until a wake-up.
+ * - *driving*: a delivery is due. One connection opens. Whenever every connection carries a job and another job is ready,
+ *   a further connection opens, up to `maxConnections`. While every connection is busy or hangs, the worker polls for work
+ *   for a further one. When the last connection has closed, jobs that were claimed and not sent are given back.
  * - *over*: nothing falls due within a second, the route is blocked, the queue is paused, or the worker was stopped.
  *   `run` resolves once the results are recorded: if the lease were released before, the next owner would send those
  *   messages again. A queue that only waits has no worker, because it must not take the slot of a queue that could send.
  *
- * A connection is *opening*, then *carrying* one job after the other. Each claim is for all connections at once. A
- * connection that finds no job is *idle* for `idleMs`, or until woken, and closes if a second claim finds none. A fault
- * before a connection was of any use blocks the route: the route backs off, and driving ends. If other connections are
- * open, the peer only wants no more of them, and none is opened for a second. A job that has gone out, or was decided,
- * clears the back-off.
+ * A connection is *opening*, then *carrying* one job after another. Each claim is for all connections together. A
+ * connection that finds no job is *idle* for `idleMs`, or until woken, and closes if a second claim finds none.
+ *
+ * If a connection has a fault before it was of any use, and no other is open, the route is blocked: it backs off, and
+ * driving ends. If others are open, the peer merely limits connections, and no further one is opened for a second. A job
+ * that was sent, or got a final result, clears the back-off.
  *
  * New work (`LeaseHolder.wake`), changes by operators (`apply`) and `stop` wake all waiting connections. A claim wakes as
- * many idle connections as jobs came. A crash leaves claimed jobs under an old epoch. The next owner takes them back, and
+ * many idle connections as it got jobs. A crash leaves claimed jobs under an old epoch. The next owner releases them, and
  * messages that were on the wire may arrive twice.
  */
 export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
   readonly #options: RouteWorkerOptions<Job>
   readonly #abort = new AbortController()
   readonly #stop = new AbortController()
-  /** There may be work, because a wake-up came. */
+  /** Woken when there may be work. */
   readonly #signal = new Signal()
   readonly #jobs: ClaimedJobs<Job>
-  /** The route as this worker knows it: paused by operators, backed off by the worker itself. */
+  /** The route as this worker knows it. Operators pause it. The worker itself backs it off. */
   #route: RouteRow
   #claiming: Promise<void> | null = null
   #claimedMs = 0
-  /** Connections that are opening or open, and how many of them are open. */
+  /** How many connections are opening or open, and how many are open. */
   #connections = 0
   #open = 0
   #growAtMs = 0
@@ -174,7 +176,9 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     }
   }
 
-  /** Sends until nothing is due: over one connection first, and over more while there is more than they can carry. */
+  /**
+   * Sends until nothing is due, over one connection at first, and over more while there are more jobs than connections.
+   */
   async #drive(): Promise<void> {
     const ended: Promise<void>[] = []
     let failure: unknown = null
@@ -194,7 +198,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     add()
     do {
       for (let connection = ended.shift(); connection; connection = ended.shift()) await connection
-      // A poll may be claiming just now, and add another connection.
+      // A poll that is under way may still add a connection.
       await polling
     } while (ended.length > 0)
     clearInterval(polls)
@@ -202,7 +206,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     if (failure) throw failure
   }
 
-  /** Claims when all connections are busy or hang, and so none asks for work: after a wake-up, and else once a second. */
+  /** Claims while no connection does, because each is busy or hangs: after a wake-up, and otherwise once a second. */
   async #claimForMore(grow: () => void): Promise<void> {
     if (this.#stop.signal.aborted || this.#route.paused || this.#isBlocked || !this.#mayGrow) return
     const isDue = this.#signal.isWoken || performance.now() - this.#claimedMs >= maxRestMs
@@ -210,7 +214,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     grow()
   }
 
-  /** Whether another connection may open: all carry a job, none is opening or about to claim, and the limit allows it. */
+  /** Whether a further connection may open: each carries a job, none is opening or claiming, and the limit allows it. */
   get #mayGrow(): boolean {
     const isFull = this.#connections >= this.#options.maxConnections
     return this.#connections === this.#jobs.carrying && !isFull && performance.now() >= this.#growAtMs
@@ -221,7 +225,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     if ('refused' in opened) return
     if ('fault' in opened) return await this.#blocked(opened.fault)
     const { connection } = opened
-    // Another connection has met a fault while this one was opening, and this one would meet the same.
+    // A fault of another connection has blocked the route while this one was opening. It would meet the same fault.
     if (this.#isBlocked) return void connection.quit()
     this.#open++
     let fault: RouteFault | null
@@ -235,7 +239,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     if (fault) await this.#blocked(fault)
   }
 
-  /** Carries jobs until there are none. Returns the fault that ended it if it had not been of use before. */
+  /** Sends jobs until there are none. Returns the fault that ended the connection, if it came before any final result. */
   async #use(connection: OutboundConnection, grow: () => void): Promise<RouteFault | null> {
     let used = false
     for (let next = await this.#next(); next; next = await this.#next()) {
@@ -278,7 +282,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     await (this.#claiming ??= this.#claim().finally(() => (this.#claiming = null)))
   }
 
-  /** Claims only what goes on the wire now: one job for each connection, and one more to keep it busy meanwhile. */
+  /** Claims only jobs that can be sent soon: two per connection, to keep it busy, and two for a further connection. */
   async #claim(): Promise<void> {
     await this.#jobs.debounced()
     this.#signal.clear()
@@ -287,7 +291,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
   }
 
   async #blocked(fault: RouteFault): Promise<void> {
-    // If other connections work, the peer only wants no more of them.
+    // If other connections are open, the peer merely limits connections.
     if (this.#open > 0) this.#growAtMs = performance.now() + growthPauseMs
     if (this.#stop.signal.aborted || this.#open > 0 || this.#isBlocked) return
     const { clock, verbs, retryScheduleMs, log } = this.#options
