@@ -6,8 +6,8 @@ const fewRows = 1_000
 const manyRows = 200_000
 
 /**
- * Analyzes tables that have more than doubled since they were last analyzed. Until then, plans made while a table was
- * empty remain, and can pick an index that only suits an empty table. A small sample is enough.
+ * Analyzes tables that have more than doubled since they were last analyzed. Otherwise plans made while a table was empty
+ * remain, and can pick an index that only suits an empty table. A small sample is enough.
  * Returns false: there is never more work at once.
  */
 export async function analyzeGrown(db: Db): Promise<false> {

@@ -10,7 +10,7 @@ const db = new Db({ connection: await testDatabase({ after }), maxConnections: 1
 after(() => db.close())
 
 const nullable = <Value>(value: fc.Arbitrary<Value>) => fc.array(fc.option(value), { maxLength: 20 })
-// Text that PostgreSQL cannot store is refused long before.
+// Text that PostgreSQL cannot store is refused earlier, so no column contains it.
 const text = fc
   .string({ unit: 'binary', maxLength: 300 })
   .map((drawn) => drawn.toWellFormed().replaceAll('\0', ''))

@@ -1,7 +1,7 @@
 // Columns of a batch as arrays in PostgreSQL's binary form: no escaping here, and no parsing in PostgreSQL.
 
-// pg sends a Buffer as a binary parameter, unchanged. The array format is that of array_recv (arrayfuncs.c). It begins with
-// the dimensions, whether there are nulls, and the element's type. Then follow the length and lower bound of the dimension,
+// pg sends a Buffer as a binary parameter, unchanged. The array format is that of array_recv (arrayfuncs.c): the number of
+// dimensions, a flag for nulls, and the OID of the element type. Then follow the length and lower bound of the dimension,
 // and each element's length and bytes.
 
 interface Element {
@@ -110,12 +110,13 @@ export function columnOf<Type extends keyof Elements, Row>(
   return column(type, rows.map(read))
 }
 
-/** Below this size, freeing memory costs as much as leaving it. */
+/** Below this size, freeing memory costs as much as leaving it to the garbage collector. */
 const releasedBytes = 16 << 10
 
 /**
- * Frees the memory of large buffers that are not shared, such as columns after their statement. Otherwise the garbage
- * collector would keep it for long, and run sooner for it. After a failed statement the socket may still read them.
+ * Frees the memory of large buffers that are not shared, such as columns after their statement. The garbage collector
+ * would keep it for long, and would run more often because of it. Do not call it after a failed statement: the socket
+ * may still be reading the buffers.
  */
 export function releaseBytes(values: readonly unknown[]): void {
   for (const one of values) {
@@ -131,7 +132,7 @@ export function pick<Row, Name extends keyof Row>(rows: Row[], name: Name): Row[
   return rows.map((row) => row[name])
 }
 
-/** Joins each list into one text, one entry per line. Entries must have no line ends, such as addresses and Message-IDs. */
+/** Joins each list into one text, one entry per line. No entry (an address, a Message-ID) may have a line end. */
 export function lines(lists: string[][]): string[] {
   return lists.map((list) => list.join('\n'))
 }

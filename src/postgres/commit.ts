@@ -2,9 +2,9 @@
 import { DbFault } from './db.ts'
 
 /**
- * Writes the rows together. Returns for each row its result, or the fault that this row caused. `write` must be safe to
- * run again with the same rows. After a conflict or a lost connection it runs once more, and then also finds the outcome
- * of the first try. Rejects if the database stays unreachable.
+ * Writes the rows together. Returns for each row its result, or the fault that this row caused. `write` must be
+ * idempotent. After a conflict or a lost connection it runs once more with the same rows. If the first try was committed,
+ * it must then return the results of that. Rejects if the database stays unreachable.
  */
 export async function commitRows<Row, Result>(
   rows: Row[],

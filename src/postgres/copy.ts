@@ -13,7 +13,7 @@ interface CopyConnection extends pg.Connection {
 }
 
 export interface CopiedOut {
-  /** The server waits while a piece is in use. Leaving the loop early closes the connection. */
+  /** The server waits while the caller handles a piece. Leaving the loop early closes the connection. */
   pieces: AsyncGenerator<Buffer>
   /** Number of rows, once all pieces were read. */
   rowCount(): number
@@ -144,7 +144,7 @@ class CopyIn extends Copy {
   readonly #pieces: AsyncIterable<Buffer>
   readonly #settle: { resolve(rows: number): void; reject(error: Error): void }
   readonly #over = new AbortController()
-  /** Why `pieces` failed. It takes precedence over the server's error, which only follows from it. */
+  /** The error of `pieces`. It takes precedence over the server's error, which is only its consequence. */
   #broken: Error | null = null
 
   constructor(sql: string, pieces: AsyncIterable<Buffer>) {

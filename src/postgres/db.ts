@@ -54,7 +54,7 @@ export class DbFault extends Error {
   }
 }
 
-/** Returns whether the database is unreachable, which is no fault of the work. */
+/** Returns whether the database is unreachable. Then the statement itself is not at fault. */
 export function isLost(error: unknown): boolean {
   return error instanceof DbFault && error.kind === 'lost'
 }
@@ -76,13 +76,13 @@ const statementTimeoutMs = 60_000
 const sessionSettings = {
   statement_timeout: statementTimeoutMs,
   lock_timeout: 15_000,
-  // Shorter than the lock timeout, and than the 10 s within which mail is filed. A node that hangs within a transaction
-  // blocks its inboxes for this long.
+  // Shorter than the lock timeout, and than the 10 s limit for filing mail. A node that hangs within a transaction blocks
+  // the inboxes that it has locked for this long.
   idle_in_transaction_session_timeout: 8_000,
   // Statements are short: compiling plans costs more than it saves, and a parallel plan would give a read several CPUs.
   jit: 'off',
   max_parallel_workers_per_gather: 0,
-  // Every statement has its index. A plan made while tables were empty must not scan them when they are large.
+  // Every statement has an index. A plan made while a table was empty must not scan it once it is large.
   enable_seqscan: 'off',
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
@@ -101,7 +101,7 @@ const unlimited = `set statement_timeout = 0; set idle_in_transaction_session_ti
   set datestyle = 'ISO'; set intervalstyle = 'postgres'; set extra_float_digits = 1; set timezone = 'UTC'`
 
 interface Session {
-  /** The server's process id. A pooler in between would give another number. */
+  /** Process id of the session's backend, by `pg_backend_pid()`. The id that a pooler in between sends is another. */
   pid: number
   statementTimeoutMs: number
 }
@@ -150,8 +150,8 @@ export class Db implements Queryable {
   }
 
   /**
-   * Returns a source of reads for one organization, which wait for its share of the connections. A statement ends after
-   * 5 s, or once `signal` aborts, and then throws `unavailable`.
+   * Returns a source of reads for one organization. Its statements wait for the organization's share of the connections.
+   * A statement ends after 5 s, or once `signal` aborts, and then throws `unavailable`.
    */
   read(organizationId: string, signal?: AbortSignal): Queryable {
     return {
@@ -243,7 +243,7 @@ export class Db implements Queryable {
   /** Returns a connection whose statements end after `timeoutMs`. */
   async #connect(timeoutMs: number): Promise<pg.PoolClient> {
     try {
-      // Throws at once if a file that the URL names is missing.
+      // Throws synchronously if a file that the URL names, such as `sslrootcert`, is missing.
       const client = await this.#pool.connect()
       const session = this.#sessions.get(client)!
       if (session.statementTimeoutMs !== timeoutMs) {
@@ -281,8 +281,8 @@ export class Db implements Queryable {
   }
 
   /**
-   * Runs `work` in a transaction that may take hours, on its own connection, opened by `begin`. Statements have no time
-   * limit. Commits when `work` resolves; otherwise everything is rolled back.
+   * Runs `work` in a transaction that may take hours, on its own connection. Statements have no time limit. Commits
+   * when `work` resolves; otherwise everything is rolled back.
    */
   async longTransaction<Result>(
     begin: 'begin' | 'begin isolation level repeatable read read only',
@@ -321,7 +321,7 @@ const diskFull = '53100'
 /** SQLSTATE `query_canceled`: by the statement timeout, or by `pg_cancel_backend`. */
 const statementEnded = '57014'
 
-/** Calls `cancel` once `signal` aborts. The returned function stops that, waits for `cancel`, and returns whether it ran. */
+/** Calls `cancel` once `signal` aborts. The returned function stops listening, awaits `cancel`, and returns whether it ran. */
 function cancelOn(signal: AbortSignal | undefined, cancel: () => Promise<void>): () => Promise<boolean> {
   let cancelling: Promise<void> | null = null
   const abort = () => void (cancelling ??= cancel())
@@ -335,7 +335,7 @@ function cancelOn(signal: AbortSignal | undefined, cancel: () => Promise<void>):
 
 /**
  * Makes an acknowledged commit durable on the server's disk, whatever the configuration, the role or the database sets.
- * If they also require a standby, keeps their value. Later changes of the configuration then do not lower it.
+ * If they also require a standby, keeps their value. As a session setting, it outlasts later changes of the configuration.
  */
 const commitDurably = `set_config('synchronous_commit', case when current_setting('synchronous_commit') in ('off', 'local')
     then 'on' else current_setting('synchronous_commit') end, false)`

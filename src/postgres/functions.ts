@@ -45,7 +45,7 @@ async function apply(client: pg.PoolClient, { name, checksum, sql }: FunctionFil
     name,
     version,
   ])
-  // The function of that name that this transaction wrote is the one in the file.
+  // Several functions may have this name. The file made the one that this transaction wrote.
   const { rowCount } = await client.query(
     `insert into schema_function (signature, name, checksum, version)
     select p.oid::regprocedure::text, $1::text, $2, $3 from pg_proc p where p.proname = $1::text

@@ -3,11 +3,11 @@ import type { Db } from './db.ts'
 
 const numberOf = (word: string) => Number.parseInt(Buffer.from(word).toString('hex'), 16)
 
-/** `tests/fences/locks.test.ts` finds the numbers that SQL uses here. */
+/** `tests/fences/locks.test.ts` checks that SQL functions use no other numbers. */
 export const lockClasses = {
   /** Bringing the schema up to date. */
   migration: numberOf('post'),
-  /** Using the embedded server; held in its database `postgres`. */
+  /** A share in the embedded server; held in its database `postgres`. */
   embedded: numberOf('shar'),
   /** A running node, by its number. */
   node: numberOf('node'),
@@ -15,19 +15,19 @@ export const lockClasses = {
   folder: numberOf('fold'),
   /** Claiming work, by its kind. */
   work: numberOf('work'),
-  /** Counting and adding mail that is kept for the service. */
+  /** Counting and adding mail to the service's own addresses, such as postmaster (`kept_mail`). */
   report: numberOf('kept'),
-  /** Writing the index of words. */
+  /** Writing the word index. */
   words: numberOf('wrds'),
   /** Ordering a certificate. */
   certificate: numberOf('cert'),
-  /** Making a backup. While it is held, blobs that no row names any more are kept. */
+  /** Making a backup. While this lock is held, blobs that no row names any more are kept. */
   backup: numberOf('save'),
-  /** Folding metrics. */
+  /** Folding metric deltas into the roll-ups. */
   metrics: numberOf('metric'),
-  /** Counting evaluations of DMARC. */
+  /** Counting DMARC evaluations for reports. */
   dmarc: numberOf('dmrc'),
-  /** Opening the inbox from which the service writes to people. */
+  /** Creating the organization and inbox from which the service writes to people. */
   ownInbox: numberOf('acct'),
 }
 
@@ -39,7 +39,7 @@ export function isLockOf(lockClass: number): string {
 
 /**
  * Takes the class's lock (of `number`, if the class has several) on its own connection. Returns null if another process
- * holds it. The lock ends with this process, and with the database, like all other work.
+ * holds it. The lock ends when this process ends, or when its connection to the database is lost.
  */
 export async function holdLock(db: Db, lockClass: number, number = 0): Promise<{ release(): void } | null> {
   const client = await db.dedicated()

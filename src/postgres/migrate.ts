@@ -94,7 +94,7 @@ async function apply(client: pg.PoolClient, { version, name, checksum, sql }: Mi
   ])
 }
 
-/** A migration would wait for the backup to read all tables, and everyone else would wait for the migration. */
+/** A migration would wait until the backup has read all tables, and all other statements would wait for the migration. */
 async function refuseDuringBackup(client: pg.PoolClient): Promise<void> {
   const { rowCount } = await client.query(`select from pg_locks l where ${isLockOf(lockClasses.backup)}`)
   if (rowCount) throw new MigrationError('a backup is running: update the schema once it has ended')

@@ -4,12 +4,12 @@ import { ShareLimit } from '../base/share-limit.ts'
 
 /** Time limit for one statement of a read. */
 export const readTimeoutMs = 5_000
-/** The longest time until an answer must begin. */
+/** How long a read may wait for a slot. */
 const maxWaitMs = 15_000
 /** Maximum number of waiting reads. One organization may have a third of them. */
 const maxWaiting = 3_000
 
-/** A client that waited or read in vain should pause, because its next search costs as much again. */
+/** The client's pause after a read that got no slot or took too long, because a repeated read costs as much again. */
 const retrySeconds = 5
 
 export class Reads {

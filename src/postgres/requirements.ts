@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { StartRefused } from '../base/errors.ts'
 import { type Db, isReadOnly, type Queryable } from './db.ts'
 
-/** Refuses a server, or a route to it, that the service cannot rely on. The message names what to change. */
+/** Refuses a server, or a pooler before it, that the service cannot rely on. The message says what to change. */
 export async function requireUsable(db: Db): Promise<void> {
   // First: with a pooler that changes sessions, the other checks' prepared statements would fail with a less clear message.
   await requireSessions(db)
@@ -15,7 +15,7 @@ const sessionRounds = 3
 
 /**
  * Refuses a pooler that gives each transaction another session: locks, limits and prepared statements belong to a session.
- * While one connection is idle, another opens a transaction. Such a pooler gives it the first one's session.
+ * While one connection is idle, a second opens a transaction. Such a pooler gives the idle connection's session to it.
  */
 async function requireSessions(db: Db): Promise<void> {
   const [one, other] = [await db.dedicated(), await db.dedicated()]

@@ -1,4 +1,4 @@
-// The tables of a database as a copy needs them: writable columns, sequences, foreign keys.
+// Reads the tables for a copy of the database: writable columns, sequences, foreign keys.
 import type pg from 'pg'
 import type { Queryable } from './db.ts'
 

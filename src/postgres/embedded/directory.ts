@@ -17,7 +17,7 @@ export interface ServerDirectory {
   owner: Owner | null
 }
 
-/** Makes missing folders. As root, other accounts may pass through `directory`; the folders below belong to the account. */
+/** Makes missing folders. If we are root, others may pass through `directory`, and PostgreSQL's account owns `socket`. */
 export async function prepareDirectory(folder: string): Promise<ServerDirectory> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const directory = await realpath(folder)

@@ -1,4 +1,4 @@
-// The error that stops the embedded PostgreSQL from serving, in one line with its remedy.
+// The error for an embedded PostgreSQL that cannot be used: one line with the reason and the remedy.
 
 /** PostgreSQL cannot be used. `message` says why and what to do. A retry does not help. */
 export class EmbeddedError extends Error {

@@ -3,7 +3,7 @@ import { copyFile, stat, truncate } from 'node:fs/promises'
 
 const maxBytes = 16 << 20
 
-/** Copies a log over 16 MiB to `<log>.1` and empties it. PostgreSQL goes on appending. A failure waits for the next call. */
+/** Copies a log over 16 MiB to `<log>.1` and empties it. PostgreSQL goes on appending. The next call retries a failure. */
 export async function boundLog(log: string): Promise<void> {
   const size = (await stat(log).catch(() => null))?.size ?? 0
   if (size <= maxBytes) return
@@ -11,6 +11,6 @@ export async function boundLog(log: string): Promise<void> {
     await copyFile(log, `${log}.1`)
     await truncate(log)
   } catch {
-    // A full disk, for example. A long log does no harm, and the next minute tries again.
+    // For example, the disk is full. A long log does no harm.
   }
 }

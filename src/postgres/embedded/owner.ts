@@ -16,8 +16,9 @@ const run = promisify(execFile)
 const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' }
 
 /**
- * Returns the account to run PostgreSQL under in `directory`; null for our own. As root it is the folder's owner. If root
- * owns the folder, it is `posthorn`, created if missing. Throws `EmbeddedError` if the cluster belongs to another account.
+ * Returns the account to run PostgreSQL under in `directory`; null for our own. If we are root, that is the folder's owner,
+ * or `posthorn` (created if missing) if root owns the folder. Throws `EmbeddedError` if the cluster belongs to another
+ * account.
  */
 export async function chooseOwner(directory: string): Promise<Owner | null> {
   const cluster = join(directory, 'cluster')

@@ -91,9 +91,9 @@ export class Start {
   }
 
   /**
-   * Returns true if a retry may help: it was killed, another start was first, or processes of a killed postmaster still
-   * hold the shared memory. Returns null while it runs. After any other end throws `EmbeddedError` with PostgreSQL's own
-   * message.
+   * Returns true if a retry may help: PostgreSQL was killed, another start was first, or processes of a killed postmaster
+   * still hold the shared memory. Returns null while PostgreSQL runs. After any other end, throws `EmbeddedError` with
+   * PostgreSQL's own message.
    */
   async mayRetry(): Promise<true | null> {
     if (this.#ended === null) return null
@@ -106,8 +106,9 @@ export class Start {
 }
 
 /**
- * Removes a lock file that PostgreSQL would wrongly believe. Either its pid is alive but not PostgreSQL's (after a reboot,
- * in a new container, a zombie), or a crash left it empty. PostgreSQL still detects orphans by their shared memory.
+ * Removes a lock file that PostgreSQL would wrongly believe. Either the pid in it belongs to another process (after a
+ * reboot, in a new container) or to a zombie, or a crash left the file empty. PostgreSQL still detects its own orphaned
+ * processes by their shared memory.
  */
 async function dropForeignLock(path: string, cluster: string): Promise<void> {
   const before = await readFile(path, 'utf8').catch(() => null)

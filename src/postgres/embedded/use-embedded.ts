@@ -31,13 +31,13 @@ export interface EmbeddedOptions {
   /** The folder that holds everything of this PostgreSQL: `<data>/postgres`. */
   directory: string
   log: Log
-  /** Called before a step that takes longer than a moment, with a line for people. */
+  /** Called before a step that takes longer than a moment, with a line to show to people. */
   progress?: (line: string) => void
 }
 
 /** We give up after this long without an answer, such as from a hung postmaster or the orphans of a killed one. */
 const silenceLimitMs = 30_000
-/** A drain takes up to 30 s. We wait this long for the last checkpoint. A longer one ends without us. */
+/** After a drain of up to 30 s, we wait this long for the last checkpoint. PostgreSQL ends a longer one without us. */
 const stopLimitMs = 10_000
 const pollMs = 20
 const retryMs = 100
@@ -190,7 +190,7 @@ class Share {
     )
   }
 
-  /** Returns a session with the lock; `busy` while the server starts, recovers or stops; null if it does not answer. */
+  /** Returns a session with the lock; `busy` while the server starts, recovers or stops; null if ours does not answer. */
   async #connect(): Promise<pg.Client | 'busy' | null> {
     const client = new pg.Client({
       ...connectionTo(this.#host, 'postgres'),
@@ -201,7 +201,7 @@ class Share {
     client.on('error', () => {})
     try {
       await client.connect()
-      // Waits while an earlier last user stops the server. Then the server ends this session too.
+      // Waits if the last user holds the exclusive lock and is stopping the server. The stop then ends this session too.
       await client.query('select pg_advisory_lock_shared($1)', [lockClasses.embedded])
       if (await this.#isOurs(client)) return client
       await client.end()
