@@ -27,15 +27,19 @@ export interface Verdicts extends MailVerdicts {
   spf: SpfVerdict
   reverseDns: ReverseDnsVerdict
   dmarc: DmarcVerdict
-  /** d= of the trusted sealer that reports a DMARC pass on arrival, or what would have been one. Null: there is none. */
+  /**
+   * d= of the trusted sealer that reports a DMARC pass on arrival there, or an aligned SPF or DKIM pass. Null: none does.
+   */
   vouchedBy: string | null
 }
 
-/** A DNS answer that takes longer is `temperror`. Counts from the start of the client's checks, and of the header's. */
+/**
+ * A DNS answer after this time is `temperror`. The client's checks and the header's checks each count from their own start.
+ */
 const deadlineMs = 10_000
 /**
- * Questions for the client and its domain, and for the header's domains. Honest mail asks 5 to 15. The second limit exceeds
- * all that its checks ever ask. So a sender's own names cannot use up the questions for the author's policy.
+ * The most DNS queries about the client and its domain, and about the header's domains. Legitimate mail needs 5 to 15. The
+ * checks of a header never need 100, so a sender's own domains cannot use up the queries for the author's policy.
  */
 const maxQuestions = { client: 60, header: 100 }
 
@@ -56,8 +60,8 @@ export class Evaluation {
     const client = { ip: peer.address, helo: peer.helo, from: from.address, hostname, at: clock.now() }
     this.#spf = checkSpf(lookup, client)
     this.#reverseDns = checkReverseDns(lookup, peer.address)
-    // A fault of ours rejects when the verdict is awaited. Without this, a mail that never ends would leave the rejection
-    // unhandled, which ends the node.
+    // A promise that rejects is a fault of ours, which `end` reports. Without this handler, a mail that never ends would
+    // leave the rejection unhandled, which ends the node.
     for (const begun of [this.#spf, this.#reverseDns]) begun.catch(() => {})
     this.#split = new HeaderSplit({
       header: (bytes) => bytes && this.#readHeader(bytes),
@@ -71,7 +75,8 @@ export class Evaluation {
   }
 
   /**
-   * The verdicts after the last byte. Waits for DNS until the deadline. Null if the header exceeds 256 KiB: no known author.
+   * The verdicts after the last byte. Waits for DNS until the deadline. Null if the header exceeds 256 KiB, because its
+   * author is then unknown.
    */
   async end(): Promise<Verdicts | null> {
     this.#split.end()

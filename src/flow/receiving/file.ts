@@ -19,20 +19,22 @@ export interface FilingDeps extends BatchDeps {
   db: Db
   clock: Clock
   claims: Claims
-  /** Organizations whose mail is slow to read, for `fileSlow`. Without that worker, reading has no time limit. */
+  /**
+   * Organizations whose mail is slow to read, for `fileSlow`. Absent if no worker calls it: reading then has no time limit.
+   */
   slow?: Set<OrganizationId>
   /** Called with the new messages after the commit. */
   onFiled?(messages: readonly FiledMessage[]): void
 }
 
 const retryMs = [1_000, 5_000, 30_000, 60_000]
-/** The bytes of mail that one batch reads. We cannot limit what arrives, but we can limit this. */
+/** The most bytes of mail that one batch reads, because the amount of mail that arrives has no limit. */
 const maxBytes = 16 << 20
 /** How many mails the parser reads at once. */
 const readAtOnce = 8
 /**
  * A mail that takes longer goes to the worker for slow mail, with all later mail of its organization. So no batch waits for
- * its slowest mail. An honest mail of 5 MB takes a fifth of this.
+ * its slowest mail. A legitimate mail of 5 MB takes a fifth of this.
  */
 const timeLimitMs = 500
 
@@ -52,7 +54,7 @@ export async function fileSpooled(deps: FilingDeps, limit: number): Promise<bool
 
 /**
  * Files mail of the next organization whose mail is slow to read. Returns whether to go on at once. To keep the order, it
- * takes no mail that is behind one that another worker has claimed.
+ * stops at the first mail that another worker has claimed.
  */
 export async function fileSlow(
   deps: FilingDeps & { slow: Set<OrganizationId> },
@@ -107,7 +109,7 @@ async function commit(deps: FilingDeps, claim: Claim, rows: FiledMessage[]): Pro
     log.info({ message: id, inbox, thread }, 'mail filed')
   for (const { rawId } of rows) deps.rawCache?.delete(rawId)
   await deleteBlobs({ db, blobs }, unused)
-  // Last: if anything before this fails, the rows can be committed again.
+  // Releases the bytes last: after a fault before this, `commitRows` commits the same rows again.
   releaseBytes(rows.flatMap(({ text, html }) => [text, html]))
   return rows.map(() => 'done')
 }

@@ -7,7 +7,7 @@ import type { SpfVerdict } from '../../mailauth/spf/check-spf.ts'
 import type { AuthMethod, MailFindings } from '../../store/mailbox/messages.ts'
 import type { Verdicts } from './evaluation.ts'
 
-/** The verdicts in short, and each method as in RFC 8601. `ip` is the client's. */
+/** Returns the verdicts in short, and the result of each method as in RFC 8601. `ip` is the client's address. */
 export function toFindings(
   verdicts: Verdicts,
   { ip, helo, from }: { ip: string; helo: string; from: string },
@@ -36,7 +36,10 @@ export function toFindings(
   }
 }
 
-/** The maximum lengths of `mailauth/result-fields`. Each inbox keeps a copy of this text from a stranger's signature. */
+/**
+ * The maximum lengths of `mailauth/result-fields`. A stranger's signature contains these texts, and each inbox stores a
+ * copy of them.
+ */
 const max = { value: 320, words: 200 }
 const controls = /\p{Cc}/u
 const controlsRuns = /\p{Cc}+/gu
@@ -50,7 +53,7 @@ function bounded({ reason, mechanism, properties, ...method }: AuthMethod): Auth
   }
 }
 
-/** PostgreSQL takes no NUL in JSON. */
+/** Returns a bounded text without control characters. PostgreSQL takes no NUL in JSON. */
 function inWords(text: string): string {
   return text.slice(0, max.words).toWellFormed().replace(controlsRuns, ' ')
 }
@@ -91,7 +94,7 @@ function dkimMethod({ result, reason, domain, selector, identity, algorithm }: D
   }
 }
 
-/** Nearly all mail is unsealed, and then nothing is reported. */
+/** Returns nothing for mail without ARC seals, which is nearly all mail. */
 function arcMethods(
   { result, reason }: ArcVerdict,
   { ip, vouchedBy }: { ip: string; vouchedBy: string | null },
@@ -99,7 +102,7 @@ function arcMethods(
   if (result === 'none') return []
   // RFC 8617 5.2.1: a chain that cannot be validated now has failed.
   const reported = result === 'temperror' ? 'fail' : result
-  // Explains why a mail is here although its domain wants it refused.
+  // Explains why the mail was accepted although its author's domain wants it refused.
   const why = vouchedBy === null ? reason : `${reason}, and ${vouchedBy} is trusted, which vouches for it`
   return [{ method: 'arc', result: reported, reason: why, properties: [['smtp', 'remote-ip', ip]] }]
 }

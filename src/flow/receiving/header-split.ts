@@ -52,7 +52,7 @@ export class HeaderSplit {
   }
 }
 
-/** Joins the pieces. Returns a single one as it is: copying the first 64 KiB of a mail costs more than searching them. */
+/** Joins the pieces. Returns a single piece uncopied: copying the first 64 KiB of a mail costs more than searching them. */
 function joined(pieces: Buffer[]): Buffer {
   const [first, ...others] = pieces.filter(({ length }) => length > 0)
   return first && others.length === 0 ? first : Buffer.concat(pieces)

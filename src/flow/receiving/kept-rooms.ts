@@ -1,11 +1,12 @@
-// How much more mail the service itself accepts. Anybody may write to it, so each sending network has a share.
+// Computes how much more mail the service's own addresses accept. Anybody may write to them, so each sending network has a
+// share.
 import type { Clock } from '../../base/clock.ts'
 import { KnownFor } from '../../base/known-for.ts'
 import type { Db } from '../../postgres/db.ts'
 import { countWaitingKept, type KeptAmount } from '../../store/mailbox/kept-mail.ts'
 import type { KeptBounds, KeptRow } from '../../store/mailbox/spool.ts'
 
-/** How much more mail a holder may receive: an organization, or a purpose of the service. */
+/** How much more mail a holder may receive. A holder is an organization, or a purpose of the service's own mail. */
 export interface Room {
   messages: number
   bytes: number
@@ -48,7 +49,7 @@ export class KeptRooms {
     })
   }
 
-  /** How much more mail of the purpose a network may send. Null: a peer that needs no share. */
+  /** How much more mail of the purpose a network may send. `network` null: a trusted peer, which has no share. */
   async find(purpose: KeptRow['purpose'], network: string | null): Promise<Room> {
     const { mails, bytes, share } = keptBounds[purpose]
     const held = await this.#find(`${purpose} `)
@@ -65,7 +66,9 @@ export class KeptRooms {
   }
 }
 
-/** How much more a network with `own` may send, so that it then has at most `share` of what is still free. */
+/**
+ * Returns how much more a network that holds `own` may send. It then holds up to `share` times the amount that stays free.
+ */
 function roomOfShare(share: number, own: number, free: number): number {
   return Math.floor((share * free - own) / (1 + share))
 }

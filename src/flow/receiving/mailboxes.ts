@@ -28,7 +28,7 @@ export interface MailboxesDeps {
 /** A domain that receives mail here. `organizationId` is null for the deployment's own. */
 interface ReceivingDomain {
   organizationId: OrganizationId | null
-  /** The mail host and return-path hosts have no inboxes. */
+  /** `reports`: the mail host or a return-path host, which has no inboxes. */
   takes: 'mail' | 'reports'
 }
 
@@ -46,7 +46,7 @@ const relayDenied = reply(550, '5.7.1', 'Relay access denied, use the HTTP API t
 
 export class Mailboxes {
   readonly #deps: MailboxesDeps
-  /** By address. The commit checks again that the inbox still exists. */
+  /** Inboxes by address. The commit checks again that the inbox still exists. */
   readonly #inboxes: KnownFor<string, AddressedInbox>
 
   constructor(deps: MailboxesDeps) {
@@ -65,9 +65,9 @@ export class Mailboxes {
   }
 
   /**
-   * Asks the database before a refusal, as a sender gives up at 550. Refusals are limited per client network
-   * (`smtp/server/reputation.ts`), so a stranger who guesses addresses cannot cause more queries than that. No look-up is
-   * older than `sinceMs`.
+   * Asks the database again before it refuses from the cache, because a sender gives up at 550. Refusals are limited per
+   * client network (`smtp/server/reputation.ts`), so a stranger who guesses addresses causes only as many queries. Ignores
+   * results cached before `sinceMs`.
    */
   resolve(to: Path, sinceMs = Number.NEGATIVE_INFINITY): Promise<Target> {
     const find = (againMs: number) => this.#find(to, Math.max(sinceMs, againMs))
@@ -81,7 +81,7 @@ export class Mailboxes {
     if (!receiving) return { refusal: relayDenied }
     // RFC 5321 4.5.1: postmaster exists at every domain that receives mail here, and at the host itself.
     if (name === 'postmaster' || name === 'abuse') return { kept: 'operator', submissionId: null }
-    // RFC 8460 3: the address that the record of every receiving domain names for its reports.
+    // RFC 8460 3: the TLSRPT record of every receiving domain names this address for its reports.
     if (domain === this.#deps.hostname && isTlsReports(name)) return { kept: 'operator', submissionId: null }
     if (name === 'fbl') return { kept: 'feedback', submissionId: null }
     if (name.startsWith('bounce-')) {
@@ -97,7 +97,10 @@ export class Mailboxes {
     return inbox && isTheirs && isRead ? { inbox } : { refusal: unknownMailbox }
   }
 
-  /** Our domain, a proved customer's domain, the return-path host below one, or the mail host. Null for all others. */
+  /**
+   * Finds our domain, a customer's proved domain, the return-path host of a proved domain, or the mail host. Null: any
+   * other.
+   */
   async #findDomain(domain: string, sinceMs: number): Promise<ReceivingDomain | null> {
     const { isLocal, domains, hostname } = this.#deps
     if (isLocal(domain)) return { organizationId: null, takes: 'mail' }

@@ -33,7 +33,9 @@ export class MessageSink {
     return this.#append(this.#start).catch(() => {})
   }
 
-  /** Completes the message, flushing its blob if there is one. Rejects with the disk's error and then leaves nothing. */
+  /**
+   * Completes the message, flushing its blob if there is one. Rejects with the disk's error, after it has removed the blob.
+   */
   async end(): Promise<TakenMessage> {
     const [id, sizeBytes] = [this.#id, this.#sizeBytes]
     if (!this.#start) {

@@ -1,4 +1,4 @@
-// The EHLO name that identifies one of our nodes to our own mail server, which trusts it not to guess names of inboxes.
+// The EHLO name by which our own mail server recognizes our nodes. It trusts them not to guess the names of inboxes.
 import type { SecretBox } from '../../base/secret-box.ts'
 
 const hourMs = 3_600_000
@@ -9,7 +9,7 @@ export function ownNameOf(secretBox: SecretBox, hostname: string, at: Date): str
   return nameOf(secretBox, hostname, Math.floor(at.getTime() / hourMs))
 }
 
-/** Whether a node of ours, which has the same secret key, made this name within the last hours. */
+/** Whether one of our nodes, which all have the same secret key, made this name in this hour or the last. */
 export function isOwnName(secretBox: SecretBox, hostname: string, name: string, at: Date): boolean {
   if (!name.startsWith('own-')) return false
   const hour = Math.floor(at.getTime() / hourMs)

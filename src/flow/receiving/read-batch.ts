@@ -20,7 +20,10 @@ export interface BatchDeps {
   log: Log
   blobs: Blobs
   parsePool: Pick<ParsePool, 'parse'>
-  /** The bytes of mail received on this node and not filed yet, by id of the raw row. Others are read from the database. */
+  /**
+   * The bytes of mail received on this node and not filed yet, by id of the raw row. Bytes not in it are read from the
+   * database.
+   */
   rawCache?: RecentlyUsed<Buffer> | undefined
 }
 
@@ -48,10 +51,13 @@ const readingMs = 1_000
 const unevaluated = {
   authentication: { spf: 'not_evaluated', dkim: 'not_evaluated', dmarc: 'not_evaluated' },
 }
-/** Longer Message-IDs do not fit an index, and no honest mail has one. */
+/** A longer Message-ID does not fit an index, and no legitimate mail has one. */
 const maxMessageIdBytes = 998
 
-/** A mail that was left, for lack of time or behind a late one of its organization, is in neither list. */
+/**
+ * Reads claimed mails. A mail is in neither list if it was not read in time, or was read but arrived after such a mail of
+ * its organization.
+ */
 export async function readBatch(
   deps: BatchDeps,
   ids: readonly string[],
@@ -107,8 +113,9 @@ function interleaved(spooled: Spooled[]): Spooled[] {
 }
 
 /**
- * Leaves a mail (null) if it, or an earlier one of its organization, exceeds the limit. Mail in a blob counts as too slow
- * without a try. Measured: eight mails of 24 MB in the batches delayed others' mail by 0.4 s each.
+ * Returns null, and leaves the mail unread, if it or an earlier mail of its organization exceeds the time limit. Mail in a
+ * blob counts as too slow without a try. Measured: eight mails of 24 MB in the batches delayed the mail of other
+ * organizations by 0.4 s each.
  */
 async function readOrLeave(
   deps: BatchDeps,

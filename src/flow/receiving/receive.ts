@@ -31,7 +31,7 @@ import { copyOf, full, Rooms, tooLarge } from './rooms.ts'
 import type { Decision, SenderChecks } from './sender-checks.ts'
 
 export interface ReceiverDeps extends MailboxesDeps {
-  /** Trusted peers need no share of the service's own mail. */
+  /** Whether the address is a trusted peer's. Such peers have no share of the service's own mail. */
   isTrusted(address: string): boolean
   log: Log
   blobs: Blobs
@@ -60,7 +60,10 @@ const noFolder = reply(
 )
 const noRoom = reply(452, '4.3.1', 'Insufficient system storage, try again later')
 
-/** Addresses cached for a second still answer some recipients during an outage of the database. */
+/**
+ * A success ends an outage in the log only this long after the last failure. Inboxes are cached for a second, so some
+ * recipients succeed during an outage of the database.
+ */
 const outageQuietMs = 2_000
 
 /** The backend of the public MX. */
@@ -133,8 +136,8 @@ export class Receiver implements Backend {
     try {
       const describe = () => ({ 'posthorn.bytes': raw.sizeBytes, 'client.address': envelope.peer.address })
       const answer = await traced('receive', describe, () => this.#receive(envelope, message))
-      // A refused or known mail leaves nothing stored. If a commit's outcome is unknown, it throws, and the sweeper has the
-      // bytes.
+      // A refused mail, or one stored before, needs no blob. If the outcome of a commit is unknown, the commit throws, and
+      // the sweeper later deletes an unused blob.
       if ((answer.code !== 250 || answer === keptBefore) && raw.blob) await blobs.delete(raw.blob)
       this.#outage.succeed()
       return answer
@@ -167,8 +170,8 @@ export class Receiver implements Backend {
     if (refusal) return this.#refuse(envelope, refusal, findings)
     let stored = await this.#store(mail, findings)
     if (stored === 'gone') {
-      // Its inboxes were deleted within the last second, and their addresses may have new ones. Or its delivery came twice
-      // at once.
+      // The inboxes were deleted within the last second, and their addresses may have new inboxes. Or two attempts of the
+      // same delivery arrived at once.
       mail = await this.#address(envelope, message.raw, this.#deps.clock.monotonicMs())
       stored = await this.#store(mail, findings)
     }
@@ -183,7 +186,8 @@ export class Receiver implements Backend {
       return keptBefore
     }
     if (stored === 'over') {
-      // Stored for no recipient, as one reply is for all. When it comes again, recipients without room are refused at RCPT.
+      // The mail was stored for no recipient, because one reply holds for all. When it is retried, recipients without room
+      // are refused at RCPT.
       this.#rooms.noteTooLarge(envelope, mail)
       return full
     }
@@ -255,8 +259,8 @@ export class Receiver implements Backend {
   }
 
   /**
-   * The delivery that the return path names, if the client is a node of ours. Any recipient of our mail knows its return
-   * path, so it proves nothing for other clients.
+   * The delivery that the return path names, if the client is a node of ours. Any recipient of our mail knows this return
+   * path, so for other clients the path proves nothing.
    */
   #deliveryOf({ peer, from }: Envelope): ReceivedMail['delivery'] {
     const { secretBox, clock } = this.#deps

@@ -1,4 +1,4 @@
-// Decides at RCPT if a mailbox has room for a mail, by its announced size or that of the sender's last refused mail.
+// Decides at RCPT if a mailbox has room for a mail. Uses the announced size, or the size of the sender's last refused mail.
 import { BoundedMap } from '../../base/bounded-map.ts'
 import type { OrganizationId } from '../../base/ids.ts'
 import { type Reply, reply } from '../../smtp/reply.ts'
@@ -20,7 +20,7 @@ type Holder = OrganizationId | KeptRow['purpose']
 interface RoomsDeps {
   mailboxes: Mailboxes
   keptRooms: KeptRooms
-  /** The network whose share of the service's own mail is used. Null: a trusted peer. */
+  /** The network whose share of the service's own mail the envelope uses. Null: a trusted peer. */
   networkOf(envelope: Envelope): string | null
 }
 
@@ -33,7 +33,10 @@ export class Rooms {
     this.#deps = deps
   }
 
-  /** Null if there is room for one more copy besides those for earlier recipients. The commit checks again. */
+  /**
+   * Returns null if there is room for one more copy in addition to the copies for earlier recipients. The commit checks
+   * again.
+   */
   async refusalOf(envelope: Envelope, mailbox: LocalMailbox): Promise<Reply | null> {
     const key = tooLargeKey(envelope, holderOf(mailbox))
     const sizeBytes = envelope.from.sizeBytes ?? this.#tooLarge.get(key) ?? 1
@@ -62,8 +65,8 @@ export class Rooms {
   }
 
   /**
-   * Remembers the size of a refused mail that was for several holders. A mail for one holder is not remembered, as a smaller
-   * one of the same sender may have room.
+   * Remembers the size of a refused mail that was for several holders. The size of a mail for one holder is not remembered:
+   * it would refuse a smaller mail of the same sender at RCPT.
    */
   noteTooLarge(envelope: Envelope, { raw, inboxes, kept }: ReceivedMail): void {
     const holders = new Set<Holder>([

@@ -1,4 +1,4 @@
-// Scans attachments with clamd, one message at a time. Commits its verdicts and their events together.
+// Scans attachments with clamd, one message at a time. Commits a message's verdicts and their events together.
 import { createHash } from 'node:crypto'
 import { backoffMs } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -112,7 +112,7 @@ export class Scanner {
     if (this.#isClosed) return false
     const at = clock.now()
     const recorded = db.transaction(async (tx) => {
-      // Locks the message before its waiting scan, in the same order as a deletion.
+      // Locks the message before its row in `scan`, in the same order as a deletion.
       await publishVerdicts(tx, job, attachments, at)
       const ended = await this.#end(tx, claim, job, outcome, at)
       if (ended.length === 0) throw new ClaimLost()
@@ -165,7 +165,8 @@ export class Scanner {
       if (verdict.state === 'later' || verdict.state === 'lost') outcome = 'trouble'
       else Object.assign(entry, { scanState: verdict.state, span })
       if (verdict.state !== 'clean') this.#logFinding(job, index, verdict)
-      // Waits like other trouble. An attachment that crashes clamd must not be scanned first again each time.
+      // The attachment may have crashed clamd. So its message backs off, and is not the first to be scanned when clamd is
+      // back.
       if (verdict.state === 'lost') break
     }
     return outcome

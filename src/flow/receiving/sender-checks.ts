@@ -1,4 +1,5 @@
-// Decides on a mail by its sender: stores the results of the checks, and refuses forgeries if their domain asks for that.
+// Decides on a mail by its sender: returns the results of the checks, and refuses forged mail if the forged domain's policy
+// says so.
 import type { Clock } from '../../base/clock.ts'
 import { wideNetworkOf } from '../../base/ip-address.ts'
 import { meters } from '../../base/meters.ts'
@@ -68,7 +69,7 @@ export class SenderChecks {
 
   /**
    * The evaluation of the transaction's mail. The first call starts it, at the first accepted recipient. So a client that
-   * guesses names causes no DNS questions.
+   * guesses names causes no DNS queries.
    */
   of(envelope: Envelope): Evaluation {
     const begun = this.#begun.get(envelope)
@@ -105,9 +106,9 @@ export class SenderChecks {
     if (result === 'temperror') return this.#wasHeldUp(envelope) ? heldUp : null
     if (disposition !== 'reject') return null
     const wish = `Unauthenticated mail from ${domain} is rejected by the DMARC policy of ${policyDomain}`
-    // QUIRK: RFC 9989 7.4 wants more than a domain's wish to refuse a mail, and says that few receivers have more.
-    // Our further evidence is the sealers that the operator trusts.
-    // RFC 7372 3.4: X.7.26, multiple authentication checks failed.
+    // QUIRK: RFC 9989 7.4 wants more evidence than the domain's policy before a mail is refused, and says that few
+    // receivers have any. Our further evidence is the sealers that the operator trusts. RFC 7372 3.4: X.7.26, multiple
+    // authentication checks failed.
     return reply(550, '5.7.26', wish)
   }
 
@@ -147,7 +148,7 @@ export class SenderChecks {
   }
 }
 
-/** The network on whose behalf DNS is asked. It has one share, however many addresses it has. */
+/** The network for which DNS is queried. All its addresses use one share of look-ups. */
 function askerOf({ peer }: Envelope): string {
   return wideNetworkOf(peer.address)
 }
