@@ -8,18 +8,20 @@ export interface Lease {
   epoch: number
 }
 
-/** A table whose rows nodes own. Its texts are constants, parts of statements in which the row is `r`. */
+/** A table whose rows nodes own. Its texts are constant SQL for statements in which the row is `r`. */
 export interface LeasedTable {
   name: 'route' | 'webhook'
   id: 'key' | 'id'
   /** The columns that an owner reads: `key`, `epoch` and more. */
   columns: string
-  /** Whether the row may be acquired at the time `at`, and whether its owner may keep it. */
+  /** The conditions under which the row may be acquired at the time `asked.at`, and under which its owner may keep it. */
   mayBegin: string
   mayGoOn: string
 }
 
-/** `$1` is the asking node. An owner is lost if its lease has run out, or its advisory lock is gone, as after a kill -9. */
+/**
+ * `$1` is the node that asks. An owner is lost if its lease has run out, or its advisory lock is gone, as after a kill -9.
+ */
 const isUnownedBut = (lost: string) =>
   `(r.owner is null or r.lease_until < now() or (r.owner <> $1 and ${lost}))`
 const nodeLock = `select l.objid::bigint as id from pg_locks l where ${isNodeLock}`
@@ -60,7 +62,7 @@ export class Leases<Row extends Lease> {
     )
   }
 
-  /** Renews the leases that are still ours. A lease missing from the answer was lost, or is over. */
+  /** Renews the leases that are still ours. A lease that is missing from the result was lost, or may not be kept. */
   async renew(db: Writer, nodeId: number, held: readonly Lease[], leaseMs: number): Promise<Row[]> {
     const { name, id, columns, mayGoOn } = this.table
     return await db.query<Row>(

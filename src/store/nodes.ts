@@ -10,7 +10,9 @@ export const isNodeLock = isLockOf(lockClasses.node)
 /** The condition that the node `n` hangs: its process is silent, while its connections, and so its lock, still exist. */
 const isSilent = `coalesce(n.seen_at < now() - interval '15 s', false)`
 
-/** Other nodes delete a row that stays. A stop must not wait for a silent server. */
+/**
+ * How long a stop waits for the deletion of the node's row, if the server is silent. Other nodes delete a row that stays.
+ */
 const leaveMs = 5_000
 
 export interface Node {
@@ -18,8 +20,8 @@ export interface Node {
   /** Rejects when the connection that holds the lock is lost. The node may be considered dead, and must leave. */
   lost: Promise<never>
   /**
-   * Reports this node as living, over that connection, and may find the connection lost. A silent connection never learns
-   * that the server has ended it, for example if the server died silently and another took its address.
+   * Reports this node as living, over that connection, and may find the connection lost. Without a query, the client never
+   * notices that the server has ended the connection, for example if the server died silently and another took its address.
    */
   probe(): void
   /** Releases the lock and its connection. Must be called once. */
@@ -44,7 +46,7 @@ export interface Disagreement {
   value: string
 }
 
-/** Details of a node for operators: its version, its roles, the address of its operator listener, and its settings. */
+/** Details of a node for operators. `operator` is the address of its operator listener. */
 export interface NodeProgram {
   version: string
   roles: readonly string[]
@@ -54,7 +56,10 @@ export interface NodeProgram {
   agreed: AgreedSettings
 }
 
-/** A node's mark among the blobs: the number of its data folder, and a word. */
+/**
+ * A node's file in the blob store, by which other nodes see that they share the store. It has the number of the node's data
+ * folder, and a changing word.
+ */
 export interface NodeMark {
   folder: number
   word: string
@@ -74,7 +79,8 @@ export async function joinNodes(db: Db, profile: NodeProfile, at: Date): Promise
   const lose = (error: Error) => reject(new DbFault(error))
   client.once('error', lose)
   try {
-    // The row need not survive a crash of the server, as the lock does not. So the commit waits for no standby.
+    // The lock does not survive a crash of the server, so the row need not either. The commit waits for no disk and no
+    // standby.
     await client.query('set synchronous_commit = off')
     const id = await insertNode(client, profile, at)
     await client.query('select pg_advisory_lock($1, $2)', [lockClasses.node, id])
@@ -123,13 +129,19 @@ export async function writeNodeAddresses(
   await db.query('update node set smtp_address = $2, capture_address = $3 where id = $1', [id, smtp, capture])
 }
 
-/** Publishes the node's mark, for which the other nodes then check. Returns false if the node is no longer known. */
+/**
+ * Publishes the word of the node's mark, which the other nodes then look for in the blob store. Returns false if the node
+ * is no longer known.
+ */
 export async function writeNodeMark(db: Writer, id: number, word: string): Promise<boolean> {
   const rows = await db.query('update node set mark_word = $2 where id = $1 returning id', [id, word])
   return rows.length > 0
 }
 
-/** Makes one query at a time. Silence is loss only after the usual time: a slow server still holds the lock. */
+/**
+ * Makes one query at a time. A missing answer counts as a lost connection only after the usual query timeout, because a
+ * slow server still holds the lock.
+ */
 function makeProbe(client: PoolClient, id: number, lose: (error: Error) => void): () => void {
   const seen = `update node set seen_at = now() where id = $1 and (seen_at > now() - interval '3 s') is not true`
   let isAsking = false
@@ -192,7 +204,7 @@ export interface NodeRow extends NodeAddresses {
   operator: string | null
   host: string | null
   startedAt: Date
-  /** Whether it holds its lock and was seen lately. Otherwise it has ended without leaving, or hangs. */
+  /** Whether it holds its lock and was seen in the last 15 s. Otherwise it ended without deleting its row, or it hangs. */
   isAlive: boolean
   /** Destination queues that it owns. */
   queues: number

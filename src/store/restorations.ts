@@ -1,4 +1,4 @@
-// The restoration of a database from a backup: which backup, and whether its content may go out.
+// The restoration of a database from a backup: which backup, and whether mail and calls may go out again.
 import type { Queryable, Writer } from '../postgres/db.ts'
 
 export interface RestorationRow {

@@ -1,4 +1,4 @@
-// Every kind of sealed secret and its column, so that all can be sealed anew when the secret key changes.
+// Every kind of sealed secret and its column, so that all can be sealed again when the secret key changes.
 import type { Queryable, Tx } from '../postgres/db.ts'
 
 /** `context`: the SQL of the text that a secret is bound to when sealed. `matches` finds its row by `$1`, with an index. */

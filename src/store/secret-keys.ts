@@ -3,7 +3,7 @@ import type { Queryable, Tx } from '../postgres/db.ts'
 
 export interface FormerKeyRow {
   check: Buffer
-  /** The sealed verifiers of digests made under it. Null: no digest made under it can come back, or the key was lost. */
+  /** The sealed verifiers of digests made with this key. Null: all such digests have expired, or a key was lost. */
   sealedVerifiers: Buffer | null
 }
 
@@ -17,7 +17,7 @@ const identity = 'select secret_key_check as current from database_identity'
 
 async function withFormer(db: Queryable, statement: string): Promise<KeyState> {
   const [row] = await db.query<Pick<KeyState, 'current'>>(statement)
-  // Queried after the lock is held, so that it sees what was committed meanwhile.
+  // Queried while the lock is held, so that it sees keys that were committed during the wait.
   const former = await db.query<FormerKeyRow>(
     `select key_check as check, sealed_verifiers as "sealedVerifiers" from former_secret_key order by replaced_at, key_check`,
   )

@@ -8,7 +8,7 @@ export type WorkKind = 'mail' | 'report' | 'scan'
 export interface WorkClaimRequest {
   limit: number
   maxBytes: number
-  /** The last organization that the previous claim took from. */
+  /** The last organization from which the previous claim took a row. */
   after?: OrganizationId | null
   /** Organizations from which nothing is claimed. */
   passedOver?: readonly OrganizationId[]
@@ -28,7 +28,7 @@ export interface Claim {
 export interface ClaimedWork {
   claim: Claim
   ids: string[]
-  /** The last organization that this claim took from. */
+  /** The last organization from which this claim took a row. */
   last: OrganizationId | null
   /** Whether more can be claimed at once. */
   isMore: boolean
@@ -50,8 +50,8 @@ export const isOfClaim = (owner: string, until: string) =>
   `claimed_by = ${owner} and claimed_until = ${until}::timestamptz`
 
 /**
- * Claims up to `limit` due rows of up to `maxBytes` together, in round robin over organizations. A single row may weigh
- * more, and a row that failed before is claimed alone. The worker ends each row or puts it back, in a commit that checks
+ * Claims up to `limit` due rows of up to `maxBytes` together, in round robin over organizations. A single row may be
+ * larger, and a row that failed before is claimed alone. The worker later ends each row or puts it back. That commit checks
  * that the claim still holds the row.
  */
 export async function claimWork(
@@ -78,7 +78,10 @@ export async function claimWork(
   return { claim: { kind, owner, until }, ...claimed }
 }
 
-/** Ends the claim of unfinished rows. They are due as before, or at `dueAt`. Returns those that the claim still held. */
+/**
+ * Ends the claim of unfinished rows. The rows keep their due time, or are due at `dueAt`. Returns those that the claim
+ * still held.
+ */
 export async function putBackWork(
   db: Writer,
   { kind, owner, until }: Claim,

@@ -21,8 +21,8 @@ const inOwnOrganization = (alias: string) => `join organization o on o.id = ${al
 const organization = `jsonb_build_object('id', o.id, 'name', o.name)`
 
 /**
- * Lists the person's sign-in methods, and valid keys, active webhooks and open invitations in the person's organizations,
- * oldest first.
+ * Lists what the person added since that proof: sign-in methods, and valid keys, active webhooks and open invitations in
+ * the person's organizations. Oldest first.
  */
 export async function findAdded(
   db: Queryable,

@@ -1,4 +1,4 @@
-// API keys by the digest of their secret, and the requests that nodes have borrowed from a key's minute.
+// API keys by the digest of their secret, and the requests that nodes have borrowed from a key's limit per minute.
 import type { InboxId, KeyId, OrganizationId, PersonId } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import type { Queryable, Tx, Writer } from '../../postgres/db.ts'
@@ -27,7 +27,7 @@ export interface CallerRow extends KeyRow {
   limits: Limits
   /** The person whose sessions use the key; null if the key has its own secret. */
   personId: PersonId | null
-  /** The maker of the key; for a session that is `personId`. Null: the operator made it. */
+  /** The maker of the key. A session's key was made by `personId`. Null: the operator made it. */
   madeBy: PersonId | null
 }
 
@@ -79,7 +79,7 @@ export async function findCallers(
   )
 }
 
-/** Finds the callers of these keys of members. */
+/** Finds the callers of these keys, if they are members' keys and not revoked. */
 export async function findMemberCallers(db: Queryable, ids: readonly KeyId[]): Promise<CallerRow[]> {
   return await db.query<CallerRow>(
     `select ${columns}, o.status as "organizationStatus", o.limits, k.person_id as "personId", k.made_by as "madeBy"
@@ -188,8 +188,8 @@ export async function revokeKey(tx: Tx, id: string, at: Date): Promise<KeyRow | 
 }
 
 /**
- * Borrows up to `wanted` requests from the key's window that began at `windowStart`. Returns how many it lent, and how
- * many of the window's `requestsPerMinute` are lent in all. Deletes earlier windows.
+ * Borrows up to `wanted` requests from the key's window that began at `windowStart`. Returns how many were `lent`, and how
+ * many of the window's `requestsPerMinute` all nodes have borrowed (`granted`). Deletes earlier windows.
  */
 export async function borrowRequests(
   db: Writer,

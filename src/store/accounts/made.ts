@@ -60,7 +60,7 @@ export async function listMadeInvitations(
 /** An object that was ended, with its organization. */
 type Ended<Row> = Row & { organizationId: OrganizationId }
 
-/** Revokes the keys and returns them. Locks them by id, as leases lock endpoints: another order could deadlock. */
+/** Revokes the keys and returns them. Locks them in the order of their ids, so that two such calls cannot deadlock. */
 export async function revokeKeys(
   tx: Tx,
   ids: readonly string[],
@@ -74,7 +74,10 @@ export async function revokeKeys(
   )
 }
 
-/** Disables the endpoints and returns them. Locks them in the same order. */
+/**
+ * Disables the endpoints and returns them. Locks them in the order of their ids, as `Leases` does, so that they cannot
+ * deadlock.
+ */
 export async function disableWebhooks(
   tx: Tx,
   ids: readonly string[],

@@ -27,7 +27,7 @@ export interface OrganizationOverview {
   owner: string | null
 }
 
-/** Up to this many waiting recipients are counted. */
+/** The most waiting recipients that are counted, of all organizations together. */
 const maxCounted = 1_000_000
 const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
 
@@ -78,7 +78,7 @@ export interface MemberOverview {
   name: string
   role: 'owner' | 'member' | 'viewer'
   createdAt: Date
-  /** When a session of the person was last used; null: never, as far as known. */
+  /** When a session of the person was last used; null: no session is stored. */
   lastSeenAt: Date | null
 }
 

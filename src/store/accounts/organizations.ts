@@ -92,7 +92,7 @@ export async function updateOrganizationStatus(
   return row ?? null
 }
 
-/** Leaves a tombstone with only the id, which its addresses refer to. */
+/** Leaves a tombstone with only the id, which the organization's former addresses refer to. */
 export async function entombOrganization(tx: Tx, id: OrganizationId, at: Date): Promise<void> {
   await tx.query(
     `update organization set status = 'deleted', name = '', limits = '{}', letter_due = null, updated_at = $2 where id = $1`,
@@ -115,7 +115,7 @@ export async function updateLimits(
   return row ?? null
 }
 
-/** Takes one of the organization's lifetime allowance of managed inboxes; returns false if none is left. */
+/** Takes one managed inbox of the organization's lifetime allowance; returns false if none is left. */
 export async function takeManagedAllowance(tx: Tx, id: OrganizationId): Promise<boolean> {
   const rows = await tx.query(
     `update organization set managed_used = managed_used + 1

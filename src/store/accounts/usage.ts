@@ -17,11 +17,16 @@ export type Use = Pick<
   | 'managedStarter'
 >
 
-/** The organization's stored bytes. `received_usage u` counts them, without deletions that are not folded yet. */
+/**
+ * The organization's stored bytes. The counter in `received_usage u` still includes deleted bytes that are not folded yet.
+ */
 export const storedBytes = `(u.stored_bytes - coalesce(
   (select sum(d.bytes) from stored_delta d where d.organization_id = u.organization_id), 0))::bigint`
 
-/** For a statement with `gone`, rows of deleted messages: subtracts received ones from the organization's stored bytes. */
+/**
+ * A part of a statement in which `gone` has the rows of deleted messages. Subtracts received messages from the stored
+ * bytes.
+ */
 export const countGone = `counted as (
   insert into stored_delta (organization_id, bytes)
   select g.organization_id, sum(r.size_bytes) from gone g join raw r on r.id = g.raw_id

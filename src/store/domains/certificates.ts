@@ -144,7 +144,9 @@ export async function deleteCertificate(db: Writer, directory: string, issuedAt:
   )
 }
 
-/** Deletes an account and its certificate, by its directory or the certificate's chain. The next order opens another. */
+/**
+ * Deletes an account and its certificate, by its directory or the certificate's chain. The next order opens a new account.
+ */
 export async function deleteAcmeAccount(db: Writer, directoryOrChain: string): Promise<void> {
   await db.query('delete from acme_account where directory = $1 or chain = $1', [directoryOrChain])
 }

@@ -79,7 +79,10 @@ export async function insertDomainKey(
 
 const whose = 'domain = $1 and domain_id is not distinct from $2'
 
-/** Activates keys that were seen, and retires those of the same algorithms. Returns whether anything changed. */
+/**
+ * Activates pending keys that were seen in DNS, and retires the active keys that they replace, by algorithm. Returns
+ * whether anything changed.
+ */
 export async function activateFoundKeys(
   tx: Tx,
   { domain, domainId }: KeyOwner,

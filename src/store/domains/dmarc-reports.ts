@@ -10,12 +10,15 @@ export interface ReportKey {
   policyDomain: string
 }
 
-/** A count of mail of one kind. The reader defines the content of policy and mail. */
+/** A count of mail of one kind. The caller defines the content of `policy` and `mail`. */
 export interface CountedKind<Policy, Mail> extends ReportKey {
   policy: Policy
   mail: Mail
   amount: number
-  /** The registered domain, and the network of the first mail: the report takes from their shares. Null: a trusted peer. */
+  /**
+   * The registered domain, and the network of the first mail. The report counts against the bounds of both. Null: a trusted
+   * peer.
+   */
   registeredDomain: string
   network: string | null
   /** When the report is due, if this is its first mail. */

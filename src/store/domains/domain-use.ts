@@ -74,7 +74,7 @@ export async function findWaitingOfDomain(
 
 /**
  * Deletes up to `limit` contents of settled submissions from before `before`, after the submission `after`. Returns the
- * last id if there may be more, so that the next batch skips waiting ones before it; null at the end. Ids begin with
+ * last id if there may be more, so that the next batch skips waiting submissions before it. Null at the end. Ids begin with
  * their time.
  */
 export async function deleteSettledContents(
@@ -84,7 +84,7 @@ export async function deleteSettledContents(
   limit: number,
 ): Promise<SubmissionId | null> {
   const rows = await tx.query<{ id: SubmissionId }>(
-    // The planner could begin a join with all existing submissions.
+    // A subquery for each content, because the planner could begin a join with all submissions.
     `delete from send_content where submission_id in (
       select c.submission_id from send_content c
       where c.submission_id < $3::uuid and c.submission_id > $4::uuid and c.created_at < $1

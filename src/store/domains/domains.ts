@@ -117,7 +117,7 @@ export async function lockDomain(
   return row ?? null
 }
 
-/** Until the transaction ends, only it can prove this name. It sees all earlier proofs. */
+/** Locks the name: until the transaction ends, no other can prove it. The transaction then sees all earlier proofs. */
 export async function lockProof(tx: Tx, name: string): Promise<void> {
   await tx.query(`select pg_advisory_xact_lock(hashtextextended('domain ' || $1, 0))`, [name])
 }

@@ -27,7 +27,7 @@ export interface EventFact {
 
 export interface EventRow extends EventFact {
   id: string
-  /** Why its recipient failed. Null if the event ends nothing. */
+  /** Why its recipient failed. Null if the event does not end the delivery. */
   failureCode: string | null
   seq: number
   /** 0 for a stored event. Otherwise counts from 1 the computed events after the stored event of that `seq`. */
@@ -42,8 +42,8 @@ const eventColumns = `e.id, e.seq, 0 as ordinal, e.type, e.recipient, e.at, e.at
   e.enhanced_status as "enhancedStatus", e.classification, ${failureCode} as "failureCode"`
 
 /**
- * The events of a row `e`: the row's own event, the beginning of its attempt, and the first claim of its recipient.
- * `back`: how many numbers the event comes before the row's own.
+ * The events of a row `e`: the row's own event, the beginning of its attempt, and the first claim of its recipient. `back`:
+ * the number of the row minus that of the event.
  */
 const parts = `lateral (
     select * from (values (0, e.type, e.at), (1, 'attempted', e.began_at), (1 + num_nonnulls(e.began_at), 'queued', e.queued_at))
@@ -60,7 +60,7 @@ const stored = `select e.id, e.seq - part.back as seq, 0 as ordinal, part.type, 
 
 /**
  * The effect of a blocked queue on each recipient that waits in it untried: an event computed from the queue's record, so
- * that it costs no write per message. It is ordered by its time, and disappears once the recipient was tried.
+ * that it costs no write per message. This event is listed by its time, and disappears after the recipient's first attempt.
  */
 const waits = `select null::uuid as id, b.seq, d.position + 1 as ordinal, 'deferred' as type, d.email as recipient,
     greatest(r.last_fault_at, s.created_at) as at, null::integer as attempt, null::jsonb as remote,
@@ -103,7 +103,7 @@ function idOf(submissionId: SubmissionId, { id, ordinal, type, at }: EventRow, b
   return back > 0 ? uuidFor(`${id} ${type}`) : id
 }
 
-/** Finds single events that are rows. The outbox names only these, and the first event of a submission. */
+/** Finds stored events by submission and number. The outbox names only these, and the first event of a submission. */
 export async function findEvents(
   db: Queryable,
   wanted: readonly { submission: string; seq: number }[],

@@ -92,7 +92,9 @@ export async function readDeliveryMetrics(
   )
 }
 
-/** Reads the mail that one of the organization's own domains has sent and received, a row for each grain and start. */
+/**
+ * Counts the mail that one of the organization's own domains has sent and received. Returns one row per grain and start.
+ */
 export async function readDomainMetrics(
   db: Queryable,
   organizationId: OrganizationId,
@@ -150,7 +152,7 @@ export async function deleteRollUps(
   limit: number,
 ): Promise<number> {
   const rows = await db.query(
-    // By ctid, because all organizations have rows for the same hours, and a join could match by those.
+    // By ctid, because a join by key could be planned by the hour alone, which the rows of all organizations share.
     `delete from metric where ctid = any(array(
       select ctid from metric where grain = $1 and at < $2 order by at limit $3)) returning kind`,
     [grain, until, limit],

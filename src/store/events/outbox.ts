@@ -20,10 +20,14 @@ export const eventTypes = [
 export type EventType = (typeof eventTypes)[number] | 'webhook.test'
 
 /**
- * One event. `id` is a UUID version 7 and becomes the `webhook-id`. The item refers to its object, or carries its
- * `content` as customers see it: `submission` with `event` (its number) for `message.sent` to `message.complained`,
- * `message` for `message.received`, `message` and `attachment` (its id) for `attachment.scanned`, `domain` for
- * `domain.verified` and `domain.failed`, `content` (`{suppression}`) for `suppression.created`.
+ * One event. `id` is a UUID version 7 and becomes the `webhook-id`. The item refers to its object, or carries its `content`
+ * as customers see it:
+ *
+ * - `message.sent` to `message.complained`: `submission`, and `event` (its number).
+ * - `message.received`: `message`.
+ * - `attachment.scanned`: `message`, and `attachment` (its id).
+ * - `domain.verified`, `domain.failed`: `domain`.
+ * - `suppression.created`: `content` (`{suppression}`).
  */
 export interface OutboxItem {
   id: string
@@ -66,7 +70,7 @@ export interface OutboxEvent {
   announcedAt: Date
 }
 
-/** No transaction that still runs can add a row before these. */
+/** The condition of rows before which no running transaction can still add a row. */
 const isSettled = 'o.xact < pg_snapshot_xmin(pg_current_snapshot())'
 
 /** Returns the organizations of the next `limit` rows, the last row, and whether there may be more. */
@@ -103,7 +107,7 @@ export async function readEventsOf(
   after: EventCursor,
   limit: number,
 ): Promise<OutboxEvent[]> {
-  // Every row has items, and the first row may be fully read already.
+  // Every row has at least one item, and the first row may have been read to its end. So `limit + 1` rows are enough.
   const rows = await db.query<EventColumns>(
     `select ${eventColumns} from (
       select * from outbox o where o.organization_id = $1 and (o.xact, o.seq) >= ($2::xid8, $3::bigint)
@@ -136,14 +140,14 @@ export async function newestEventOf(
 }
 
 /**
- * Renumbers all rows in their order, below every future transaction, and moves the readers with them. The rows came from
- * another server, whose transaction numbers are meaningless here.
+ * Renumbers all rows in their order, below every future transaction, and moves the readers' cursors with them. The rows
+ * came from another server, whose transaction numbers are meaningless here.
  */
 export async function renumberOutbox(tx: Tx): Promise<void> {
   await tx.query(
     `update outbox_cursor c set xact = '3', seq = (select count(*) from outbox o where (o.xact, o.seq) <= (c.xact, c.seq))`,
   )
-  // Goes through a number that no other row has, because no two rows may have the same number meanwhile.
+  // Writes an unused transaction number first, because no two rows may have the same key, even within this statement.
   await tx.query(
     `update outbox o set xact = (select greatest(max(xact)::text::numeric, pg_current_xact_id()::text::numeric) + 1
         from outbox)::text::xid8, seq = n.ordinal

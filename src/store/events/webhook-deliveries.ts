@@ -39,14 +39,14 @@ export interface DueCall {
   isFirst: boolean
   url: string
   sealedSecret: Buffer
-  /** Null unless it still signs. */
+  /** The previous secret while it still signs, else null. */
   sealedPreviousSecret: Buffer | null
 }
 
 /**
- * Finds about `limit` due deliveries of an endpoint under its lease: first attempts in the order of their events, and up
- * to a quarter of retries. `after`: the last first attempt that its owner has had. `except`: its busy deliveries. Returns
- * nothing under a lease that has passed, or if the endpoint or organization is not active.
+ * Finds about `limit` due deliveries of an endpoint under its lease: first attempts in the order of their events, and up to
+ * a quarter of retries. `after`: the last first attempt that the endpoint's owner has taken. `except`: deliveries that the
+ * owner is calling. Returns nothing under a lease that has passed, or if the endpoint or organization is not active.
  */
 export async function findDueCalls(
   db: Queryable,
@@ -212,7 +212,7 @@ export async function purgeOldDeliveries(tx: Tx, until: Date, limit: number): Pr
 /**
  * Removes up to `limit` outbox rows from before `until`. If any endpoint exists, rows not yet fanned out stay until
  * `atLast`. If any inbox is searched, rows that may announce messages not yet indexed stay. If the oldest row is younger,
- * it reads no other.
+ * no other row is read.
  */
 export async function purgeOutbox(tx: Tx, until: Date, atLast: Date, limit: number): Promise<number> {
   const rows = await tx.query(

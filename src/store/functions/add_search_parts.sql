@@ -1,6 +1,7 @@
--- Begins a new part in each searched inbox for which one of these messages needs it; returns how many. Every indexed message
--- of an inbox existed at its first search, or has a smaller number than the new part begins with. So no indexed id is above
--- the new part's `after_id`.
+-- Begins new parts of the word index for these messages; returns how many. A part holds an inbox's messages with ids above
+-- its `after_id`, up to the next part's. An inbox gets a new part once a message's number reaches the next multiple of
+-- 4,096. No message indexed so far may have an id above the new part's `after_id`. Such a message existed at the inbox's
+-- first search, or has a number below `next_seq`. So `after_id` is the greatest id of both kinds.
 create or replace function add_search_parts(ids text[]) returns integer
 language plpgsql
 as $$

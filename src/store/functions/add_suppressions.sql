@@ -1,6 +1,6 @@
 -- Adds suppressions and announces them in the outbox; returns the new rows. Inserts in the order of the key, so that two
--- batches never wait for each other. `added`: array of {id, org, key, email, reason, submission, note, since}. Without
--- `since` a row is created at `at`.
+-- batches cannot deadlock. `added`: array of {id, org, key, email, reason, submission, note, since}. Without `since` a row
+-- is created at `at`.
 create or replace function add_suppressions(added jsonb, at timestamptz) returns setof suppression
 language plpgsql
 as $$

@@ -1,5 +1,5 @@
--- Runs before the first endpoint of the service is added: moves the cursor past the outbox that was never fanned out. Rows
--- of transactions that still run, and all later rows, come after the cursor. Changes nothing if an endpoint exists.
+-- Runs before the first endpoint of the service is added: moves the cursor past the rows that no endpoint wanted. Rows of
+-- transactions that still run, and all later rows, come after the cursor. Changes nothing if an endpoint exists.
 create or replace function begin_fan_out() returns void
 language plpgsql
 as $$

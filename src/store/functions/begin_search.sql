@@ -1,5 +1,6 @@
--- Starts to index an inbox. Later messages come from the outbox. Existing messages are indexed later, the newest `newest` of
--- them in a separate part. Changes nothing if the inbox is already indexed, or gone.
+-- Starts to index an inbox. Writes no words yet. Later messages come from the outbox. Existing messages come from
+-- `find_older`, the newest `newest` of them in a part of their own. Changes nothing if the inbox is already indexed, or
+-- gone.
 create or replace function begin_search(inbox text, newest integer, at timestamptz) returns void
 language plpgsql
 as $$
@@ -9,7 +10,8 @@ begin
   -- Filing locks this row too. So all smaller message numbers are committed, and all greater ones come after this commit.
   select * into b from inbox n where n.id = inbox and n.status = 'active' for share;
   if not found then return; end if;
-  -- The outbox was never read for words yet. Rows of transactions that still run come after the new cursor.
+  -- While no inbox is searched, the outbox is not read for words. Rows of transactions that still run come after the new
+  -- cursor.
   if not exists (select from searched_inbox) then
     perform from outbox_cursor where name = 'search' for update;
     if not exists (select from searched_inbox) then

@@ -1,11 +1,11 @@
 -- Claims up to `wanted` due deliveries of a route. Organizations with due mail take part in round robin, so that a long
 -- queue delays no other organization's single message. First attempts and retries have a round each; a quarter of `wanted`
--- is kept for retries. The rounds continue after the organizations `untried` and `retried`, and began at the `…_until` ones.
--- A null cursor skips its round. The first row has no submission: its `progress` says what was seen and where each round
--- continues. The claim records the attempt. It takes nothing under an epoch that has passed, or from a paused queue. The
--- lock on the route keeps both from changing meanwhile. `suppressed` marks recipients that are suppressed by now.
--- Measured, two claims at a time on a busy machine: 1.5 ms, with 1,000 waiting organizations as with one. A query over all
--- organizations took 39 ms.
+-- is kept for retries. `untried` and `retried` are the cursors of the two rounds: each round continues after that
+-- organization. A round ends at its organization `…_until`, where it began. A null cursor skips its round. The first row
+-- has no submission: its `progress` says what was seen and where each round continues. The claim records the attempt. Under
+-- an outdated epoch, or from a paused queue, nothing is claimed. The lock on the route keeps epoch and pause from changing
+-- meanwhile. `suppressed` marks recipients that are suppressed by now. Measured, two claims at a time on a busy machine:
+-- 1.5 ms, with 1,000 waiting organizations as with one. A query over all organizations took 39 ms.
 create or replace function claim_due(route_key text, lease_epoch bigint, at timestamptz, wanted integer, passed_over uuid[],
   untried uuid, untried_until uuid, retried uuid, retried_until uuid)
 returns table (submission_id uuid, "position" integer, organization_id uuid, email text, attempts integer,
@@ -34,7 +34,7 @@ begin
       union all
       select id, 'deferred' from unnest(retried_round.organizations) id
     ) o cross join lateral (
-      -- `rows`, because PostgreSQL 15 would otherwise read all rows due at one moment before it numbers the first.
+      -- With `range`, the default, PostgreSQL 15 would read all rows due at the same moment before it numbers the first.
       select d.submission_id, d.position, row_number() over (order by d.due_at rows unbounded preceding) as ordinal
       from delivery d
       where d.route = route_key and d.status = o.status and d.organization_id = o.id

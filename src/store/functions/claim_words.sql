@@ -1,5 +1,5 @@
--- Locks the word index for this transaction; earlier requests come first. Returns whether it got the lock within `wait_ms`.
--- Writes nothing.
+-- Locks the word index for this transaction. Requests get the lock in their order. Returns false after `wait_ms` without
+-- it. Writes nothing.
 create or replace function claim_words(wait_ms integer) returns boolean
 language plpgsql
 as $$

@@ -1,6 +1,7 @@
--- Claims the work that `find_work` finds, for the node `owner` and the time `lease`. A lost claim (node gone, or lease over)
--- counts as a failure: the work may have caused it. Claims of a kind run one at a time and skip locked rows, whose writer
--- ends or had claimed them. A claim need not be durable: if a crash of the database reverts it, the work is free.
+-- Claims the work that `find_work` finds, for the node `owner` and the time `lease`. A lost claim (node gone, or lease
+-- over) counts as a failure, because the work may have caused it. Calls for one kind run one at a time. They skip locked
+-- rows, because another transaction is ending that work or its claim. A claim need not be durable: if a crash of the
+-- database reverts it, the work is free again.
 create or replace function claim_work(wanted_kind text, at timestamptz, owner integer, lease interval,
   wanted integer, most_bytes bigint, passed_over uuid[], after uuid, only_of uuid,
   out claimed text[], out until timestamptz, out last uuid, out is_more boolean)

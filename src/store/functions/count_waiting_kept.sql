@@ -1,5 +1,5 @@
--- Counts the unread mail of a kind of kept mail, up to `most_mails`: of one network, or of all if `of_network` is null.
--- Reports that were set aside do not count as operators' mail.
+-- Counts the unread kept mail of a kind, up to `most_mails` mails: from one network, or from all if `of_network` is null.
+-- Reports that were set aside for operators do not count.
 create or replace function count_waiting_kept(kind text, of_network text, most_mails integer, out mails bigint, out bytes bigint)
 language plpgsql stable
 as $$

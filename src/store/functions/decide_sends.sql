@@ -15,7 +15,8 @@ declare
   hits integer[];
   counted uuid[];
 begin
-  -- No other batch counts before this commits. After a wait for the lock, the queries below see what it committed.
+  -- Until this commits, no other batch counts sends of these organizations. The queries below see what earlier batches
+  -- committed.
   perform 1 from usage u where u.organization_id = any(orgs) order by u.organization_id for update;
   if array_remove(in_inboxes, null) <> '{}' then
     perform 1 from inbox b where b.id = any(in_inboxes) order by b.id for no key update;
@@ -28,7 +29,7 @@ begin
     array_agg(n.recipients order by n.org), at)
     from (select orgs[g] as org, count(*)::integer as messages, sum(recipient_counts[g])::integer as recipients
       from generate_series(1, cardinality(orgs)) g where verdicts[g] is null and not are_uncounted[g] group by 1) n);
-  -- If not all of an organization's sends may pass, the earlier ones do.
+  -- An organization whose sends exceed its limits together gets a decision for each, in order.
   for i in select g from generate_series(1, cardinality(orgs)) g
     where verdicts[g] is null and not are_uncounted[g] and orgs[g] <> all(counted) order by orgs[g], g
   loop

@@ -1,4 +1,5 @@
--- Returns a UUID version 7, greater than any of an earlier millisecond, or of this one and a smaller ordinal.
+-- Returns a UUID version 7. It sorts after all of earlier milliseconds, and after all of this millisecond with smaller
+-- ordinals.
 create or replace function delivery_id(ms bigint, ordinal integer) returns uuid
 language sql volatile
 as $$

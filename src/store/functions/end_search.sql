@@ -1,5 +1,6 @@
--- Removes up to `wanted` messages of an inbox not searched since `until` from the word index, and at last the inbox's own
--- rows. The caller has claimed the index. Returns how many messages; null if there is no such inbox.
+-- Removes up to `wanted` messages from the word index, of one inbox that was not searched since `until`. After the last
+-- message, removes the inbox's own rows. The caller has claimed the index. Returns how many messages; null if there is no
+-- such inbox.
 create or replace function end_search(until timestamptz, wanted integer) returns integer
 language plpgsql
 as $$

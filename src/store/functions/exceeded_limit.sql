@@ -1,5 +1,6 @@
--- Returns the name of the limit that refuses an organization one more message to `recipients` recipients; null if none does.
--- If several refuse, returns the one whose window ends last, for which `send_wait` gives the seconds.
+-- Returns the name of the limit that refuses an organization one more message to `recipients` recipients; null if none
+-- does. If several refuse, returns the limit whose window ends last. `send_wait` returns the seconds until that window
+-- ends.
 create or replace function exceeded_limit(sender uuid, recipients integer, at timestamptz)
 returns text
 language plpgsql volatile -- a batch calls this after it has waited for the lock on usage

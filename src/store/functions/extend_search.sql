@@ -7,7 +7,7 @@ declare
   k searched_inbox;
   oldest text;
 begin
-  -- Deleting the inbox waits for this lock, and removes its parts after this row.
+  -- The purge of an inbox deletes this row before the inbox's parts, so it waits for this lock.
   select * into k from searched_inbox s
     where s.inbox_id = inbox and s.before_id is not null and s.removed_to is null for update;
   if not found then return; end if;

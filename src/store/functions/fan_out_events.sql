@@ -1,6 +1,7 @@
--- Turns the outbox's next rows into deliveries to the endpoints that want them, up to about `wanted` deliveries. Returns how
--- many rows it took, whether more wait (some perhaps for a running transaction), whether any endpoint exists, and which
--- endpoints have new work. Returns nothing if another node fans out at the same time.
+-- Turns the outbox's next rows into deliveries to the endpoints that want them, up to about `wanted` deliveries. Returns
+-- how many rows it took, whether more rows wait, whether any endpoint exists, and which endpoints have new work. Some
+-- waiting rows may not be readable before a running transaction ends. Returns nothing if another node fans out at the same
+-- time.
 create or replace function fan_out_events(wanted integer, at timestamptz)
 returns table (taken integer, is_more boolean, is_wanted boolean, webhooks text[])
 language plpgsql

@@ -1,8 +1,8 @@
--- A batch comes as columns, one element per mail, in the order of the ids. `inboxes` has each inbox of the mails once. An
--- element of a `…_lines` column is a list, one entry per line. `candidate_lines` has the nearest ancestor first,
--- `participant_lines` each address once. One transaction deletes the spool row and inserts the message. Returns the ids that
--- became messages. Mails that `owner` no longer holds `until` then stay. A mail whose inbox was deleted meanwhile is
--- dropped, and no longer counts as stored.
+-- Files a batch of received mails: one transaction deletes the spool rows and inserts the messages. Returns the ids that
+-- became messages. A mail that is no longer claimed by `owner` with the lease `until` stays in the spool. A mail whose
+-- inbox was deleted meanwhile is dropped, and no longer counts as stored. The batch comes as columns, one element per mail,
+-- in the order of the ids. `inboxes` has each inbox of the mails once. An element of a `…_lines` column is a list, one
+-- entry per line. `candidate_lines` has the nearest ancestor first, `participant_lines` each address once.
 create or replace function file_messages(
   at timestamptz, inboxes text[], ids text[], in_inboxes text[], orgs uuid[], raw_ids uuid[], threads text[],
   internet_ids text[], parents text[], ref_lines text[], candidate_lines text[], senders jsonb[], visible_recipients jsonb[],
@@ -21,7 +21,8 @@ begin
     delete from spool s where s.id = any(ids) and s.claimed_by = owner and s.claimed_until = until
     returning s.id, s.organization_id, s.inbox_id, s.size_bytes, array_position(ids, s.id) as ordinal
   ), found as (
-    -- The message exists already if a receive with an unknown outcome ran again after its mail was filed.
+    -- The message exists already if `receive_mails` ran again, because its outcome was unknown, after the mail had been
+    -- filed.
     select t.*, b.id is not null and m.id is null as is_living from taken t
     left join inbox b on b.id = t.inbox_id and b.status = 'active' left join message m on m.id = t.id
   ), dropped as (

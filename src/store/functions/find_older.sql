@@ -1,5 +1,5 @@
 -- Returns up to `wanted` messages of an inbox's oldest part that may not be indexed yet, newest first. They existed at the
--- inbox's first search, or came late. Returns none once that part is done.
+-- inbox's first search, or were received long before they were filed. Returns none once that part is done.
 create or replace function find_older(inbox text, wanted integer) returns table (message_id text)
 language sql stable
 as $$

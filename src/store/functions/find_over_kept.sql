@@ -1,5 +1,6 @@
--- Returns the ordinals of mails over the bounds of their kind of kept mail. `bounds`: {purpose, mails, bytes, share} of
--- each. A network may hold up to `share` mails (bytes) per mail (byte) that stays free; its first mail only needs to fit.
+-- Returns the ordinals of mails over the bounds of their kind of kept mail. `bounds`: array of {purpose, mails, bytes,
+-- share}. A network may hold up to `share` times the mails, and the bytes, that stay free. Its first mail only needs to
+-- fit.
 create or replace function find_over_kept(kept jsonb, bounds jsonb) returns setof integer
 language sql stable
 as $$

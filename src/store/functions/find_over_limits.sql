@@ -10,6 +10,6 @@ as $$
   ) x
   cross join lateral received_room(x.org, today) room
   where x.messages > room.messages or x.bytes > room.bytes or x.bytes > room.kept_bytes
-    -- This runs for each received mail, so the deltas are read only if they can decide.
+    -- This runs for each received mail, so the deltas are read only if they can change the result.
     and x.bytes > room.kept_bytes + room.unfolded_bytes
 $$;

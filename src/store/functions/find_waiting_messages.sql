@@ -1,5 +1,6 @@
--- Returns up to `wanted` waiting messages of up to 32 organizations, once around, starting after the organization `after`:
--- the first message of each, then the second of each, and so on. The number of probes does not grow with the organizations that wait.
+-- Returns up to `wanted` waiting messages of up to 32 organizations: the first message of each, then the second of each,
+-- and so on. Takes the organizations after `after`, then those from the lowest id up to it. The number of probes does not
+-- grow with the number of waiting organizations.
 create or replace function find_waiting_messages(after uuid, wanted integer)
 returns table (organization_id uuid, ordinal bigint, message_id text)
 language sql stable

@@ -1,11 +1,11 @@
 -- Finds the work of one kind to claim next: an equal share per organization, and the longest waiting rows of each. So an
 -- organization with much or slow work delays only its own. Finds up to `wanted` rows of up to `most_bytes` together; a
--- single row may be larger. A row that failed before, or whose claim was lost, is claimed alone, so that a further failure
--- is its own. A row that must be claimed alone, or does not fit, ends this batch; the next call, from after `last`, begins
--- with it. `is_more` says whether more can be claimed at once.
--- A claim holds until its lease runs out or its node is gone. Reads up to 4,096 rows per organization, which is more than
--- nodes have claimed. `only_of` limits the search to one organization, and it then ends at the first row that another claim
--- holds.
+-- single row may be larger. A row that failed before, or whose claim was lost, is claimed alone, so that no other row can
+-- cause its next failure. A row that must be claimed alone, or does not fit, ends this batch. The next call starts after
+-- the organization `last`, from which this call took its last row. `is_more` says whether more can be claimed at once. A
+-- claim holds until its lease runs out or its node is gone. Reads up to 4,096 rows per organization, which is more than all
+-- nodes together have claimed. `only_of` limits the search to one organization. The search then ends at the first row that
+-- another claim holds.
 create or replace function find_work(wanted_kind text, at timestamptz, wanted integer, most_bytes bigint,
   passed_over uuid[], after uuid, only_of uuid, out found_ids text[], out last uuid, out is_more boolean)
 language plpgsql

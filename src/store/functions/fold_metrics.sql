@@ -1,5 +1,5 @@
 -- Folds up to `wanted` deltas into the roll-ups; returns how many. One node folds at a time. An hour or day keeps up to
--- `most` destinations. Once there are more, only the largest stay, half of `most`.
+-- `most` destinations. If there are more, only the largest stay, half of `most`.
 create or replace function fold_metrics(wanted integer, most integer) returns integer
 language plpgsql
 as $$

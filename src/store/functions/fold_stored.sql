@@ -1,5 +1,5 @@
 -- Subtracts up to `wanted` rows of stored_delta from the counters of their organizations; returns how many. Locks the rows
--- of received_usage first, in the order of receive_mails. Several nodes may call it at once.
+-- of received_usage first, in the order in which receive_mails locks them. Several nodes may call it at once.
 create or replace function fold_stored(wanted integer) returns integer
 language plpgsql
 as $$

@@ -1,4 +1,4 @@
--- Stores the content of the sends that passed and have no inbox, because no message holds it.
+-- Stores the content of the sends that passed and have no inbox. Such a send has no message that would hold its content.
 create or replace function insert_send_contents(
   passed boolean[], orgs uuid[], in_inboxes text[], subs uuid[], domain_ids uuid[], internet_ids text[],
   visible_recipients jsonb[], bodies text[], htmls text[], header_sets jsonb[], times timestamptz[])

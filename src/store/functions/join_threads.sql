@@ -13,7 +13,8 @@ declare
   joined text;
   shared text[] := '{}';
 begin
-  -- RFC 5322 3.6.4: a mail joins its nearest known ancestor's thread. Messages that had joined its own thread move with it.
+  -- RFC 5322 3.6.4: a mail joins its nearest known ancestor's thread. Messages that had already joined the mail's own
+  -- thread move with it.
   related := array(
     select g from unnest(living) g where candidate_lines[g] <> '' and exists (
       select from unnest(string_to_array(candidate_lines[g], E'\n')) c(mid) cross join lateral (

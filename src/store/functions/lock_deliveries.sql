@@ -1,6 +1,7 @@
--- Locks the deliveries that our own nodes make by received mails, in the order in which results are recorded. `deliveries`:
--- array of {i, submission, position}; mails in `again` are ignored. Returns the mails that must not be stored. These are all
--- mails of a delivery that is marked as kept (stored before), and all but the first mail of an unmarked delivery.
+-- Locks the deliveries that brought these mails, if our own nodes sent them, in the order in which results are recorded.
+-- `deliveries`: array of {i, submission, position}. Mails in `again` are ignored. Returns the mails that must not be
+-- stored. These are all mails of a delivery that is marked as kept (stored before), and all but the first mail of an
+-- unmarked delivery.
 create or replace function lock_deliveries(deliveries jsonb, again integer[]) returns table (i integer, is_kept boolean)
 language sql volatile
 as $$

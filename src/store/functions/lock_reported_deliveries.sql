@@ -1,5 +1,5 @@
--- Locks the deliveries that reports are about, in order, and returns them. `keys`: array of {submission, position}. A delay
--- that came from a report has a response and no attempt.
+-- Locks the deliveries that reports are about, in order, and returns them. `keys`: array of {submission, position}. A
+-- `deferred` event that came from a report has a response and no attempt.
 create or replace function lock_reported_deliveries(keys jsonb)
 returns table (submission_id uuid, ordinal integer, organization_id uuid, message_id text, email text, address_key text,
   status text, is_on_wire boolean, is_delay_published boolean)

@@ -1,7 +1,8 @@
 -- Returns the next organizations of a round in a queue: up to `max_organizations` active ones with due mail of one status.
--- The round goes from the organization after `cursor` up to `until`, its beginning. Each call passes up to 32 organizations,
--- however many there are. Mail of suspended organizations is held. Organizations in `passed_over` are skipped: enough of
--- their mail was claimed. `due_ms` is the earliest head seen, due or not. `is_over`: the round has ended.
+-- The round continues with the organization after `cursor`, and ends at `until`, where it began. Each call passes up to 32
+-- organizations, however many there are. Mail of suspended organizations is held. Organizations in `passed_over` are
+-- skipped, because enough of their mail is claimed. `due_ms` is the earliest due time of the active organizations passed,
+-- also if it is in the future. `is_over`: the round has ended.
 create or replace function next_route_organizations(route_key text, wanted_status text, at timestamptz, until uuid,
   passed_over uuid[], max_organizations integer,
   inout cursor uuid, out organizations uuid[], out due_ms double precision, out is_over boolean)

@@ -1,5 +1,6 @@
--- Returns up to 32 organizations with due work of the kind, once around, starting after the organization `after` and without
--- `passed_over`. `last` is where the search ended. Makes up to 96 probes, however many organizations there are.
+-- Returns up to 32 organizations with due work of the kind, without those in `passed_over`. Takes the organizations after
+-- `after`, then those from the lowest id up to it. `last` is the last organization that the search passed. Makes up to 96
+-- probes, however many organizations there are.
 create or replace function next_work_organizations(wanted_kind text, at timestamptz, passed_over uuid[], after uuid,
   out organizations uuid[], out last uuid)
 language plpgsql

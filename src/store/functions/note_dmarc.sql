@@ -1,8 +1,9 @@
--- Counts evaluated mail for reports. There is one element per report, and one per kind of mail with the ordinal of its
--- report in `of_reports`, from 1. Strangers choose the domains and kinds. So a day has up to `most_reports` reports and
--- `most_kinds` kinds, a report up to `most_of_report` kinds. Mail from one network may begin up to `most_reports_of_network`
--- reports a day, with `most_kinds_of_network` kinds; one registered domain has up to `most_reports_of_domain`. Kinds without
--- room count as omitted messages. Mail without a report is not counted. A null in `networks` has no share.
+-- Counts evaluated mail for reports. `days` to `dues` have one element per report. `of_reports` to `amounts` have one per
+-- kind of mail; `of_reports` has the ordinal of its report, from 1. Strangers choose the domains and kinds, so their
+-- numbers are bounded. A day has up to `most_reports` reports and `most_kinds` kinds, a report up to `most_of_report`
+-- kinds. Mail from one network may begin up to `most_reports_of_network` reports a day, with up to `most_kinds_of_network`
+-- kinds. A null in `networks` is not bounded. A registered domain has up to `most_reports_of_domain` reports a day. The
+-- mail of a kind without room counts in `omitted`. Mail of a report without room is not counted.
 create or replace function note_dmarc(
   days date[], domains text[], registered_domains text[], networks text[], policies jsonb[], dues timestamptz[],
   of_reports integer[], digests bytea[], mails jsonb[], amounts integer[],

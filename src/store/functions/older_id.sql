@@ -1,4 +1,5 @@
--- Counts down `wanted` messages of the inbox from the id `last`, and returns the id of the next; '' if there is none.
+-- Skips the newest `wanted` messages of the inbox with ids up to `last`. Returns the id of the next older one; '' if there
+-- is none.
 create or replace function older_id(inbox text, last text, wanted integer) returns text
 language sql stable
 as $$

@@ -1,11 +1,12 @@
 -- Stores received mails together and counts them for their organizations. `inboxes`: array of {i (the mail's ordinal), id,
--- org, inbox, raw, size, envelope, at}. `kept`: array of {i, id, purpose, address, network, submission, raw, size, envelope,
--- at}. `raws`, `contents`: as packRaws writes them. A deleted inbox gets nothing. A mail over a bound of one recipient is
--- stored for none: it gets one reply, and its sender retries without the recipients over a bound. `deliveries`: array of {i,
--- submission, position}, the deliveries that our own nodes make by these mails. The first stored mail of a delivery marks
--- the delivery in the same commit; later mails of it are not stored. Returns `stored` for each mail of which anything was
--- stored, `over` for each over a bound, `known` for each whose delivery is marked. The later of two mails of one delivery in
--- a batch gets no verdict: its caller stores it again. A second run with the same ids changes nothing and returns the same.
+-- org, inbox, raw, size, envelope, at}. `kept`: array of {i, id, purpose, address, network, submission, raw, size,
+-- envelope, at}. `raws`, `contents`: as packRaws writes them. A deleted inbox gets nothing. A mail over a bound of one
+-- recipient is stored for none: it gets one reply, and its sender retries without the recipients over a bound.
+-- `deliveries`: array of {i, submission, position}, the delivery that brought a mail, if one of our own nodes sent it. The
+-- first stored mail of a delivery marks the delivery in the same commit. Later mails of that delivery are not stored.
+-- Returns `stored` for each mail stored for any recipient, `over` for each over a bound, `known` for each whose delivery
+-- was marked before. The later of two mails of one delivery in a batch gets no verdict, so that the caller tries it again.
+-- A second run with the same ids changes nothing and returns the same.
 create or replace function receive_mails(at timestamptz, inboxes jsonb, kept jsonb, bounds jsonb, raws jsonb, contents bytea,
   deliveries jsonb)
 returns table (i integer, verdict text)
@@ -35,7 +36,7 @@ begin
     kept := (select coalesce(jsonb_agg(x), '[]') from jsonb_array_elements(kept) x
       where (x->>'i')::integer <> all(again || known || repeated));
   end if;
-  -- In `from` a function becomes part of the query, whose plan is kept. Elsewhere PostgreSQL before 18 plans each call.
+  -- Called in `from`, a function is part of the query, whose plan is kept. Elsewhere PostgreSQL before 18 plans each call.
   refused := array(select f from find_over_limits(inboxes, today) f);
   if kept <> '[]' then refused := refused || array(select f from find_over_kept(kept, bounds) f); end if;
 

@@ -1,8 +1,8 @@
 -- Records the results of claimed deliveries. A result counts only under the epoch that claimed the delivery and still owns
--- the route. Returns the ordinals, from 1, of the results that counted. A batch comes as columns, one element per result. If
--- a delivery was not tried, its status and the event columns from `ids` on are null, and the claim is given back.
--- The route is not locked, because its lease could not be renewed while results waited for a lock. The lock on the delivery
--- is enough: a new owner reclaims under the same lock. Whichever comes first, the other finds no claim.
+-- the route. Returns the ordinals, from 1, of the results that counted. A batch comes as columns, one element per result.
+-- If a delivery was not tried, its status and the event columns from `ids` on are null, and the claim is given back. The
+-- route is not locked, because its lease could not be renewed while results waited for a lock. The lock on the delivery is
+-- enough, because a new owner reclaims under the same lock. The later of the two finds no claim.
 create or replace function record_results(at timestamptz,
   submissions uuid[], positions integer[], routes text[], epochs bigint[], statuses text[], due_times timestamptz[],
   responses text[], failure_codes text[], fault_counts integer[],

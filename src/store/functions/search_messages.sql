@@ -1,7 +1,8 @@
 -- Returns the ids of an inbox's messages that match `query`, newest first, from `since` on and before `until`. `query` is a
 -- tsquery with a $ before each word. Searches the newest part alone, then older parts together, twice as many each time. So
--- common words end early, and rare ones cost few scans. The word index has no direction and no sender: up to `most` hits are
--- compared with them. If there are more hits, the last row has the id of the last hit compared, with `is_found` false.
+-- a search for common words ends early, and a search for rare words needs few scans. The word index has no direction and no
+-- sender: up to `most` hits are compared with them. If there are more hits, the last row has the id of the last hit
+-- compared, with `is_found` false.
 create or replace function search_messages(
   inbox text, query text, only_direction text, only_sender text, since text, until text, wanted integer, most integer)
 returns table (message_id text, is_found boolean)

@@ -21,7 +21,7 @@ begin
     waits := greatest(1, ceil(extract(epoch from (today + 1)::timestamp at time zone 'UTC' - at)));
   end if;
   if used.minute_messages + messages > (limits->>'messagesPerMinute')::integer then
-    -- A caller that waited for the lock may have a time before the window's start.
+    -- `at` may be before the window's start, if the caller waited for the lock.
     waits := greatest(waits, 1, least(60, ceil(extract(epoch from used.minute_started_at + interval '60 s' - at))));
   end if;
   return waits;

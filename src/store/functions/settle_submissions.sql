@@ -1,6 +1,6 @@
--- Updates submissions from their deliveries, appends events, announces them and counts results of recipients. All events for
--- customers go through here. Events are numbered under the submission's lock. A fact takes a number for each event it
--- contains (itself, `queued_at`, `began_at`); its row has the last.
+-- Updates submissions from their deliveries, appends events, announces them and counts results of recipients. No other
+-- function inserts into `event`. Events are numbered under the submission's lock. A fact takes one number for each of its
+-- events: `queued_at`, `began_at` and itself. Its row has the last of these numbers.
 create or replace function settle_submissions(facts recipient_fact[], at timestamptz) returns void
 language plpgsql
 as $$

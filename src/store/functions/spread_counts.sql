@@ -1,4 +1,4 @@
--- Returns the roll-ups that the counts of one delta belong to.
+-- Returns each count of one delta once for each roll-up that it belongs to.
 create or replace function spread_counts(moment timestamptz, counts metric_count[])
 returns table (kind text, grain text, at timestamptz, name text, fact text, latency smallint, amount integer)
 language sql stable

@@ -1,6 +1,6 @@
--- Reads the next `wanted` rows of the outbox, fewer if these have many items, and queues their new messages of searched
--- inboxes for indexing. Returns how many rows it read. Changes nothing if another node did the same, or the outbox was
--- renumbered meanwhile.
+-- Reads up to `wanted` rows of the outbox, fewer once they have `most_items` items. Queues their new messages for indexing,
+-- if their inboxes are searched. Returns how many rows it read. Changes nothing if another node did the same, or the outbox
+-- was renumbered meanwhile.
 create or replace function take_new_messages(wanted integer, most_items integer) returns bigint
 language sql
 as $$

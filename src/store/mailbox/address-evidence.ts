@@ -15,8 +15,8 @@ export async function findAddressEvidence(
   addressKeys: string[],
 ): Promise<AddressEvidence[]> {
   if (addressKeys.length === 0) return []
-  // The limit makes each key one index probe; for `exists` the planner would read all suppressions.
-  // A permanent refusal may also mean a full mailbox: the event has its kind.
+  // The limit makes each key one index probe; for `exists` the planner would read all suppressions. A permanent refusal may
+  // also mean a full mailbox. Only the event's classification distinguishes them.
   return await db.query<AddressEvidence>(
     `select coalesce((
         select true from suppression s where s.organization_id = $1 and s.address_key = k.key limit 1

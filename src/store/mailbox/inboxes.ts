@@ -71,7 +71,10 @@ export async function findInboxByIdempotencyKey(
   return row ?? null
 }
 
-/** Returns the holder of an address on a managed domain: the active inbox, or a deleted one of the last organization. */
+/**
+ * Returns the holder of an address on a managed domain: the active inbox, or else a deleted inbox of the organization that
+ * last had the address.
+ */
 export async function findAddressHolder(
   db: Queryable,
   domain: string,
@@ -99,12 +102,18 @@ export interface AddressedInbox {
   id: InboxId
   organizationId: OrganizationId
   address: string
-  /** The room that its organization has left: messages today, and bytes within the limits of today and of stored mail. */
+  /**
+   * How much more mail its organization may receive: messages today, and bytes within the limits of today and of stored
+   * mail.
+   */
   roomMessages: number
   roomBytes: number
 }
 
-/** Finds the active inboxes at these `localPart@domain` addresses. The current owner's comes before a former owner's. */
+/**
+ * Finds the active inboxes at these `localPart@domain` addresses. An inbox of the domain's current owner comes before one
+ * of a former owner.
+ */
 export async function findInboxesByAddress(
   db: Queryable,
   addresses: string[],

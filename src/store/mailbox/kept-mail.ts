@@ -73,7 +73,7 @@ export async function deleteKept(tx: Tx, ids: string[]): Promise<string[]> {
   )
 }
 
-/** Ends the claim of reports that will not be read, and leaves them to operators. */
+/** Ends the claim of reports that we cannot read, and leaves them to operators. */
 export async function setAsideReports(
   db: Writer,
   { owner, until }: Claim,
@@ -88,9 +88,11 @@ export async function setAsideReports(
 }
 
 /**
- * Deletes up to `limit` of operators' mail: all from before `before`. It keeps the newest `keep` of read mail and of reports
- * that were set aside. Among those from before `heavyBefore` it keeps the newest up to `keepBytes` together. Unread mail
- * younger than `before` always stays. Returns how many it deleted, and their blobs.
+ * Deletes up to `limit` of operators' mail. Returns how many it deleted, and their blobs.
+ *
+ * - Mail from before `before` is deleted, read or not. Younger unread mail always stays.
+ * - Younger read mail and reports that were set aside: the newest `keep` stay. Beyond `keepBytes`, counted from the newest,
+ *   those from before `heavyBefore` are deleted too.
  */
 export async function dropOldKept(
   tx: Tx,

@@ -1,4 +1,4 @@
-// Pages of messages. A page ends before its messages together weigh more than may be read whole.
+// Pages of messages. A page ends before the weights of its messages together exceed `maxReadBytes`.
 import type { InboxId, MessageId, ThreadId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import { maxReadBytes } from './message-weight.ts'
@@ -18,8 +18,8 @@ interface Picked {
 }
 
 /**
- * Reads a page of the rows that `picked` selects: up to `limit` of them, with weights of up to `maxReadBytes` together.
- * The first message is always read, whatever it weighs.
+ * Reads a page of the rows that `picked` selects: up to `limit` of them, with weights of up to `maxReadBytes` together. The
+ * first message is always part of the page, whatever its weight.
  */
 async function readPage(
   db: Queryable,
@@ -57,7 +57,7 @@ export interface MessageFilter {
 }
 
 export interface FoundPage extends Pick<MessagePage, 'page'> {
-  /** The start of the next page: the last message read, or the last hit compared. Null at the end. */
+  /** The next page starts after this message: the last of this page, or the last hit compared. Null at the end. */
   last: Pick<MessageRow, 'id'> | null
   /** Whether the search ended before all hits of its words were compared. */
   isCut: boolean
@@ -84,7 +84,9 @@ function directionsOf(direction: Direction | null): Direction[] {
   return direction === null ? ['inbound', 'outbound'] : [direction]
 }
 
-/** Each direction has its own part of an index. An inbox sends only from its own address. */
+/**
+ * Each direction is a range of an index. An inbox sends only from its own address, so other senders match no sent message.
+ */
 function pickOf(direction: string, from: string | null): string {
   if (from === null || direction === 'outbound') {
     const isOwn =
@@ -136,7 +138,7 @@ export async function listFollowing(
   afterSeq: number,
   limit: number,
 ): Promise<MessagePage> {
-  // Each direction has its own part of the index.
+  // Each direction is a range of the index.
   const pickOne = (one: string, max: string) =>
     `(select m.* from message m where m.inbox_id = $1 and m.direction = '${one}' and m.seq > $2 order by m.seq limit ${max})`
   const rows = (max: string) =>

@@ -1,4 +1,4 @@
-// A message and its texts are no longer as JSON than the database's measure of their weight allows.
+// The database's weight of a message bounds the length of the message and its texts as JSON.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'

@@ -1,12 +1,15 @@
-// Bounds for how much of messages is read whole and how much is shown, as SQL over `message m`.
+// Bounds for reading and showing messages, as SQL over `message m`. A message's weight is its column `weight_bytes`.
 
 /** The largest size of all texts in one answer, in bytes of JSON. */
 export const maxAnswerBytes = 16 << 20
-/** The most bytes of JSON that one byte or character can become: `\u0001`. */
+/** The most bytes of JSON that one byte or character of a text can become, as in `\u0001`. */
 const growth = 6
-/** The largest weight that is read whole, of a page's messages together or of one message. As JSON that is up to 6 MiB. */
+/**
+ * The largest weight of a page's messages together, and of a message whose texts are read whole. As JSON that is up to 6
+ * MiB.
+ */
 export const maxReadBytes = 1 << 20
-/** Characters of each of the three texts of a cut message, so that together they always fit. */
+/** A cut message shows this many characters of each of its three texts. Together they always fit into an answer. */
 export const maxCutLength = Math.floor(maxAnswerBytes / growth / 3)
 
 /** Received mail also has an extracted text. If that is null, the text counts twice. */
@@ -17,7 +20,7 @@ const sumOfTexts = (bytesOf: (column: string) => string) =>
 /** The size of a message's texts as JSON, in bytes. To compute it the database reads the texts and writes the JSON. */
 export const jsonTextBytes = sumOfTexts((column) => `octet_length(to_json(${column})::text)`)
 
-/** Whether the message weighs more than may be read at once, so that its texts are read in pieces. */
+/** Whether the message exceeds the weight that is read whole, so that its texts are read in pieces. */
 export const isLong = `m.weight_bytes > ${maxReadBytes}`
 
 /** Whether the texts are too long for any answer, so that only their beginnings are shown. */

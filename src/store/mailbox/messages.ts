@@ -31,7 +31,7 @@ export interface AttachmentEntry {
   contentId: string | null
   sha256: string
   scanState: 'unscanned' | 'clean' | 'infected' | 'failed'
-  /** Position and encoding of its bytes in the raw row. For an outbound one it is known after the scan. Never shown. */
+  /** Position and encoding of its bytes in the raw row. An outbound attachment has it only after its scan. Never shown. */
   span?: { start: number; length: number; encoding: 'base64' | 'quoted-printable' | 'uuencode' | 'none' }
 }
 
@@ -46,7 +46,7 @@ export interface SecurityRecord extends MailFindings {
   /** The envelope as received, for the trace header. */
   envelope: { from: string; recipients: string[]; protocol: string; receivedBy: string }
   smtp: { remoteIp: string; helo: string; tls: { encrypted: boolean; protocol: string; cipher: string } }
-  /** Absent in mail that could not be read, or was filed before this was counted. */
+  /** Absent in mail that could not be parsed, or was filed before these checks existed. */
   content?: {
     hiddenText: number
     invisibleCharacters: number
@@ -61,7 +61,7 @@ export interface MailFindings {
   authentication: { spf: string; dkim: string; dmarc: string }
   /** The result of each method, as Authentication-Results shows it. Absent in mail filed before there were checks. */
   methods?: AuthMethod[]
-  /** Block lists that list the client. Absent if none of those asked lists it. */
+  /** Block lists that list the client. Absent if no queried list has it. */
   listedBy?: string[]
   /** Absent if no spam engine was asked, or none answered. */
   spam?: SpamRecord
@@ -95,7 +95,7 @@ export interface MessageRow<Text = string | LongText> {
   text: Text
   html: Text | null
   extractedText: Text | null
-  /** Whether its texts are too long for any answer, so that these are only their beginnings. */
+  /** Whether its texts are too long for any answer, so that only their beginnings are here. */
   isCut: boolean
   metadata: Record<string, string | number | boolean | null>
   purpose: string
@@ -132,7 +132,7 @@ const columnsWith = (text: (column: string) => string) =>
 export const messageColumns = `${columnsWith((column) => `case when ${isLong} then left(${column}, 0) else ${column} end`)},
   ${isLong} as "isLong", ${isCut} as "isCut"`
 
-// A deleted inbox's mail disappears from every read at once, though it is purged later.
+// Mail of a deleted inbox disappears from every read at once, although it is purged later.
 export const itsInbox = `join inbox b on b.id = m.inbox_id and b.status = 'active' left join submission s on s.id = m.submission_id`
 
 export async function findMessage(
@@ -224,7 +224,7 @@ export async function listThreads(
   )
 }
 
-/** Returns the message's number in the inbox's order of filing, also after its deletion; null if it is not known there. */
+/** Returns the message's number in the inbox's order of filing, also after its deletion; null if the inbox never had it. */
 export async function findSeq(db: Queryable, inboxId: InboxId, messageId: string): Promise<number | null> {
   const [row] = await db.query<{ seq: number }>(
     `select m.seq from message m where m.id = $2 and m.inbox_id = $1
@@ -350,7 +350,10 @@ export async function fileMessages(
   return rows.map(({ id }) => id)
 }
 
-/** Each once, as in `join_participants`. Calling that costs the database 9 µs a mail (2 participants, batches of 128). */
+/**
+ * Returns each address once, as `join_participants` does. A call of that costs the database 9 µs per mail (2 participants,
+ * batches of 128).
+ */
 function firstParticipants(emails: string[]): string[] {
   return [...new Set(emails)].slice(0, maxParticipants)
 }

@@ -14,7 +14,7 @@ export const maxInlineBytes = 256 * 1024
 
 /**
  * Packs raw rows into two parameters: all their bytes in one binary parameter, and each row's position in it. A bytea
- * within a text array costs four times as much, and a list of VALUES makes another statement for each length.
+ * within a text array costs four times as much. A VALUES list needs a different statement for each number of rows.
  */
 export function packRaws(raws: RawRow[]): { rows: string; bytes: Buffer } {
   let offset = 0
@@ -29,7 +29,7 @@ export function packRaws(raws: RawRow[]): { rows: string; bytes: Buffer } {
   }
 }
 
-/** Returns a query over these parameters for the rows that `packRaws` packed, for an insert into raw. */
+/** Returns a query that unpacks the parameters of `packRaws` into rows for an insert into raw. */
 function selectRaws(rows: string, bytes: string, at: string): string {
   return `select x.id, x.size, substring(${bytes}::bytea from x.start + 1 for x.size), x.blob, ${at}::timestamptz
     from jsonb_to_recordset(${rows}::jsonb) as x(id uuid, size integer, start integer, blob text)`
@@ -81,7 +81,7 @@ export async function findRawIds(db: Queryable, ids: readonly string[]): Promise
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Returns the newest blobs that rows name. */
+/** Returns the blobs of the newest raw rows that have one. */
 export async function findNewestBlobs(db: Queryable, limit: number): Promise<string[]> {
   const rows = await db.query<{ blob: string }>(
     'select blob from raw where blob is not null order by id desc limit $1',

@@ -1,4 +1,4 @@
-// Removes rows past their retention, or of an organization that is deleted, with everything that belongs to them.
+// Removes rows past their retention, and rows of deleted organizations, with everything that belongs to them.
 import {
   firstUuidAt,
   type InboxId,
@@ -45,7 +45,9 @@ export async function findMessagesOfAge(
   )
 }
 
-/** Finds submissions of the organization without a delivery on the wire. Such deliveries end by themselves first. */
+/**
+ * Finds submissions of the organization without a delivery on the wire. The others are removed once their deliveries end.
+ */
 export async function findRemovable(
   tx: Tx,
   organizationId: OrganizationId,
@@ -135,7 +137,9 @@ export async function countSubmissions(db: Queryable, id: OrganizationId): Promi
   return await countRows(db, 'submission where organization_id = $1', [id])
 }
 
-/** Tables in which an organization's received mail waits until it is filed or read, each with an indexed condition. */
+/**
+ * Tables in which an organization's received mail waits until it is filed or read. Each has a condition that uses an index.
+ */
 const received = {
   spool: 'organization_id = $1',
   kept_mail: 'turn = $1',
@@ -162,7 +166,7 @@ export const ownTables = [
   'suppression',
   'complaint',
   'outbox',
-  // After the outbox, from which it fills.
+  // After the outbox, because the rows of `search_waiting` come from it.
   'search_waiting',
   'metric_delta',
   'metric',
@@ -185,7 +189,10 @@ export async function removeOwnRows(
   return rows.length
 }
 
-/** Removes its members, its keys with the requests borrowed of their rates, and its usage. Sessions stay, but without it. */
+/**
+ * Removes the organization's invitations, members, audit entries, usage, and keys with their borrowed requests. Its
+ * members' sessions stay, without an organization.
+ */
 export async function removeKeys(tx: Tx, id: OrganizationId): Promise<void> {
   await tx.query('update session set organization_id = null where organization_id = $1', [id])
   for (const table of ['invitation', 'member', 'audit_entry', 'api_key'])
@@ -194,7 +201,10 @@ export async function removeKeys(tx: Tx, id: OrganizationId): Promise<void> {
   await tx.query('delete from received_usage where organization_id = $1', [id])
 }
 
-/** Purges up to `limit` messages of one deleted inbox, and its threads after the last. Null: no inbox is left to purge. */
+/**
+ * Purges up to `limit` messages of one deleted inbox. After the last message, also purges its threads and search data.
+ * Null: no inbox is left to purge.
+ */
 export async function purgeMessages(
   tx: Tx,
   limit: number,

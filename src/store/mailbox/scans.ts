@@ -40,7 +40,7 @@ export async function storeVerdicts(
   return rows.length > 0
 }
 
-/** Ends this claim's work; returns the messages that the claim still held. */
+/** Deletes the finished rows of this claim; returns the messages that the claim still held. */
 export async function endScans(
   db: Writer,
   { owner, until }: Claim,
@@ -53,7 +53,7 @@ export async function endScans(
   return rows.map(({ id }) => id)
 }
 
-/** Returns the states in the form of `findScanStates`. */
+/** Returns the attachments' scan states in the form that `findScanStates` returns. */
 export function scanStatesOf(attachments: readonly AttachmentEntry[]): string {
   return attachments.map(({ scanState }) => scanState).join(' ')
 }

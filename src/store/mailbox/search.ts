@@ -10,7 +10,7 @@ export interface WaitingMessage {
   id: MessageId
 }
 
-/** A message to index. Each of its words is stored after `prefix`. */
+/** A message to index. Each of its words is stored with `prefix` before it, which names the message's part. */
 export interface UnindexedMessage {
   id: MessageId
   prefix: string
@@ -22,15 +22,18 @@ export interface UnindexedMessage {
 }
 
 /**
- * Locks the index until the transaction ends, so that only the holder writes it; earlier requests come first. Writes
- * nothing. Returns whether it got the lock in time.
+ * Locks the index until the transaction ends, so that only this transaction writes it. Requests get the lock in their
+ * order. Returns false after `waitMs` without it.
  */
 export async function claimIndex(tx: Tx, waitMs: number): Promise<boolean> {
   const [row] = await tx.query<{ claimed: boolean }>('select claim_words($1) as claimed', [waitMs])
   return row!.claimed
 }
 
-/** Queues messages of searched inboxes that are new in the outbox for indexing. Returns how many outbox rows it read. */
+/**
+ * Reads new outbox rows, and queues their messages for indexing, if their inboxes are searched. Returns how many outbox
+ * rows it read.
+ */
 export async function takeNewMessages(tx: Tx, max: { rows: number; items: number }): Promise<number> {
   const [row] = await tx.query<{ rows: number }>('select take_new_messages($1, $2) as rows', [
     max.rows,
@@ -51,7 +54,7 @@ export async function findWaitingMessages(
   )
 }
 
-/** Begins new parts of inboxes for which these messages need them; returns whether it did. See the function. */
+/** Begins new parts of the index that these messages need; returns whether there were any. See `add_search_parts`. */
 export async function addSearchParts(tx: Tx, ids: MessageId[]): Promise<boolean> {
   const [row] = await tx.query<{ added: number }>('select add_search_parts($1) as added', [ids])
   return row!.added > 0

@@ -1,4 +1,4 @@
-// The searched inboxes, whose messages alone are indexed: the progress of each, and when it was last searched.
+// The searched inboxes: only their messages are indexed. Each row has the progress, and the time of the last search.
 import type { InboxId, MessageId, OrganizationId } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 
@@ -8,7 +8,7 @@ interface SearchedInbox {
   usedAt: Date
 }
 
-/** Returns null if it is not searched, or its index is being removed. */
+/** Returns null if the inbox is not searched, or its index is being removed. */
 export async function findSearched(db: Queryable, inboxId: InboxId): Promise<SearchedInbox | null> {
   const [row] = await db.query<SearchedInbox>(
     `select before_id is null as "isComplete", used_at as "usedAt" from searched_inbox
@@ -18,7 +18,9 @@ export async function findSearched(db: Queryable, inboxId: InboxId): Promise<Sea
   return row ?? null
 }
 
-/** Whether any inbox is searched, or a message waits to be indexed, perhaps of an inbox that is no longer searched. */
+/**
+ * Whether any inbox is searched, or any message waits to be indexed. It may be a message of an inbox no longer searched.
+ */
 export async function isSearchUsed(db: Queryable): Promise<boolean> {
   const [row] = await db.query<{ used: boolean }>(
     'select exists (select from searched_inbox) or exists (select from search_waiting) as used',
@@ -26,7 +28,7 @@ export async function isSearchUsed(db: Queryable): Promise<boolean> {
   return row!.used
 }
 
-/** Starts to index the inbox, with a part for its newest messages, up to `newest`. See the function. */
+/** Starts to index the inbox, with a part for up to `newest` of its newest messages. See `begin_search`. */
 export async function beginSearch(tx: Tx, inboxId: InboxId, newest: number, at: Date): Promise<void> {
   await tx.query('select begin_search($1, $2, $3)', [inboxId, newest, at])
 }
@@ -68,12 +70,18 @@ export async function noteOlder(tx: Tx, inboxId: InboxId, id: MessageId): Promis
   await tx.query('update searched_inbox set before_id = $2 where inbox_id = $1', [inboxId, id])
 }
 
-/** If the oldest part is indexed, adds a part of up to `limit` older messages. Without any the inbox is complete. */
+/**
+ * Runs once the oldest part is indexed: adds a part for up to `limit` older messages. If there are none, the inbox is
+ * complete.
+ */
 export async function extendSearch(tx: Tx, inboxId: InboxId, limit: number): Promise<void> {
   await tx.query('select extend_search($1, $2)', [inboxId, limit])
 }
 
-/** Removes words of an inbox not searched since `until`. Returns of how many messages; null if there is no such inbox. */
+/**
+ * Removes the words of up to `limit` messages of an inbox not searched since `until`. Returns how many; null if no such
+ * inbox.
+ */
 export async function endSearch(tx: Tx, until: Date, limit: number): Promise<number | null> {
   const [row] = await tx.query<{ count: number | null }>('select end_search($1, $2) as count', [until, limit])
   return row!.count

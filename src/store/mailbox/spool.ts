@@ -1,4 +1,4 @@
-// Received mail between its 250 reply and its filing, and the mail kept for the service itself.
+// Received mail between its 250 reply and its filing, and mail for the service's own addresses.
 import type { InboxId, MessageId, OrganizationId, SubmissionId } from '../../base/ids.ts'
 import { releaseBytes } from '../../postgres/columns.ts'
 import type { Queryable, Writer } from '../../postgres/db.ts'
@@ -30,7 +30,7 @@ export interface SpoolRow {
   failures: number
 }
 
-/** A mail to file. Its bytes are in the raw row, or in the blob that this names. */
+/** A mail to file. Its bytes are in the raw row, or in the blob `blob`. */
 export type SpooledMail = SpoolRow & Pick<RawRow, 'sizeBytes' | 'blob'>
 
 export interface KeptRow {
@@ -47,14 +47,17 @@ export interface KeptRow {
 export interface KeptBound {
   mails: number
   bytes: number
-  /** Mails (bytes) that a network may hold per mail (byte) that then stays free. Its first mail only needs to fit. */
+  /**
+   * A network may hold up to `share` times the mails, and the bytes, that then stay free. Its first mail only needs to fit.
+   */
   share: number
 }
 export type KeptBounds = Record<KeptRow['purpose'], KeptBound>
 
 /**
- * The result for a received mail. `known`: an earlier attempt of its delivery was stored. `over`: a bound forbids to
- * store it. `gone`: not stored, because none of its inboxes is active, or another mail of its delivery came just before.
+ * The result for a received mail. `known`: an earlier attempt of its delivery was stored. `over`: it exceeds a bound.
+ * `gone`: not stored, because none of its inboxes is active, or another mail of the same delivery came earlier in the
+ * batch.
  */
 export type Received = 'stored' | 'known' | 'over' | 'gone'
 
@@ -64,7 +67,7 @@ export interface ReceivedMail {
   receivedAt: Date
   inboxes: { id: MessageId; organizationId: OrganizationId; inboxId: InboxId; envelope: SpoolEnvelope }[]
   kept: (KeptRow & { submissionId: SubmissionId | null })[]
-  /** The delivery that one of our own nodes makes by it; null for mail from other servers. */
+  /** The delivery that brought the mail, if one of our own nodes sent it. Null for mail from other servers. */
   delivery: DeliveryKey | null
 }
 

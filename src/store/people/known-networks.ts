@@ -1,4 +1,4 @@
-// Networks from which accounts have signed in, by a keyed digest of both.
+// Networks from which accounts have signed in, by a keyed digest of account and network.
 import type { Queryable, Writer } from '../../postgres/db.ts'
 
 /** A network stays known for this many days after its last sign-in. Then `stale-people.ts` deletes it. */

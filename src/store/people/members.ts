@@ -25,7 +25,10 @@ export async function listMembers(db: Queryable, organizationId: OrganizationId)
   )
 }
 
-/** Whether the address is a member's. It takes one statement, whether or not the address has an account. */
+/**
+ * Whether the address is a member's. It takes one statement, whether or not the address has an account, so that its
+ * duration does not reveal accounts.
+ */
 export async function isMember(tx: Tx, organizationId: OrganizationId, email: string): Promise<boolean> {
   const rows = await tx.query(
     'select from member m join person p on p.id = m.person_id where m.organization_id = $1 and p.email = $2',

@@ -5,7 +5,7 @@ import type { PersonRow } from './people.ts'
 
 /**
  * Returns the person with this unproved address, added if there is none, locked until the transaction ends. Null if the
- * address is already proved. The person has no password: each sign-up keeps its own with its link.
+ * address is already proved. The person has no password yet: each sign-up stores its password with its link.
  */
 export async function putUnconfirmed(
   tx: Tx,

@@ -33,7 +33,7 @@ export async function insertToken(tx: Tx, row: PersonToken): Promise<void> {
 
 /**
  * The person a token is for: the person it names, or the one with its address. Security: not a person who proved that
- * address later. A link mailed to an address without an account may have been passed on as harmless.
+ * address later. A link mailed to an address without an account may have been passed on, because it could do nothing then.
  */
 const holder = `coalesce(person_id, (select id from person p where p.email = person_token.email
   and (p.confirmed_at is null or p.confirmed_at <= person_token.created_at)))`

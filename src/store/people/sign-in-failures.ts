@@ -1,4 +1,4 @@
-// Sign-in attempts counted against an account or a network, by keyed digests, and how long each is refused.
+// Counts sign-in attempts by account and by network (keyed digests), and refuses further attempts for a time.
 import type { Queryable, Writer } from '../../postgres/db.ts'
 
 /** After `free` attempts, each further one causes a wait: first `firstWaitSeconds`, then twice as long each time. */
@@ -10,12 +10,12 @@ export interface AttemptBound {
 
 /** Older attempts no longer count. */
 const forgottenAfter = `interval '1 day'`
-/** Before any time that another attempt, or another node, may have read from its clock. */
+/** Not blocked: a time that is earlier than any node's clock. */
 const unblocked = `timestamptz 'epoch'`
 
 /**
- * Counts an attempt. Returns false if the subject must wait. It is one statement, so that simultaneous attempts count one
- * by one.
+ * Counts an attempt. Returns false if the subject must wait. One statement does both, so that simultaneous attempts are
+ * counted one by one.
  */
 export async function countAttempt(
   db: Writer,
@@ -36,7 +36,7 @@ export async function countAttempt(
   return rows.length > 0
 }
 
-/** Returns until when the subject is refused. */
+/** Returns the time until which the subject is refused; null if it has no attempts. */
 export async function findBlock(db: Queryable, subject: Buffer): Promise<Date | null> {
   const [row] = await db.query<{ until: Date }>(
     'select blocked_until as until from sign_in_failure where subject = $1',

@@ -1,4 +1,4 @@
-// The last attempts of recipients that wait for their next one, for operators.
+// The last attempts of recipients that wait for a retry, for operators.
 import type { SubmissionId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import type { StoredStep } from './conversation.ts'

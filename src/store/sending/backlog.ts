@@ -1,4 +1,4 @@
-// Counts the waiting work for operators, along indexes and only up to a bound.
+// Counts the waiting work for operators, by index and only up to a bound.
 import type { Queryable } from '../../postgres/db.ts'
 import { countRows } from '../rows.ts'
 import { skipScan } from './skip-scan.ts'
@@ -14,7 +14,7 @@ export interface Backlog {
   webhookCalls: number
   oldestWebhookCallAt: Date | null
   unfolded: number
-  /** When the oldest message was announced that the word index may not have yet. */
+  /** When the oldest message that may not be in the word index yet was announced. */
   oldestUnindexedAt: Date | null
 }
 
@@ -34,7 +34,7 @@ const firstUnindexed = skipScan(
   'organization_id, ordinal',
 )
 
-/** Reads the backlog. No count goes beyond `maxCounted`, which bounds its cost. */
+/** Reads the backlog. Each count stops at `maxCounted`, which bounds the cost. */
 export async function readBacklog(db: Queryable, at: Date, maxCounted: number): Promise<Backlog> {
   const [row] = await db.query<Backlog>(
     `select coalesce((select jsonb_agg(q) from (

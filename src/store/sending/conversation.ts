@@ -3,7 +3,10 @@
 export interface ConversationStep {
   /** The command's verb; `connect` for the greeting, `.` for the end of a message. */
   command: string
-  /** When the reply was read, in ms since the attempt began. Negative for steps that opened the connection before. */
+  /**
+   * When the reply was read, in ms since the attempt began. Negative for steps that opened the connection before the
+   * attempt.
+   */
   atMs: number
   code: number
   enhancedStatus: string | null
@@ -39,7 +42,7 @@ const maxBytes = 2048
 
 /**
  * Returns the conversation as JSON of up to 2 KiB, or null if there are no steps. Cuts the longest texts first. `steps` has
- * up to a dozen steps, with verbs of our own.
+ * up to a dozen steps, whose verbs are ours and short.
  */
 export function writeConversation(steps: readonly Step[], beganMs: number): string | null {
   if (steps.length === 0) return null

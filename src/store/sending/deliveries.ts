@@ -1,4 +1,4 @@
-// Deliveries from due to ended: claiming them, recording results, ending them.
+// Deliveries: claiming those that are due, recording results, ending them.
 import type { InboxId, OrganizationId, SubmissionId } from '../../base/ids.ts'
 import { newUuid } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
@@ -16,7 +16,7 @@ export interface ClaimedDelivery {
   organizationId: OrganizationId
   email: string
   attempts: number
-  /** How many attempts a lasting fault of ours ended before the message was written. */
+  /** How many attempts ended because of a lasting fault of ours, before the message was written. */
   ownFaults: number
   queuedAt: Date
   expiresAt: Date
@@ -85,9 +85,9 @@ export interface ClaimRequest extends QueueOwner {
 }
 
 /**
- * Claims up to `wanted` due deliveries of the route, in round robin over organizations, none of those in `passedOver`.
- * The claim records the attempt. Its cost does not grow with the number of waiting organizations. It comes back empty
- * only after it has passed all of them.
+ * Claims up to `wanted` due deliveries of the route, in round robin over organizations, none of those in `passedOver`. The
+ * claim records the attempt. The cost does not grow with the number of waiting organizations. The result is empty only
+ * after the claim has passed all of them.
  */
 export async function claimDeliveries(db: Writer, claim: ClaimRequest, at: Date): Promise<ClaimedDelivery[]> {
   const { rounds } = claim
@@ -96,7 +96,7 @@ export async function claimDeliveries(db: Writer, claim: ClaimRequest, at: Date)
     if (!found) return []
     rounds.see(found.progress, at)
     if (found.claimed.length > 0) return found.claimed
-    // A round that an earlier claim began has already passed organizations whose mail it left.
+    // An earlier claim's round may have passed organizations with due mail. Only an empty new round proves there is none.
     if (rounds.areOver && round === 'new') return []
     if (rounds.areOver) round = rounds.begin(at)
   }
@@ -156,7 +156,7 @@ export interface DeliveryResult {
   dueAt: Date | null
   response: string | null
   failureCode: string | null
-  /** How many attempts a lasting fault of ours has ended by now. Absent if this attempt ended otherwise. */
+  /** How many attempts a lasting fault of ours has ended so far. Absent if it did not end this attempt. */
   ownFaults?: number
   /** Whether the remote says that there is no such address: the address is then suppressed. */
   suppresses?: boolean
@@ -164,9 +164,9 @@ export interface DeliveryResult {
   outcome: Outcome | null
 }
 
-/** The record of a recipient's attempt, or of an event without an attempt: one row, from which its events are made. */
+/** The row that records a recipient's attempt, or an event without an attempt. Up to three events are read from it. */
 export interface Outcome extends Omit<EventFact, 'recipient' | 'response'> {
-  /** When its first attempt was claimed. */
+  /** When the recipient's first attempt was claimed. */
   queuedAt: Date | null
   /** When the attempt began; null if there was none. */
   beganAt: Date | null
@@ -234,7 +234,7 @@ function outcomeColumnsOf(results: DeliveryResult[]): Record<string, Buffer> {
   }
 }
 
-/** Records results, and suppresses the dead addresses of those that counted in the same commit. */
+/** Records results and, in the same commit, suppresses the dead addresses of those that counted. */
 async function recordAndSuppress(
   db: Writer,
   recording: string,
@@ -315,7 +315,7 @@ export async function moveToRoutes(
     `(${name} = $2 or ${name} in (select name from domain where status = 'verified' and inbound = 'verified'))`
   const proper = `case when ${isLocal('domain')} then '@local' else coalesce($1, domain) end`
   const rows = await db.query<{ route: string }>(
-    // Skips queues of a single domain that may stay.
+    // Skips queues of a single domain whose deliveries already are where they belong.
     `with recursive ${queues}, misplaced as materialized (
       select m.* from queues cross join lateral (
         select submission_id, position, ${proper} as route from delivery

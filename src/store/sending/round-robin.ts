@@ -1,6 +1,6 @@
-// The round robin of one destination queue: its organizations take part in rounds, a few of them in each claim.
+// The round robin of one destination queue: a round passes all its organizations, a few of them in each claim.
 
-/** The result of one claim for a round: how far it came, the earliest due time it saw, whether the round is over. */
+/** The result of one claim for a round: how far the round is, the earliest due time seen, and whether the round is over. */
 interface RoundState {
   cursor: string | null
   due_ms: number | null
@@ -19,7 +19,10 @@ const beforeAll = '00000000-0000-0000-0000-000000000000'
 /** The pause between two rounds of retries: there can be many, and none is urgent. */
 const retriedRestMs = 1_000
 
-/** A round through the organizations, from the one after `cursor` up to `until`, its beginning. `until` null: it is over. */
+/**
+ * A round through the organizations. It continues after `cursor`, and ends at `until`, where it began. `until` null: it is
+ * over.
+ */
 class Round {
   cursor = beforeAll
   until: string | null = null

@@ -8,14 +8,16 @@ import { skipScan } from './skip-scan.ts'
 /** Adds missing routes. Acceptance calls this once per route and remembers it. */
 export async function insertRoutes(db: Writer, keys: string[], at: Date): Promise<void> {
   await db.query(
-    // In order, so that two transactions that add the same routes never wait for each other.
+    // In order, so that two transactions that add the same routes cannot deadlock.
     `insert into route (key, created_at) select distinct key, $2::timestamptz from unnest($1::text[]) key order by key
     on conflict do nothing`,
     [keys, at],
   )
 }
 
-/** The reason why a route is blocked. It belongs to no organization: everyone with mail in this queue sees it. */
+/**
+ * The reason why a route is blocked. It has no data of an organization, because everyone with mail in this queue sees it.
+ */
 export interface RouteFault {
   text: string
   classification: 'network' | 'dns' | 'tls'
@@ -44,7 +46,7 @@ export const routeLeases = new Leases<RouteRow>({
   mayGoOn: 'true',
 })
 
-/** A queue that could be acquired for one organization that has due mail in it. */
+/** A queue that could be acquired, and an organization with due mail in it. */
 export interface Candidate {
   key: string
   organizationId: string
@@ -60,7 +62,7 @@ export interface WalkCursor {
 
 /**
  * Returns those of the named queues that have no living owner, are not blocked, and have new mail due. There is one
- * candidate for each of the first few organizations with such mail.
+ * candidate for each of up to 32 organizations with such mail.
  */
 export async function findAmong(db: Writer, nodeId: number, at: Date, keys: string[]): Promise<Candidate[]> {
   return await db.query<Candidate>(
@@ -115,7 +117,7 @@ export async function walkQueues(
   return { candidates, next: seen.find(({ step }) => step === walk.max) ?? null }
 }
 
-/** Finds the queues whose lost owner left deliveries on the wire, each with one of their organizations. */
+/** Finds the queues whose lost owner left deliveries on the wire, each with the organization of one such delivery. */
 export async function findOrphaned(db: Queryable, nodeId: number): Promise<Candidate[]> {
   return await db.query<Candidate>(
     `with recursive ${living},
@@ -148,8 +150,8 @@ export async function clearBackOff(db: Writer, route: Lease): Promise<void> {
 }
 
 /**
- * Releases the deliveries that a lost owner had on the wire; returns how many. It is unknown whether the far side took
- * them, so they are retried. A lost attempt keeps its number and its event.
+ * Releases the deliveries that a lost owner had on the wire; returns how many. It is unknown whether the remote server
+ * accepted them, so they are retried. A lost attempt keeps its number and its event.
  */
 export async function reclaimOrphans(db: Writer, route: Lease, at: Date): Promise<number> {
   const [row] = await db.query<{ count: number }>('select reclaim_orphans($1, $2, $3) as count', [

@@ -42,7 +42,7 @@ export async function findEarlierSends(db: Queryable, digests: Buffer[]): Promis
   return digests.map((_, i) => found.get(i + 1) ?? null)
 }
 
-/** A send to check before any rows are made of it. */
+/** A send to check in advance. */
 export interface AskedSend {
   organizationId: OrganizationId
   inboxId: string | null
@@ -106,7 +106,7 @@ export interface NewSend {
   content: DirectContent | null
   /** Further header fields of the mail. */
   headers: Record<string, string>
-  /** The message's part in its thread. */
+  /** The thread that the message begins or joins, and the participants that it adds. */
   thread: { isNew: boolean; subject: string; participants: string[] } | null
   /** In the order of the submission's recipients. */
   deliveries: NewDelivery[]

@@ -2,7 +2,7 @@
 
 /**
  * Returns a recursive common table expression with the first row, in `order`, of each value of the first of `columns`.
- * `from` is a table and a condition that its index answers.
+ * `from` is a table and a condition that an index answers.
  */
 export function skipScan(name: string, columns: string, from: string, order = columns): string {
   const [value] = columns.split(',')

@@ -10,7 +10,7 @@ export interface RecipientOutlook {
   failureCode: string | null
   /** Whether it is with a remote server now. */
   isOnWire: boolean
-  /** While it waits: when it is tried next, and when it is given up. */
+  /** When it is tried next, and when it is given up. Null unless it waits. */
   nextAttemptAt: Date | null
   givenUpAt: Date | null
   /** Whether an operator has paused its queue. */

@@ -39,7 +39,7 @@ export interface SubmissionRow {
   updatedAt: Date
 }
 
-// People's texts disappear from every read when the inbox is deleted, though they are erased later.
+// Texts by people disappear from every read when the inbox is deleted, although they are erased later.
 const written = (column: string, erased: string) =>
   `case when exists (select from inbox b where b.id = s.inbox_id and b.status = 'deleted') then ${erased} else ${column} end`
 
@@ -127,7 +127,7 @@ const idsTo = `select d.submission_id as id from delivery d cross join lateral (
       and ($7::text[] is null or s.inbox_id = any($7)) limit 1
   ) s where ${recipientStretch} limit $4`
 
-/** Marks the results of deleted messages, so that their idempotency keys answer 410, and erases people's texts in them. */
+/** Marks the results of deleted messages, so that their idempotency keys answer 410, and erases texts by people in them. */
 export async function eraseResults(tx: Tx, ids: readonly SubmissionId[]): Promise<void> {
   if (ids.length === 0) return
   await tx.query(

@@ -12,7 +12,7 @@ export interface SuppressionRow {
   email: string
   reason: SuppressionReason
   submissionId: SubmissionId | null
-  /** Text from a former service, one line of up to 200 characters. */
+  /** Text from the service from which the suppression was imported, one line of up to 200 characters. */
   note: string | null
   createdAt: Date
 }
