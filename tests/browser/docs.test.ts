@@ -53,7 +53,7 @@ test('check 65: /docs shows the fields and the scope of a send at once, and its 
   t.diagnostic(`shown after ${Math.round(performance.now() - fromMs)} ms`)
   assert.match(head, /\nScope: mailbox:send\.\n/)
   // A body with two forms is described once.
-  assert.equal(fields.split('A message that begins a conversation.').length, 2)
+  assert.equal(fields.split('A message that starts a conversation.').length, 2)
   assert.match(fields, /'idempotency-key: a-new-one-for-each-action'/)
   const lines = fields.split('\nResponses\n')[0]!.split('\n')
   const names = [

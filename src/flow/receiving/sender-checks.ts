@@ -107,8 +107,8 @@ export class SenderChecks {
     if (disposition !== 'reject') return null
     const wish = `Unauthenticated mail from ${domain} is rejected by the DMARC policy of ${policyDomain}`
     // QUIRK: RFC 9989 7.4 wants more evidence than the domain's policy before a mail is refused, and says that few
-    // receivers have any. Our further evidence is the sealers that the operator trusts. RFC 7372 3.4: X.7.26, multiple
-    // authentication checks failed.
+    // receivers have any. Our further evidence is the sealers that the operator trusts.
+    // RFC 7372 3.4: X.7.26, multiple authentication checks failed.
     return reply(550, '5.7.26', wish)
   }
 
