@@ -193,7 +193,7 @@ async function assertNoWayRound({ dns, posthorn, to }: Stage): Promise<void> {
     to,
     raw: Buffer.from(raw),
   })
-  assert.match(reply, /^550 5\.7\.26 Mail from bank\.test /)
+  assert.match(reply, /^550 5\.7\.26 Unauthenticated mail from bank\.test /)
 }
 
 /**

@@ -170,6 +170,6 @@ test('an organization is deleted with its members, invitations and audit log, an
   assert.deepEqual(await findLeftovers(db), [])
   await assert.rejects(
     deleteOrganization(node.foundation, ownOrganizationId, () => {}),
-    /it stays/,
+    /cannot be deleted/,
   )
 })
