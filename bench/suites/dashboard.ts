@@ -54,7 +54,7 @@ async function startStage(scope: Scope, threads: number): Promise<Stage> {
   await list.locator('[data-thread]').first().waitFor()
   await until(
     'all threads to be read',
-    () => list.evaluate<boolean>(`${toEnd}; list.scrollHeight >= ${threads} * 60`),
+    () => list.evaluate<boolean>(`${toEnd}; list.scrollHeight >= ${threads} * 80`),
     { timeoutMs: 300_000, everyMs: 5 },
   )
   return { ...pages, path, list, threads }

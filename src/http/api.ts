@@ -74,7 +74,7 @@ export interface HttpDeps {
 
 /** Dependencies that the dashboard adds to those of the API's routes. */
 export interface AppDeps
-  extends Pick<HttpDeps, 'db' | 'clock' | 'log' | 'secretBox' | 'requestRate' | 'blobs'> {
+  extends Pick<HttpDeps, 'db' | 'clock' | 'log' | 'secretBox' | 'requestRate' | 'blobs' | 'inboxSearches'> {
   sessions: Sessions
   passwords: Passwords
   guard: Guard

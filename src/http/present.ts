@@ -119,7 +119,7 @@ export function presentHeader({ fields, isCut }: ReceivedHeader): View<typeof Me
   return { headers: fields as never, ...(isCut && { truncated: true }) }
 }
 
-function presentMailbox({ email, name }: MailboxValue): MailboxValue {
+export function presentMailbox({ email, name }: MailboxValue): MailboxValue {
   return name ? { email, name } : { email }
 }
 

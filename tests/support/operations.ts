@@ -82,6 +82,9 @@ const ofTheApi: Record<string, Recorded> = {
 /** Operations of the organization, in the dashboard only. */
 const ofTheOrganization: Record<string, Recorded> = {
   'PATCH /inboxes/{inboxId}': ['inbox.renamed'],
+  'GET /mail/inboxes': reads,
+  'GET /mail/threads': reads,
+  'GET /mail/messages': reads,
   'GET /messages/{messageId}/page': reads,
   'GET /messages/{messageId}/reply-plan': reads,
   'GET /submissions/{submissionId}/life': reads,

@@ -15,6 +15,7 @@ import { invitationRoutes } from './routes/invitations.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { lifeRoutes } from './routes/life.ts'
 import { mailRoutes } from './routes/mail.ts'
+import { mailListRoutes } from './routes/mail-lists.ts'
 import { oidcRoutes } from './routes/oidc.ts'
 import { organizationRoutes } from './routes/organization.ts'
 import { passkeyRoutes } from './routes/passkeys.ts'
@@ -23,6 +24,7 @@ import { sessionRoutes } from './routes/session.ts'
 import { appSuppressionRoutes } from './routes/suppressions.ts'
 import { keyComponents } from './schemas/keys.ts'
 import { mailComponents } from './schemas/mail.ts'
+import { mailListComponents } from './schemas/mail-lists.ts'
 import { organizationComponents } from './schemas/organization.ts'
 import { peopleComponents } from './schemas/people.ts'
 import { sendingComponents } from './schemas/sending.ts'
@@ -35,6 +37,7 @@ const components = [
   ...organizationComponents,
   ...keyComponents,
   ...mailComponents,
+  ...mailListComponents,
   ...sendingComponents,
   ...suppressionComponents,
 ]
@@ -57,6 +60,7 @@ export function serveApp(
         addRoutes(scope, bySession(deps))
         const htmlLimit = new FairLimit(1)
         mailRoutes(scope, { ...deps, htmlLimit })
+        mailListRoutes(scope, deps)
         lifeRoutes(scope, { ...deps, htmlLimit })
         appInboxRoutes(scope, deps)
         appSuppressionRoutes(scope, deps)

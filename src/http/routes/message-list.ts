@@ -5,7 +5,7 @@ import { ServiceError } from '../../base/errors.ts'
 import { firstMessageIdAt, type InboxId } from '../../base/ids.ts'
 import { findPosition, readFollowing, readInbox, readWords } from '../../flow/reading/read-mailbox.ts'
 import { sameAddressKey } from '../../mail/address.ts'
-import { listMessages, type MessagePage } from '../../store/mailbox/message-pages.ts'
+import { listMessages, type MessageFilter, type MessagePage } from '../../store/mailbox/message-pages.ts'
 import type { Api, HttpDeps } from '../api.ts'
 import { readmit } from '../caller.ts'
 import { answerJson } from '../json-stream.ts'
@@ -16,22 +16,27 @@ import { InboxParams } from '../schemas/params.ts'
 import { Email, GivenTime, oneOf, patterned } from '../schemas/scalars.ts'
 import { maxWaitSeconds } from '../stream/message-waits.ts'
 
+/** The filters of a list of messages. */
+export const messageFilters = {
+  direction: Type.Optional(oneOf(['inbound', 'outbound'], 'Only received or only sent ones.')),
+  from: Type.Optional({ ...Email, description: 'Only messages from this address.' }),
+  since: Type.Optional({ ...GivenTime, description: 'Only messages at or after this time.' }),
+  until: Type.Optional({ ...GivenTime, description: 'Only messages before this time.' }),
+  q: Type.Optional(
+    patterned('query', {
+      minLength: 1,
+      maxLength: 200,
+      description:
+        'Only messages with all of these words in subject, text, names and addresses of sender and recipients, or attachment names. `"in quotes"` matches a phrase, and `invoic*` matches words with that beginning. Case and accents do not matter. A message can be found a moment after it is stored or accepted. The first search of an inbox covers the newest messages, as many as can be indexed within a second. Older messages follow: see `search-complete`.',
+      examples: ['invoice "due date"'],
+    }),
+  ),
+}
+
 const ListQuery = Type.Object(
   {
     ...messagePageQuery,
-    direction: Type.Optional(oneOf(['inbound', 'outbound'], 'Only received or only sent ones.')),
-    from: Type.Optional({ ...Email, description: 'Only messages from this address.' }),
-    since: Type.Optional({ ...GivenTime, description: 'Only messages at or after this time.' }),
-    until: Type.Optional({ ...GivenTime, description: 'Only messages before this time.' }),
-    q: Type.Optional(
-      patterned('query', {
-        minLength: 1,
-        maxLength: 200,
-        description:
-          'Only messages with all of these words in subject, text, names and addresses of sender and recipients, or attachment names. `"in quotes"` matches a phrase, and `invoic*` matches words with that beginning. Case and accents do not matter. A message can be found a moment after it is stored or accepted. The first search of an inbox covers the newest messages, as many as can be indexed within a second. Older messages follow: see `search-complete`.',
-        examples: ['invoice "due date"'],
-      }),
-    ),
+    ...messageFilters,
     after: Type.Optional(
       patterned('messageIdOrZero', {
         description:
@@ -121,7 +126,12 @@ function requireAgreeing(query: ListQuery): void {
     throw new ServiceError('invalid_request', `/${other} cannot be combined with /after`)
 }
 
-function filterOf(inboxId: InboxId, query: ListQuery, words: string | null) {
+type GivenFilters = Partial<Record<'from' | 'since' | 'until', string>> & {
+  direction?: 'inbound' | 'outbound'
+}
+
+/** Returns the filter of a list's query, whose words were read already. */
+export function filterOf(inboxId: InboxId, query: GivenFilters, words: string | null): MessageFilter {
   return {
     inboxId,
     direction: query.direction ?? null,

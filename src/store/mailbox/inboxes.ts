@@ -152,6 +152,14 @@ export interface InboxFilter {
   text: string | null
 }
 
+/** The active inboxes of `listedValues`, as `$1` to `$3`. */
+const isListed = `organization_id = $1 and status = 'active' and ($2::text[] is null or id = any($2))
+  and ($3::text is null or position(lower($3) in lower(local_part || '@' || domain || ' ' || display_name)) > 0)`
+
+function listedValues({ organizationId, ids, text }: Omit<InboxFilter, 'domainId'>): unknown[] {
+  return [organizationId, ids, text]
+}
+
 /** Lists active inboxes, newest first, after `beforeId`. */
 export async function listInboxes(
   db: Queryable,
@@ -161,12 +169,32 @@ export async function listInboxes(
 ): Promise<InboxRow[]> {
   return await db.query<InboxRow>(
     `select ${columns} from inbox
-    where organization_id = $1 and status = 'active' and ($2::text[] is null or id = any($2))
-      and ($3::uuid is null or domain_id = $3)
-      and ($4::text is null or position(lower($4) in lower(local_part || '@' || domain || ' ' || display_name)) > 0)
-      and ($5::text is null or id < $5)
+    where ${isListed} and ($4::uuid is null or domain_id = $4) and ($5::text is null or id < $5)
     order by id desc limit $6`,
-    [filter.organizationId, filter.ids, filter.domainId, filter.text, beforeId, limit],
+    [...listedValues(filter), filter.domainId, beforeId, limit],
+  )
+}
+
+export interface ActiveInboxRow extends InboxRow {
+  /** The time of its newest message. Null if it has none. */
+  lastMessageAt: Date | null
+}
+
+/** Lists active inboxes by their newest message, newest first, after `before`. Those without mail come last, as of 1970. */
+export async function listInboxesByActivity(
+  db: Queryable,
+  filter: Omit<InboxFilter, 'domainId'>,
+  before: { at: Date; id: string } | null,
+  limit: number,
+): Promise<ActiveInboxRow[]> {
+  const at = `coalesce(n.last_message_at, 'epoch')`
+  return await db.query<ActiveInboxRow>(
+    `select ${columns}, n.last_message_at as "lastMessageAt" from inbox b left join lateral (
+      select t.last_message_at from thread t where t.inbox_id = b.id order by t.last_message_at desc, t.id desc limit 1
+    ) n on true
+    where ${isListed} and ($4::text is null or (${at}, id) < ($5, $4))
+    order by ${at} desc, id desc limit $6`,
+    [...listedValues(filter), before?.id ?? null, before?.at ?? null, limit],
   )
 }
 

@@ -71,13 +71,43 @@ export async function listMessages(
   limit: number,
 ): Promise<FoundPage> {
   if (filter.words !== null) return await searchMessages(db, filter, filter.words, beforeId, limit)
-  const { inboxId, sinceId, untilId, direction, from } = filter
+  const { rows, values } = filteredRows(filter, beforeId)
+  return { ...(await readPage(db, { rows, order: 'm.id desc' }, values, limit)), isCut: false }
+}
+
+export interface FoundIds {
+  ids: MessageId[]
+  /** If the search ended before all hits of its words were compared: the last hit compared. */
+  cutAt: MessageId | null
+}
+
+/** Finds up to `limit` of the inbox's messages, newest first, before `beforeId`. */
+export async function findMessageIds(
+  db: Queryable,
+  filter: MessageFilter,
+  beforeId: string | null,
+  limit: number,
+): Promise<FoundIds> {
+  if (filter.words !== null) return await searchIds(db, filter, filter.words, beforeId, limit)
+  const { rows, values } = filteredRows(filter, beforeId)
+  const max = `$${values.length + 1}::integer`
+  const found = await db.query<{ id: MessageId }>(
+    `select m.id from (${rows(max)}) m order by m.id desc limit ${max}`,
+    [...values, limit],
+  )
+  return { ids: found.map(({ id }) => id), cutAt: null }
+}
+
+/** The rows of a filter without words, before `beforeId`. */
+function filteredRows(
+  { inboxId, sinceId, untilId, direction, from }: MessageFilter,
+  beforeId: string | null,
+): Pick<Picked, 'rows'> & { values: unknown[] } {
   const rows = (max: string) =>
     directionsOf(direction)
       .map((one) => `(${pickOf(one, from)} limit ${max})`)
       .join(' union all ')
-  const values = [inboxId, sinceId, untilId, beforeId, ...(from === null ? [] : [from])]
-  return { ...(await readPage(db, { rows, order: 'm.id desc' }, values, limit)), isCut: false }
+  return { rows, values: [inboxId, sinceId, untilId, beforeId, ...(from === null ? [] : [from])] }
 }
 
 function directionsOf(direction: Direction | null): Direction[] {
@@ -105,27 +135,38 @@ const idBounds = [`coalesce($2, 'msg_')`, `least(coalesce($3, 'msg_g'), coalesce
 /** One search compares up to this many hits of its words with a direction or a sender; 5,000 take about 30 ms. */
 const maxCompared = 5_000
 
-/** Lists messages by the word index, which has only the messages indexed by now. */
-async function searchMessages(
+/** Finds up to `limit` messages by the word index, which has only the messages indexed by now. */
+async function searchIds(
   db: Queryable,
   { inboxId, direction, from, sinceId, untilId }: MessageFilter,
   words: string,
   beforeId: string | null,
   limit: number,
-): Promise<FoundPage> {
+): Promise<FoundIds> {
   const hits = await db.query<{ id: MessageId; isFound: boolean }>(
     `select message_id as id, is_found as "isFound" from search_messages($1, $2, $3, $4, coalesce($5, 'msg_'),
       least(coalesce($6, 'msg_g'), coalesce($7, 'msg_g')), $8, ${maxCompared})`,
-    [inboxId, words, direction, from, sinceId, untilId, beforeId, limit + 1],
+    [inboxId, words, direction, from, sinceId, untilId, beforeId, limit],
   )
-  const found = hits.filter(({ isFound }) => isFound).map(({ id }) => id)
-  const rows = () => 'select m.* from message m where m.id = any($1)'
-  const { page, last } = await readPage(db, { rows, order: 'm.id desc' }, [found], limit)
   const end = hits.at(-1)
-  const isCut = end?.isFound === false
+  const ids = hits.filter(({ isFound }) => isFound).map(({ id }) => id)
+  return { ids, cutAt: end?.isFound === false ? end.id : null }
+}
+
+/** Lists messages by the word index. */
+async function searchMessages(
+  db: Queryable,
+  filter: MessageFilter,
+  words: string,
+  beforeId: string | null,
+  limit: number,
+): Promise<FoundPage> {
+  const { ids, cutAt } = await searchIds(db, filter, words, beforeId, limit + 1)
+  const rows = () => 'select m.* from message m where m.id = any($1)'
+  const { page, last } = await readPage(db, { rows, order: 'm.id desc' }, [ids], limit)
   // A hit that was deleted meanwhile makes the page shorter, but does not end the search.
-  const isMore = isCut || found.length > limit
-  return { page, last: last ?? (isMore ? end! : null), isCut }
+  const end = cutAt ?? (ids.length > limit ? ids.at(-1)! : null)
+  return { page, last: last ?? (end === null ? null : { id: end }), isCut: cutAt !== null }
 }
 
 /**

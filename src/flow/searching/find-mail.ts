@@ -1,0 +1,90 @@
+// Searches several inboxes at once, for the dashboard: their messages together, newest first.
+import { firstMessageIdAt, type InboxId, type MessageId } from '../../base/ids.ts'
+import type { Queryable } from '../../postgres/db.ts'
+import { type ActiveInboxRow, listInboxesByActivity } from '../../store/mailbox/inboxes.ts'
+import { type MailRow, readMailRows } from '../../store/mailbox/mail-rows.ts'
+import { type FoundIds, findMessageIds, type MessageFilter } from '../../store/mailbox/message-pages.ts'
+import type { Caller } from '../caller.ts'
+import { readInbox } from '../reading/read-mailbox.ts'
+import type { InboxSearches } from './search-inbox.ts'
+
+interface Deps {
+  db: Queryable
+  inboxSearches: Pick<InboxSearches, 'prepare' | 'run'>
+}
+
+export interface FoundMail {
+  rows: MailRow[]
+  /** The position of the next page. Null at the end. */
+  last: string | null
+  /** Whether every message was searched. */
+  isComplete: boolean
+}
+
+/** One search covers this many inboxes, those with the newest mail. */
+const maxInboxes = 200
+/** After this time no further inbox begins to be indexed. The next search goes on with it. */
+const maxPrepareMs = 2_000
+
+type Place = Pick<ActiveInboxRow, 'id' | 'organizationId'> & { newestId: string }
+
+/**
+ * Finds messages of one inbox, or of all inboxes of the caller if `inboxId` is null. `filterOf` returns the filter for an
+ * inbox. Throws `not_found` or `inbox_not_allowed` if the caller cannot read the inbox.
+ */
+export async function findMail(
+  { db, inboxSearches }: Deps,
+  caller: Caller,
+  search: {
+    inboxId: string | null
+    filterOf: (inboxId: InboxId) => MessageFilter
+    before: string | null
+    limit: number
+  },
+): Promise<FoundMail> {
+  const { filterOf, before, limit } = search
+  const { places, isWhole } = await readPlaces(db, caller, search.inboxId)
+  const untilMs = performance.now() + maxPrepareMs
+  let [found, cutAt, isComplete] = [[] as MessageId[], '', isWhole]
+  for (const place of places) {
+    // The inboxes are sorted by their newest message, so no further one has a message for this page.
+    if (found.length > limit && place.newestId < found[limit]!) break
+    const filter = filterOf(place.id)
+    if (filter.words !== null) {
+      const isIndexed = performance.now() < untilMs && (await inboxSearches.prepare(place))
+      isComplete &&= isIndexed
+    }
+    const hits = await inboxSearches.run(caller.organizationId, () =>
+      findMessageIds(db, filter, before, limit + 1),
+    )
+    if (hits.cutAt !== null && hits.cutAt > cutAt) cutAt = hits.cutAt
+    found = merge(found, hits, limit + 1)
+  }
+  // Above the cut nothing is missing. The next page begins there.
+  const above = found.filter((id) => id > cutAt)
+  const page = above.slice(0, limit)
+  const last = above.length > limit ? page.at(-1)! : cutAt || null
+  return { rows: await readMailRows(db, page), last, isComplete: isComplete && cutAt === '' }
+}
+
+function merge(found: readonly MessageId[], { ids }: FoundIds, limit: number): MessageId[] {
+  return [...found, ...ids].sort((one, other) => (one < other ? 1 : -1)).slice(0, limit)
+}
+
+/** The inboxes to search, those with the newest mail first. */
+async function readPlaces(
+  db: Queryable,
+  caller: Caller,
+  inboxId: string | null,
+): Promise<{ places: Place[]; isWhole: boolean }> {
+  if (inboxId !== null)
+    return { places: [{ ...(await readInbox(db, caller, inboxId)), newestId: 'msg_g' }], isWhole: true }
+  const { organizationId, inboxIds: ids } = caller
+  const inboxes = await listInboxesByActivity(db, { organizationId, ids, text: null }, null, maxInboxes + 1)
+  const places = inboxes
+    .slice(0, maxInboxes)
+    .flatMap(({ lastMessageAt, ...inbox }) =>
+      lastMessageAt ? [{ ...inbox, newestId: firstMessageIdAt(lastMessageAt.getTime() + 1) }] : [],
+    )
+  return { places, isWhole: inboxes.length <= maxInboxes }
+}
