@@ -14,4 +14,5 @@ onSignedOut(async () => {
   queries.setQueryData(sessionQuery.queryKey, null)
 })
 
-mount(<RouterProvider router={router} />)
+// The empty frame of index.html stays until the first page has its code and its session.
+void router.load().finally(() => mount(<RouterProvider router={router} />))

@@ -86,6 +86,12 @@ test('the keyboard finds and reaches everything', { skip }, async (t) => {
   await page.getByRole('combobox').fill('inb_ffffffffffffffffffffffff')
   await page.getByText('No page, inbox or ID matches.').waitFor()
   await page.keyboard.press('Escape')
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox').fill('Refund')
+  await page.getByRole('option', { name: 'Search all mail for “Refund”' }).waitFor()
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/mail/all?q=Refund')
+  await page.getByText('Nothing is found').waitFor()
   // The missing inbox was requested on purpose.
   assert.deepEqual(
     complaints.filter((text) => !text.includes('404')),
@@ -140,4 +146,17 @@ test('the settings show name, theme, sessions and limits, and sign the person ou
   assert.deepEqual(complaints, [])
   await page.goto('/settings')
   await page.waitForURL('**/sign-in?to=%2Fsettings')
+})
+
+test('before any code runs, pages show the empty frame, except those before the sign-in', {
+  skip,
+}, async (t) => {
+  const { organizationId } = await node.createCaller()
+  const { page, context } = await openPages(t, node, organizationId)
+  await context.route(/\/assets\/(?!theme-)[^/]+\.js$/, (route) => route.abort())
+  await page.goto('/keys')
+  await page.locator('[data-shell]').waitFor()
+  await page.goto('/sign-in')
+  await page.locator('[data-shell]').waitFor({ state: 'hidden' })
+  assert.equal(await page.locator('[data-shell]').count(), 1)
 })

@@ -58,7 +58,7 @@ test('a person makes an inbox, sees mail arrive without a reload, and answers it
   await row.getByText('Dinner').waitFor()
   await page.keyboard.press('j')
   await page.keyboard.press('Enter')
-  await page.getByText('Shall we dine?').waitFor()
+  await page.getByRole('article').getByText('Shall we dine?').waitFor()
   assert.equal(await page.getByText('an older line').count(), 0)
   await page.getByRole('button', { name: 'Show quoted text' }).click()
   await page.getByText('an older line').waitFor()
@@ -254,7 +254,7 @@ test('words and filters find mail, and a phone shows one column at a time', { sk
   await page.goto('/mail')
   await page.locator(`a[title="${inbox.address}"]`).click()
   await page.locator('[data-thread]').first().click()
-  await page.getByText('About Broccoli.').waitFor()
+  await page.getByRole('article').getByText('About Broccoli.').waitFor()
   assert.equal(await page.locator('[data-thread]').first().isVisible(), false)
   assert.deepEqual(await audit(), [])
   const widths = await page.evaluate<number[]>('[document.documentElement.scrollWidth, innerWidth]')
@@ -269,5 +269,81 @@ test('words and filters find mail, and a phone shows one column at a time', { sk
   await deed.click()
   await page.getByText('Create your first inbox').waitFor()
   assert.equal((await api.call(`/v1/inboxes/${inbox.id}`)).status, 404)
+  assert.deepEqual(complaints, [])
+})
+
+test('the inbox with the newest mail is opened; rows show who wrote what; the chosen inbox is in view', {
+  skip,
+}, async (t) => {
+  const { page, api, mailer, complaints, audit } = await setStage(t)
+  const [busy, other, last] = [
+    await api.createInbox('busy'),
+    await api.createInbox('other'),
+    await api.createInbox('last'),
+  ]
+  for (let n = 0; n < 20; n++) await api.createInbox(`quiet-${n}`)
+  const from = 'Ada Lovelace <ada@far.test>'
+  await mailer.sendMail({ from, to: other.address, subject: 'Elsewhere', text: 'To another inbox.' })
+  await mailer.sendMail({
+    ...{ from, to: busy.address, subject: 'The terms', text: 'They are attached.\n\nAda' },
+    attachments: [{ filename: 'terms.txt', content: 'These are the terms.' }],
+  })
+  await until('the mail to be filed', async () => (await api.exported(busy.id)).length === 1)
+
+  await page.goto('/mail')
+  await page.waitForURL(`**/mail/${busy.id}`)
+  const row = page.locator('[data-thread]')
+  for (const text of ['Ada Lovelace', 'The terms', 'They are attached. Ada'])
+    await row.getByText(text).waitFor()
+  await row.getByRole('img', { name: 'Has attachments' }).waitFor()
+  const inboxes = page.getByRole('list', { name: 'Inboxes' }).getByRole('link')
+  assert.match((await inboxes.allInnerTexts()).slice(0, 3).join(' '), /^All inboxes busy.* other/s)
+  await inboxes.first().click()
+  await row.getByText('Elsewhere').waitFor()
+  assert.equal(await row.count(), 2)
+  assert.deepEqual(await audit(), [])
+  await row.getByText('Elsewhere').click()
+  await page.waitForURL(`**/mail/all/thr_*`)
+  await page.getByText('To another inbox.').filter({ visible: true }).nth(1).waitFor()
+
+  await page.goto(`/mail/${last.id}`)
+  await page.getByText('Nothing has come yet').waitFor()
+  const chosen = await page.locator(`a[title="${last.address}"]`).boundingBox()
+  assert.ok(chosen && chosen.y > 0 && chosen.y + chosen.height <= 901, JSON.stringify(chosen))
+  assert.deepEqual(complaints, [])
+})
+
+test('a long conversation opens at its newest message; on a phone its sender is not cut', {
+  skip,
+}, async (t) => {
+  const { page, api, mailer, complaints, audit } = await setStage(t)
+  const inbox = await api.createInbox()
+  const from = 'An automatic writer with a long name <robot@far.test>'
+  for (let n = 1; n <= 12; n++)
+    await mailer.sendMail({
+      ...{ from, to: inbox.address, subject: 'Long', text: `Message ${n}.`, messageId: `<${n}@far.test>` },
+      headers: { 'auto-submitted': 'auto-generated' },
+      ...(n > 1 && { inReplyTo: '<1@far.test>', references: '<1@far.test>' }),
+    })
+  await until('the mail to be filed', async () => (await api.exported(inbox.id)).length === 12)
+  const [message] = await api.exported(inbox.id)
+  await page.setViewportSize({ width: 390, height: 600 })
+  await page.goto(`/mail/${inbox.id}/${message!.threadId}`)
+  const articles = page.getByRole('article')
+  const newest = articles.last().getByText('Message 12.')
+  await newest.waitFor()
+  assert.equal(await articles.count(), 4)
+  const box = await newest.boundingBox()
+  assert.ok(box && box.y + box.height < 600, JSON.stringify(box))
+  const name = articles.last().getByText('An automatic writer with a long name')
+  const isCut = `[...[...document.querySelectorAll('article')].at(-1).querySelectorAll('[data-head] span')]
+    .some(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)`
+  assert.equal(await page.evaluate(isCut), false)
+  const [above, below] = [name, articles.last().getByText('Written by a program')]
+  assert.ok((await above.boundingBox())!.y < (await below.boundingBox())!.y)
+  assert.deepEqual(await audit(), [])
+  await page.getByRole('button', { name: '8 earlier messages' }).click()
+  await until('all messages', async () => (await articles.count()) === 12)
+  assert.match(await page.evaluate<string>('document.activeElement.textContent'), /Message 2\./)
   assert.deepEqual(complaints, [])
 })

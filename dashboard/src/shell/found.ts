@@ -1,4 +1,4 @@
-// The palette's results for a text: pages by name, inboxes by address or name, and any object by id.
+// The palette's results for a text: pages by name, inboxes by address or name, any object by id, and a search of all mail.
 import { useQuery } from '@tanstack/react-query'
 import { ApiError, api, read } from '../api/client.ts'
 import { shell } from '../texts/shell.ts'
@@ -12,6 +12,7 @@ export interface Found {
   /** The kind or the owner of the result, next to its name. */
   note?: string
   to: string
+  search?: { q: string }
 }
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
@@ -37,8 +38,16 @@ export function useFound(text: string): { found: Found[]; isSearching: boolean }
     .flat()
     .map(({ to, label }) => ({ id: to, to, label, group: shell.findPages }))
     .filter(({ label }) => label.toLowerCase().includes(wanted))
-  const found = isId ? (named.data ?? []) : [...pages, ...(inboxes.data ?? [])]
+  const words = text.trim()
+  const found = isId
+    ? (named.data ?? [])
+    : [...pages, ...(inboxes.data ?? []), ...(words ? [searchFor(words)] : [])]
   return { found, isSearching: (isId ? named : inboxes).isFetching }
+}
+
+function searchFor(words: string): Found {
+  const label = shell.searchMail(words)
+  return { id: 'search', group: shell.pages.mail, label, to: '/mail/all', search: { q: words } }
 }
 
 async function findInboxes(text: string): Promise<Found[]> {

@@ -34,7 +34,7 @@ function Finder({ onClose }: { onClose: () => void }) {
   const open = (one: Found | undefined) => {
     if (!one) return
     onClose()
-    void navigate({ to: one.to })
+    void navigate({ to: one.to, search: one.search ?? {} })
   }
   const press = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]

@@ -5,6 +5,7 @@ export const mail = {
   back: 'Back',
 
   inboxes: 'Inboxes',
+  allInboxes: 'All inboxes',
   findInbox: 'Find an inbox',
   noInboxFound: 'No inbox has this in its address or name.',
   newInbox: 'New inbox',
@@ -38,9 +39,11 @@ export const mail = {
       : `You can create ${left} more addresses on this domain. Deleted addresses count too.`,
 
   threads: 'Conversations',
+  hasFiles: 'Has attachments',
   messagesOf: (count: number) => `${count} messages`,
   noSubject: '(no subject)',
   search: 'Search this inbox',
+  searchAll: 'Search all inboxes',
   searchHint:
     'Searches subjects, text, names and files. Use "quotes" for a phrase, and invoic* for the start of a word.',
   filters: 'Filters',

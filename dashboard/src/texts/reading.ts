@@ -4,6 +4,7 @@ export const reading = {
   threadGoneWhat: 'It was deleted, or belongs to another organization.',
   messageGone: 'Message not found',
   toMail: 'Open inboxes',
+  earlier: (count: number) => `${count} earlier messages`,
   unfoldAll: 'Expand all',
   foldRead: 'Collapse all but the last',
   deleteThread: 'Delete conversation',

@@ -20,6 +20,7 @@ export const shell = {
   findPages: 'Pages',
   findInboxes: 'Inboxes',
   findIds: 'By ID',
+  searchMail: (words: string) => `Search all mail for “${words}”`,
   findHelp: 'Paste the ID of an inbox, thread, message, webhook, submission or domain to open it.',
   more: 'More',
   theme: 'Theme',

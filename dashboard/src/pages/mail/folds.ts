@@ -1,4 +1,4 @@
-// The open messages of a thread: the last one, the requested one, and those that the user opened.
+// The folds of a thread: its open messages, which are the last, the requested and those that the user opened, and its middle.
 import { useState } from 'react'
 import type { Message } from './mail-queries.ts'
 
@@ -28,4 +28,26 @@ export function useFolds(messages: readonly Message[], hasMore: boolean, asked: 
       setChosen(new Map())
     },
   }
+}
+
+/** A long thread shows its first message and so many of its newest. */
+const newest = 3
+/** Fewer messages than this are not worth a fold. */
+const fewest = 3
+
+/**
+ * Returns how many messages after the first are folded to one line: none once the user unfolds them, or if one of them is in
+ * `wanted`. The number stays when new messages arrive, so that no visible message disappears.
+ */
+export function useMiddle(
+  messages: readonly Message[],
+  hasMore: boolean,
+  wanted: readonly (string | undefined)[],
+): { count: number; unfold: () => void } {
+  const [folded, setFolded] = useState<number | null>(null)
+  const after = messages.length - 1 - (hasMore ? 0 : newest)
+  if (folded === null && !hasMore && messages.length > 0) setFolded(after < fewest ? 0 : after)
+  const count = folded ?? Math.max(0, after)
+  const isWanted = messages.slice(1, 1 + count).some(({ id }) => wanted.includes(id))
+  return { count: isWanted ? 0 : count, unfold: () => setFolded(0) }
 }

@@ -1,9 +1,7 @@
 // The actions on an inbox: copy its address or id, rename it, and delete it.
 
-import { useQueryClient } from '@tanstack/react-query'
 import { Copy, EllipsisVertical, Hash, Pencil, Trash2 } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
-import { api, read } from '../../api/client.ts'
 import { IconButton } from '../../parts/form/button.tsx'
 import { useCopy } from '../../parts/form/copy-button.tsx'
 import { Menu } from '../../parts/form/menu.tsx'
@@ -12,9 +10,8 @@ import { toast } from '../../parts/toasts.ts'
 import { useMay } from '../../shell/session.ts'
 import { mail } from '../../texts/mail.ts'
 import type { Inbox } from './mail-queries.ts'
-import { useGo } from './place.ts'
 
-const Confirm = lazy(async () => ({ default: (await import('../../parts/form/confirm.tsx')).Confirm }))
+const DeleteInbox = lazy(async () => ({ default: (await import('./delete-inbox.tsx')).DeleteInbox }))
 const RenameInbox = lazy(async () => ({ default: (await import('./rename-inbox.tsx')).RenameInbox }))
 
 export function InboxMenu({ inbox }: { inbox: Inbox }) {
@@ -41,36 +38,8 @@ export function InboxMenu({ inbox }: { inbox: Inbox }) {
       />
       <Suspense fallback={null}>
         {open === 'rename' && <RenameInbox inbox={inbox} onClose={close} />}
-        {open === 'delete' && <Deletion inbox={inbox} onClose={close} />}
+        {open === 'delete' && <DeleteInbox inbox={inbox} onClose={close} />}
       </Suspense>
     </>
-  )
-}
-
-function Deletion({ inbox: { id, address, localPart }, onClose }: { inbox: Inbox; onClose: () => void }) {
-  const queries = useQueryClient()
-  const go = useGo()
-  return (
-    <Confirm
-      onClose={onClose}
-      title={mail.deleteInbox}
-      deed={mail.deleteInbox}
-      word={localPart}
-      change={() => read(api.DELETE('/v1/inboxes/{inboxId}', { params: { path: { inboxId: id } } }))}
-      onDone={async () => {
-        onClose()
-        toast(mail.inboxDeleted(address))
-        go({}, 'replace')
-        await queries.resetQueries({ queryKey: ['inboxes', 'list'] })
-        // Visible queries would be refetched, so only inactive ones are removed.
-        for (const queryKey of [
-          ['inboxes', 'one', id],
-          ['threads', id],
-        ])
-          queries.removeQueries({ queryKey, type: 'inactive' })
-      }}
-    >
-      {mail.deleteInboxWhat(address)}
-    </Confirm>
   )
 }

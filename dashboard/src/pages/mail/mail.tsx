@@ -12,7 +12,7 @@ import { mail } from '../../texts/mail.ts'
 import { WaitingColumn } from './column.tsx'
 import { Inboxes } from './inboxes.tsx'
 import { inboxesQuery } from './mail-queries.ts'
-import { useGo, usePlace } from './place.ts'
+import { allInboxes, useGo, usePlace } from './place.ts'
 import { Threads } from './threads.tsx'
 
 const ThreadView = lazy(async () => ({ default: (await import('./thread.tsx')).ThreadView }))
@@ -22,6 +22,7 @@ const wide = matchMedia('(min-width: 1024px)')
 
 export function Mail() {
   const { inboxId, threadId, compose } = usePlace()
+  const writesFrom = inboxId === allInboxes ? undefined : inboxId
   const isEmpty = useFirstInbox(inboxId)
   useTitle(mail.title)
   return (
@@ -53,17 +54,19 @@ export function Mail() {
         </Suspense>
       )}
       {inboxId && !threadId && <Nothing what="thread" />}
-      <Suspense fallback={null}>{inboxId && compose === 'new' && <NewMessage inboxId={inboxId} />}</Suspense>
-      {inboxId && <ComposeKey inboxId={inboxId} />}
+      <Suspense fallback={null}>
+        {writesFrom && compose === 'new' && <NewMessage inboxId={writesFrom} />}
+      </Suspense>
+      {writesFrom && <ComposeKey inboxId={writesFrom} />}
     </div>
   )
 }
 
-/** Opens the first inbox on a wide window. Returns whether there is no inbox at all. */
+/** Opens the inbox with the newest mail on a wide window. Returns whether there is no inbox at all. */
 function useFirstInbox(inboxId: string | undefined): boolean {
   const { data } = useInfiniteQuery(inboxesQuery(''))
   const go = useGo()
-  const first = data?.pages[0]?.inboxes[0]?.id
+  const first = data?.pages[0]?.inboxes[0]?.inbox.id
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs only while no inbox is open
   useEffect(() => {
     if (!inboxId && first && wide.matches) go({ inboxId: first }, 'replace')

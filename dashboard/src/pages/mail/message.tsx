@@ -3,6 +3,7 @@
 import { CornerUpLeft, CornerUpRight, EllipsisVertical, Reply, ReplyAll, Trash2 } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
 import { Badge } from '../../parts/badge.tsx'
+import { classes } from '../../parts/classes.ts'
 import { IconButton } from '../../parts/form/button.tsx'
 import { Menu } from '../../parts/form/menu.tsx'
 import type { MenuItem } from '../../parts/form/open-menu.tsx'
@@ -22,16 +23,16 @@ import { StandingLine } from './standing.tsx'
 interface MessageCardProps {
   message: Message
   isOpen: boolean
-  /** The page's address names this message. */
-  isAsked: boolean
+  /** The thread opens at this message. */
+  isStart: boolean
   onFold: () => void
 }
 
-export function MessageCard({ message, isOpen, isAsked, onFold }: MessageCardProps) {
+export function MessageCard({ message, isOpen, isStart, onFold }: MessageCardProps) {
   const article = useRef<HTMLElement>(null)
   useEffect(() => {
-    if (isAsked) article.current?.scrollIntoView({ block: 'start' })
-  }, [isAsked])
+    if (isStart) article.current?.scrollIntoView({ block: 'start' })
+  }, [isStart])
   return (
     <article
       ref={article}
@@ -51,7 +52,7 @@ export function nameOf({ name, email }: Mailbox): string {
   return name || email
 }
 
-function Head({ message, isOpen, onFold }: Omit<MessageCardProps, 'isAsked'>) {
+function Head({ message, isOpen, onFold }: Omit<MessageCardProps, 'isStart'>) {
   const { from, to, direction, createdAt, automatic } = message
   const Direction = direction === 'inbound' ? CornerUpLeft : CornerUpRight
   return (
@@ -69,15 +70,26 @@ function Head({ message, isOpen, onFold }: Omit<MessageCardProps, 'isAsked'>) {
         className={direction === 'inbound' ? 'mt-1 shrink-0 text-faint' : 'mt-1 shrink-0 text-accent'}
       />
       <span className="min-w-0 flex-1">
-        <span className="flex min-w-0 items-baseline gap-2">
-          <span className="truncate font-medium">{nameOf(from)}</span>
+        <span className="flex min-w-0 flex-wrap items-baseline gap-x-2 sm:flex-nowrap">
+          <span
+            className={classes(
+              'min-w-0 flex-1 font-medium sm:flex-initial sm:truncate',
+              isOpen ? 'wrap-anywhere' : 'truncate',
+            )}
+          >
+            {nameOf(from)}
+          </span>
           {from.name && (
-            <span className="hidden min-w-0 truncate text-sm text-faint sm:block">{from.email}</span>
+            <span className="hidden min-w-0 shrink-99 truncate text-sm text-faint sm:block">
+              {from.email}
+            </span>
           )}
           {automatic && (
-            <Badge tone="idle" title={reading.automaticWhat}>
-              {reading.automatic}
-            </Badge>
+            <span className="order-last basis-full sm:order-none sm:basis-auto">
+              <Badge tone="idle" title={reading.automaticWhat}>
+                {reading.automatic}
+              </Badge>
+            </span>
           )}
           <Time value={createdAt} className="ml-auto shrink-0 text-xs text-faint" />
         </span>

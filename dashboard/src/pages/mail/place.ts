@@ -2,6 +2,9 @@
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { useRef } from 'react'
 
+/** Stands for all inboxes where an address has the id of an inbox. */
+export const allInboxes = 'all'
+
 export interface Filters {
   q?: string | undefined
   direction?: string | undefined

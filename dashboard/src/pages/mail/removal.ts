@@ -31,13 +31,12 @@ export function useHidden(): ReadonlySet<string> {
 }
 
 interface Removal {
-  inboxId: string
   threadId: string
   messageIds: readonly string[]
   what: 'thread' | 'message'
 }
 
-function removeLater(queries: QueryClient, { inboxId, threadId, messageIds, what }: Removal): void {
+function removeLater(queries: QueryClient, { threadId, messageIds, what }: Removal): void {
   const ids = what === 'thread' ? [threadId, ...messageIds] : messageIds
   hide(ids)
   const commit = async () => {
@@ -45,9 +44,9 @@ function removeLater(queries: QueryClient, { inboxId, threadId, messageIds, what
     const answers = await Promise.allSettled(messageIds.map(deleteMessage))
     const failed = answers.find(({ status }) => status === 'rejected')
     if (failed) toast(mail.notDeleted(wordsOf((failed as PromiseRejectedResult).reason).title), 'bad')
-    else if (what === 'thread') forgetThread(queries, inboxId, threadId)
+    else if (what === 'thread') forgetThread(queries, threadId)
     if (what === 'message' || failed) await queries.invalidateQueries({ queryKey: ['thread', threadId] })
-    await queries.invalidateQueries({ queryKey: ['found', inboxId] })
+    await queries.invalidateQueries({ queryKey: ['found'] })
     show(ids)
   }
   toastUndoable(what === 'thread' ? mail.threadDeleted : mail.messageDeleted, {
@@ -61,21 +60,20 @@ function deleteMessage(messageId: string): Promise<unknown> {
 }
 
 /** Returns a function that deletes all messages that the thread has at the time of the call. */
-export function useRemoveThread(): (inboxId: string, threadId: string) => Promise<void> {
+export function useRemoveThread(): (threadId: string) => Promise<void> {
   const queries = useQueryClient()
-  return async (inboxId, threadId) => {
+  return async (threadId) => {
     try {
       const { pages } = await queries.fetchInfiniteQuery({ ...threadQuery(threadId), pages: 1_000 })
       const messageIds = pages.flatMap(({ messages }) => messages.map(({ id }) => id))
-      removeLater(queries, { inboxId, threadId, messageIds, what: 'thread' })
+      removeLater(queries, { threadId, messageIds, what: 'thread' })
     } catch (error) {
       toast(mail.notDeleted(wordsOf(error).title), 'bad')
     }
   }
 }
 
-export function useRemoveMessage(): (message: { id: string; inboxId: string; threadId: string }) => void {
+export function useRemoveMessage(): (message: { id: string; threadId: string }) => void {
   const queries = useQueryClient()
-  return ({ id, inboxId, threadId }) =>
-    removeLater(queries, { inboxId, threadId, messageIds: [id], what: 'message' })
+  return ({ id, threadId }) => removeLater(queries, { threadId, messageIds: [id], what: 'message' })
 }

@@ -10,9 +10,9 @@ import type { Message } from './mail-queries.ts'
 import { useGo, usePlace } from './place.ts'
 
 /** Returns a function that opens a reply to the message. */
-export function useReply({ id, inboxId, threadId }: Message): (compose: 'reply' | 'all') => void {
+export function useReply({ id, threadId }: Message): (compose: 'reply' | 'all') => void {
   const go = useGo()
-  const { message } = usePlace()
+  const { inboxId, message } = usePlace()
   return (compose) => go({ inboxId, threadId, compose, to: id, message })
 }
 

@@ -1,4 +1,4 @@
-// The search in an inbox: by words, and under a button by direction, sender and day.
+// The search in an inbox, or in all: by words, and under a button by direction, sender and day.
 
 import { ListFilter, Search } from 'lucide-react'
 import { lazy, Suspense, useEffect, useRef, useState } from 'react'
@@ -6,7 +6,7 @@ import { classes } from '../../parts/classes.ts'
 import { IconButton } from '../../parts/form/button.tsx'
 import { useShortcut } from '../../parts/shortcut.ts'
 import { mail } from '../../texts/mail.ts'
-import { isFiltered, useFind, usePlace } from './place.ts'
+import { allInboxes, isFiltered, useFind, usePlace } from './place.ts'
 
 const FilterFields = lazy(async () => ({ default: (await import('./filter-fields.tsx')).FilterFields }))
 const typedMs = 300
@@ -34,7 +34,8 @@ export function SearchBar() {
 }
 
 function Words() {
-  const { q = '' } = usePlace()
+  const { q = '', inboxId } = usePlace()
+  const label = inboxId === allInboxes ? mail.searchAll : mail.search
   const input = useRef<HTMLInputElement>(null)
   const [text, setText] = useState(q)
   const find = useFind()
@@ -51,8 +52,8 @@ function Words() {
       <input
         ref={input}
         type="search"
-        aria-label={mail.search}
-        placeholder={mail.search}
+        aria-label={label}
+        placeholder={label}
         title={mail.searchHint}
         value={text}
         maxLength={200}

@@ -1,8 +1,8 @@
-// The third column: a thread with its messages, oldest first, all but the last folded until they are opened.
+// The third column: a thread, opened at its newest message. The others are folded, and the middle of a long thread to one line.
 
 import { type UseInfiniteQueryResult, useInfiniteQuery } from '@tanstack/react-query'
 import { ChevronsDownUp, ChevronsUpDown, MessageSquareDashed, Trash2 } from 'lucide-react'
-import { lazy, Suspense, useEffect, useMemo, useRef } from 'react'
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { ApiError } from '../../api/client.ts'
 import { Empty } from '../../parts/empty.tsx'
 import { ErrorNote } from '../../parts/error-note.tsx'
@@ -15,7 +15,7 @@ import { useMay } from '../../shell/session.ts'
 import { mail } from '../../texts/mail.ts'
 import { reading } from '../../texts/reading.ts'
 import { Column } from './column.tsx'
-import { useFolds } from './folds.ts'
+import { useFolds, useMiddle } from './folds.ts'
 import { type Message, threadQuery } from './mail-queries.ts'
 import { MessageCard } from './message.tsx'
 import { useGo, usePlace } from './place.ts'
@@ -77,7 +77,7 @@ function Actions({ inboxId, threadId }: ThreadViewProps) {
   const may = useMay('change')
   if (!may) return null
   const press = async () => {
-    await remove(inboxId, threadId)
+    await remove(threadId)
     go({ inboxId })
   }
   return <IconButton icon={Trash2} label={reading.deleteThread} onClick={() => void press()} />
@@ -93,21 +93,33 @@ function Messages({ query, messages }: { query: Query; messages: Message[] }) {
   const folds = useFolds(shown, query.hasNextPage, asked)
   useAll(query, messages.length)
   const last = shown.at(-1)
+  const [start, setStart] = useState(asked)
+  if (!start && last && !query.hasNextPage) setStart(last.id)
+  const middle = useMiddle(shown, query.hasNextPage, [asked, to])
+  const unfold = () => {
+    middle.unfold()
+    // The button is gone: the focus goes to the first message that it has shown.
+    requestAnimationFrame(() => headsOf(list.current)[1]?.focus())
+  }
   const target = shown.find(({ id }) => id === to) ?? last
   return (
     <div ref={list} className="h-full overflow-y-auto" data-messages>
       <MessageKeys />
       <div className="mx-auto grid max-w-4xl gap-3 p-3 pb-8 sm:p-4 sm:pb-10">
         {shown.length > 1 && <FoldAll isAllOpen={folds.isAllOpen} onChange={folds.setAll} />}
-        {shown.map((message) => (
-          <MessageCard
-            key={message.id}
-            message={message}
-            isOpen={folds.isOpen(message.id)}
-            isAsked={message.id === asked}
-            onFold={() => folds.toggle(message.id)}
-          />
-        ))}
+        {shown.map((message, at) =>
+          folds.isAllOpen || at === 0 || at > middle.count ? (
+            <MessageCard
+              key={message.id}
+              message={message}
+              isOpen={folds.isOpen(message.id)}
+              isStart={message.id === start}
+              onFold={() => folds.toggle(message.id)}
+            />
+          ) : (
+            at === 1 && <Middle key="middle" count={middle.count} onUnfold={unfold} />
+          ),
+        )}
         <LoadMore query={query} />
         <ErrorNote error={query.error} />
         {target && compose && compose !== 'new' ? (
@@ -154,10 +166,18 @@ function FoldAll({
   )
 }
 
+function Middle({ count, onUnfold }: { count: number; onUnfold: () => void }) {
+  return (
+    <Button variant="quiet" icon={ChevronsUpDown} onClick={onUnfold}>
+      {reading.earlier(count)}
+    </Button>
+  )
+}
+
 /** `n` and `p` move between the heads of messages, as `j` and `k` move between rows of a list. */
 function MessageKeys() {
   const move = (step: 1 | -1) => {
-    const heads = [...document.querySelectorAll<HTMLElement>('[data-messages] [data-head]')]
+    const heads = headsOf(document.querySelector('[data-messages]'))
     const at = heads.findIndex((head) => head.closest('article')?.contains(document.activeElement))
     const next = heads[at === -1 ? (step === 1 ? 0 : heads.length - 1) : at + step]
     next?.focus()
@@ -166,4 +186,8 @@ function MessageKeys() {
   useShortcut({ keys: 'n', label: mail.keys.nextMessage, group: mail.group }, () => move(1))
   useShortcut({ keys: 'p', label: mail.keys.previousMessage, group: mail.group }, () => move(-1))
   return null
+}
+
+function headsOf(list: Element | null): HTMLElement[] {
+  return [...(list?.querySelectorAll<HTMLElement>('[data-head]') ?? [])]
 }

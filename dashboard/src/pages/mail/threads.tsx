@@ -1,9 +1,8 @@
 // The second column: the threads of an inbox, newest first, or the messages that a search finds.
 
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
-import { MailPlus, PenLine } from 'lucide-react'
-import { lazy, Suspense, useEffect, useMemo, useRef } from 'react'
-import { Empty } from '../../parts/empty.tsx'
+import { PenLine } from 'lucide-react'
+import { lazy, Suspense, useCallback, useEffect, useMemo } from 'react'
 import { Button } from '../../parts/form/button.tsx'
 import { CopyButton } from '../../parts/form/copy-button.tsx'
 import { VirtualList } from '../../parts/list/virtual-list.tsx'
@@ -11,27 +10,29 @@ import { useShortcut } from '../../parts/shortcut.ts'
 import { useMay } from '../../shell/session.ts'
 import { mail } from '../../texts/mail.ts'
 import { Column } from './column.tsx'
-import { InboxMenu } from './inbox-menu.tsx'
-import { inboxQuery, refreshThreads, type ThreadSummary, threadsQuery } from './mail-queries.ts'
-import { filtersOf, isFiltered, useGo, usePlace } from './place.ts'
+import { inboxQuery, type MailRow as Row, threadsQuery } from './mail-queries.ts'
+import { MailRow, mailRowPx } from './mail-row.tsx'
+import { allInboxes, filtersOf, isFiltered, useGo, usePlace } from './place.ts'
 import { useHidden, useRemoveThread } from './removal.ts'
 import { hrefOf, useFollow } from './row-link.tsx'
 import { SearchBar } from './search-bar.tsx'
-import { ThreadRow, threadRowPx } from './thread-row.tsx'
+import { useNewest } from './use-newest.ts'
 
+const InboxMenu = lazy(async () => ({ default: (await import('./inbox-menu.tsx')).InboxMenu }))
 const Found = lazy(async () => ({ default: (await import('./found.tsx')).Found }))
-const gatherMs = 250
+const EmptyInbox = lazy(async () => ({ default: (await import('./empty-inbox.tsx')).EmptyInbox }))
 const freshMs = 5_000
 
 export function Threads({ inboxId, className }: { inboxId: string; className: string }) {
   const place = usePlace()
   const go = useGo()
   const may = useMay('change')
-  const { data: inbox, error } = useQuery(inboxQuery(inboxId))
+  const isAll = inboxId === allInboxes
+  const { data: inbox, error } = useQuery({ ...inboxQuery(inboxId), enabled: !isAll })
   const compose = () => go({ inboxId, threadId: place.threadId, compose: 'new' })
   return (
     <Column
-      title={inbox?.address ?? mail.threads}
+      title={isAll ? mail.allInboxes : (inbox?.address ?? mail.threads)}
       head={inbox && <Head address={inbox.address} />}
       className={className}
       onBack={() => go({})}
@@ -48,7 +49,9 @@ export function Threads({ inboxId, className }: { inboxId: string; className: st
                 onClick={compose}
               />
             )}
-            <InboxMenu inbox={inbox} />
+            <Suspense fallback={<span className="size-9" />}>
+              <InboxMenu inbox={inbox} />
+            </Suspense>
           </>
         )
       }
@@ -82,10 +85,10 @@ function ThreadList({ inboxId, address }: { inboxId: string; address: string }) 
   const place = usePlace()
   const pages = query.data?.pages
   const threads = useMemo(() => {
-    const all = pages?.flatMap((page) => page.threads) ?? []
-    return hidden.size === 0 ? all : all.filter(({ id }) => !hidden.has(id))
+    const all = pages?.flatMap(({ rows }) => rows) ?? []
+    return hidden.size === 0 ? all : all.filter(({ threadId }) => !hidden.has(threadId))
   }, [pages, hidden])
-  useNewest(inboxId)
+  useFresh(inboxId)
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the links inside handle the keys
     // biome-ignore lint/a11y/noStaticElementInteractions: it only follows the links inside
@@ -96,15 +99,20 @@ function ThreadList({ inboxId, address }: { inboxId: string; address: string }) 
         query={query}
         rows={threads}
         keyOf={idOf}
-        rowPx={threadRowPx}
-        empty={<EmptyInbox inboxId={inboxId} address={address} />}
+        rowPx={mailRowPx}
+        current={place.threadId}
+        empty={
+          <Suspense fallback={null}>
+            <EmptyInbox inboxId={inboxId} address={address} />
+          </Suspense>
+        }
       >
-        {(thread) => (
-          <ThreadRow
-            thread={thread}
-            href={hrefOf({ inboxId, threadId: thread.id }, place)}
-            own={address}
-            isOpen={thread.id === place.threadId}
+        {(row) => (
+          <MailRow
+            row={row}
+            href={hrefOf({ inboxId, threadId: row.threadId }, place)}
+            isOpen={row.threadId === place.threadId}
+            isNamed={inboxId === allInboxes}
           />
         )}
       </VirtualList>
@@ -112,33 +120,20 @@ function ThreadList({ inboxId, address }: { inboxId: string; address: string }) 
   )
 }
 
-const idOf = ({ id }: ThreadSummary) => id
+const idOf = ({ threadId }: Row) => threadId
 
 /** Adds new threads at the top, when the list is opened again and while it is visible. */
-function useNewest(inboxId: string): void {
+function useFresh(inboxId: string): void {
   const queries = useQueryClient()
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
-  useEffect(() => {
-    const refresh = () => {
-      clearTimeout(timer.current)
-      timer.current = setTimeout(() => void refreshThreads(queries, inboxId).catch(() => {}), gatherMs)
-    }
-    const { dataUpdatedAt = 0 } = queries.getQueryState(threadsQuery(inboxId).queryKey) ?? {}
-    if (dataUpdatedAt > 0 && Date.now() - dataUpdatedAt > freshMs) refresh()
-    let stop: (() => void) | null = null
-    let isOver = false
-    void import('../../api/live.ts').then(({ onLiveEvent }) => {
-      if (isOver) return
-      stop = onLiveEvent(({ type, data }) => {
-        if (type === 'stream.reset' || data.message?.inboxId === inboxId) refresh()
-      })
-    })
-    return () => {
-      isOver = true
-      stop?.()
-      clearTimeout(timer.current)
-    }
+  const refresh = useCallback(async () => {
+    const { refreshThreads } = await import('./refresh-threads.ts')
+    await refreshThreads(queries, inboxId)
   }, [queries, inboxId])
+  useEffect(() => {
+    const { dataUpdatedAt = 0 } = queries.getQueryState(threadsQuery(inboxId).queryKey) ?? {}
+    if (dataUpdatedAt > 0 && Date.now() - dataUpdatedAt > freshMs) void refresh().catch(() => {})
+  }, [queries, inboxId, refresh])
+  useNewest(inboxId, refresh)
 }
 
 /** Deletes the open thread, or else the thread whose row has the focus. */
@@ -151,29 +146,8 @@ function DeleteKey({ inboxId }: { inboxId: string }) {
     const focused = document.activeElement?.closest<HTMLElement>('[data-thread]')?.dataset['thread']
     const id = threadId ?? focused
     if (!may || !id) return
-    void remove(inboxId, id)
+    void remove(id)
     if (threadId) go({ inboxId })
   })
   return null
-}
-
-function EmptyInbox({ inboxId, address }: { inboxId: string; address: string }) {
-  const go = useGo()
-  const may = useMay('change')
-  const write = () => go({ inboxId, compose: 'new', rcpt: address })
-  return (
-    <Empty
-      icon={MailPlus}
-      title={mail.emptyInbox}
-      action={may && address && <Button onClick={write}>{mail.mailYourself}</Button>}
-    >
-      {mail.emptyInboxWhat}
-      {address && (
-        <span className="mt-2 flex items-center justify-center gap-1">
-          <code className="min-w-0 break-all">{address}</code>
-          <CopyButton text={address} what={address} />
-        </span>
-      )}
-    </Empty>
-  )
 }

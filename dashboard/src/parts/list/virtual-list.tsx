@@ -27,6 +27,10 @@ interface VirtualListProps<Row> {
   rowPx: number
   /** Renders a row as one element, with `data-row` on its focusable link or button. */
   children: (row: Row, index: number) => ReactNode
+  /** The key of the current row, which is scrolled into view when it becomes current. */
+  current?: string | undefined
+  /** Leaves the keys `j` and `k` to another list of the page. */
+  isQuiet?: boolean
   /** Shown if there are no rows. */
   empty: ReactNode
   className?: string
@@ -47,15 +51,17 @@ function NextPage({ query }: Pick<VirtualListProps<unknown>, 'query'>) {
   return <SkeletonRows count={8} />
 }
 
-function Rows<Row>({ label, query, rows, keyOf, rowPx, children, className }: VirtualListProps<Row>) {
+function Rows<Row>(props: VirtualListProps<Row>) {
+  const { label, query, rows, keyOf, rowPx, children, isQuiet, className } = props
   const frame = useRef<HTMLDivElement>(null)
   useAnchor(frame, rows, keyOf, rowPx)
+  useCurrent(frame, props)
   const { first, end } = useSeen(frame, rowPx)
-  useRowKeys(frame, rowPx, rows.length)
   useFetchAhead(query, end, rows.length)
   const shown = rows.slice(first, end)
   return (
     <div ref={frame} className={className ?? 'h-full overflow-y-auto'}>
+      {!isQuiet && <RowKeys frame={frame} rowPx={rowPx} count={rows.length} />}
       <ul aria-label={label} className="relative" style={{ height: rows.length * rowPx }}>
         {shown.map((row, at) => (
           <li
@@ -133,8 +139,20 @@ function useAnchor<Row>(
   }, [frame, rows, keyOf, rowPx])
 }
 
+/** Scrolls to the current row once it is there. It may move away later. */
+function useCurrent<Row>(frame: Frame, { current, rows, keyOf, rowPx }: VirtualListProps<Row>): void {
+  const seen = useRef<string>(undefined)
+  useLayoutEffect(() => {
+    if (current === seen.current || !frame.current) return
+    const at = rows.findIndex((row) => keyOf(row) === current)
+    if (at === -1) return
+    seen.current = current
+    scrollTo(frame.current, at * rowPx, rowPx)
+  }, [frame, current, rows, keyOf, rowPx])
+}
+
 /** `j` and `k` also reach rows that are not rendered yet. */
-function useRowKeys(frame: Frame, rowPx: number, count: number): void {
+function RowKeys({ frame, rowPx, count }: { frame: Frame; rowPx: number; count: number }) {
   const move = (step: 1 | -1) => {
     const element = frame.current
     if (!element) return
@@ -146,6 +164,7 @@ function useRowKeys(frame: Frame, rowPx: number, count: number): void {
   }
   useShortcut({ keys: 'j', label: lists.next, group: lists.group }, () => move(1))
   useShortcut({ keys: 'k', label: lists.previous, group: lists.group }, () => move(-1))
+  return null
 }
 
 /** Focuses the row at once if it is rendered, else in one of the next frames. */

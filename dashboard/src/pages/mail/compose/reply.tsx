@@ -8,7 +8,7 @@ import { toast } from '../../../parts/toasts.ts'
 import { reading } from '../../../texts/reading.ts'
 import { writing } from '../../../texts/writing.ts'
 import { type Mailbox, type Message, replyPlanQuery } from '../mail-queries.ts'
-import { useGo } from '../place.ts'
+import { useGo, usePlace } from '../place.ts'
 import { withoutTwins } from './addresses.ts'
 import { useDraft } from './draft.ts'
 import { Letter } from './letter.tsx'
@@ -17,7 +17,8 @@ import { type Faults, faultsOf, useSend } from './send.ts'
 const begin = {}
 
 export function Reply({ target, everyone }: { target: Message; everyone: 'sender' | 'all' }) {
-  const { id, inboxId, threadId } = target
+  const { id, threadId } = target
+  const { inboxId } = usePlace()
   const go = useGo()
   const frame = useRef<HTMLDivElement>(null)
   const state = useDraft(`${id}.reply`, begin)
@@ -72,7 +73,8 @@ function Whom({
   everyone: 'sender' | 'all'
   fault: string | undefined
 }) {
-  const { id, inboxId, threadId } = target
+  const { id, threadId } = target
+  const { inboxId } = usePlace()
   const go = useGo()
   const query = useQuery(replyPlanQuery(id))
   return (

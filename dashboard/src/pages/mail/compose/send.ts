@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { ApiError, api, read, type Schemas } from '../../../api/client.ts'
 import { toast } from '../../../parts/toasts.ts'
 import { writing } from '../../../texts/writing.ts'
-import { refreshThreads } from '../mail-queries.ts'
+import { refreshThreads } from '../refresh-threads.ts'
 import type { Draft } from './draft.ts'
 
 type Acceptance = Schemas['Acceptance']
