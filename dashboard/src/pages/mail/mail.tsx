@@ -69,7 +69,9 @@ function useFirstInbox(inboxId: string | undefined): boolean {
   const first = data?.pages[0]?.inboxes[0]?.inbox.id
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs only while no inbox is open
   useEffect(() => {
-    if (!inboxId && first && wide.matches) go({ inboxId: first }, 'replace')
+    // While another page's code loads, this page is still here, but the address is that page's already.
+    const isHere = /^\/mail\/?$/.test(location.pathname)
+    if (!inboxId && first && wide.matches && isHere) go({ inboxId: first }, 'replace')
   }, [inboxId, first])
   return data !== undefined && first === undefined
 }
