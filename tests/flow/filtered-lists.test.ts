@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { firstUuidAt, type InboxId, type OrganizationId } from '../../src/base/ids.ts'
 import { Db, type Tx } from '../../src/postgres/db.ts'
+import { listInboxesByActivity } from '../../src/store/mailbox/inboxes.ts'
+import { listConversations } from '../../src/store/mailbox/mail-rows.ts'
 import { listMessages, type MessageFilter } from '../../src/store/mailbox/message-pages.ts'
 import { listSubmissions, type SubmissionFilter } from '../../src/store/sending/submissions.ts'
 import { findSuppression } from '../../src/store/sending/suppressions.ts'
@@ -40,6 +42,11 @@ async function fill(): Promise<void> {
       '{}', '{"email": "Ada@far.test"}', '{"to": []}', 's', 't', '{}', 'unclassified', '[]', now(), now()
     from generate_series(1, $4::integer) i`,
     [organizationId, inboxId, startMs, rows],
+  )
+  await db.query(
+    `insert into thread (id, organization_id, inbox_id, subject, participants, message_count, last_message_at, created_at)
+    select 'thr_' || i, $1, $2, 's', '{}', 1, to_timestamp(i), to_timestamp(i) from generate_series(1, $3::integer) i`,
+    [organizationId, inboxId, rows],
   )
   await db.query(
     `insert into submission (id, organization_id, operation, idempotency_key, idempotency_digest, request_hash, inbox_id, sender,
@@ -119,6 +126,13 @@ const suppressed: [key: string, found: string | null][] = [
   ['nobody@far.test', null],
 ]
 
+const conversationLists: [name: string, of: InboxId[] | null, before: Date | null, found: number][] = [
+  ['of all inboxes', null, null, 50],
+  ['of an inbox', [inboxId], null, 50],
+  ['of an inbox that has none', [quietId], null, 0],
+  ['before the eleventh', null, new Date(11_000), 10],
+]
+
 /** How the statements are planned, and the step between one case and the next. */
 const plans = [
   ['as planned over empty tables', 'analyze'],
@@ -131,11 +145,16 @@ test('hostile 14: filters over 20,000 messages, submissions and suppressions rea
     (await listMessages(tx, { ...everything, ...change }, null, 50)).page
   const submissions = (tx: Tx, change: Partial<SubmissionFilter>) =>
     listSubmissions(tx, { ...all, ...change }, null, 51)
+  const conversations = (tx: Tx, inboxIds: InboxId[] | null, at: Date | null) =>
+    listConversations(tx, { organizationId, inboxIds }, at && { at, id: '' }, 50)
+  const inboxes = (tx: Tx) => listInboxesByActivity(tx, { organizationId, ids: null, text: null }, null, 50)
   await turnAutovacuumOff(db)
   // Planned over empty tables, as in a new deployment.
   for (const [, change] of messageFilters) await rowsRead((tx) => messages(tx, change))
   for (const [, change] of submissionFilters) await rowsRead((tx) => submissions(tx, change))
   for (const [key] of suppressed) await rowsRead((tx) => findSuppression(tx, organizationId, key))
+  for (const [, of, before] of conversationLists) await rowsRead((tx) => conversations(tx, of, before))
+  await rowsRead(inboxes)
   await fill()
   for (const [when, next] of plans) {
     for (const [name, change, found] of messageFilters)
@@ -157,6 +176,22 @@ test('hostile 14: filters over 20,000 messages, submissions and suppressions rea
         )
         assert.ok(read <= 2, `${read} rows`)
       })
+    for (const [name, of, before, found] of conversationLists)
+      await t.test(`conversations: ${name}, ${when}`, async () => {
+        const read = await rowsRead(async (tx) =>
+          assert.equal((await conversations(tx, of, before)).length, found),
+        )
+        assert.ok(read <= (found === 0 ? 10 : 300), `${read} rows`)
+      })
+    await t.test(`inboxes by their newest mail, ${when}`, async () => {
+      const read = await rowsRead(async (tx) =>
+        assert.deepEqual(
+          (await inboxes(tx)).map(({ id }) => id),
+          [inboxId, quietId],
+        ),
+      )
+      assert.ok(read <= 10, `${read} rows`)
+    })
     if (next !== null) await db.query(next)
   }
 })

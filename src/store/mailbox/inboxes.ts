@@ -2,6 +2,7 @@
 import type { DomainId, InboxId, OrganizationId } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
+import { stretchOf } from './stretch.ts'
 
 export interface InboxRow {
   id: InboxId
@@ -175,6 +176,12 @@ export async function listInboxes(
   )
 }
 
+/** Selects the active inboxes of the organization `$1` that meet the condition, from its part of the index alone. */
+export function organizationInboxes(condition: string): string {
+  const stretch = stretchOf(['b.organization_id', 'b.id'], ['$1::uuid'], [`''`, `'inb_g'`])
+  return `select b.* from inbox b where b.status = 'active' and ${condition} and ${stretch}`
+}
+
 export interface ActiveInboxRow extends InboxRow {
   /** The time of its newest message. Null if it has none. */
   lastMessageAt: Date | null
@@ -189,10 +196,11 @@ export async function listInboxesByActivity(
 ): Promise<ActiveInboxRow[]> {
   const at = `coalesce(n.last_message_at, 'epoch')`
   return await db.query<ActiveInboxRow>(
-    `select ${columns}, n.last_message_at as "lastMessageAt" from inbox b left join lateral (
-      select t.last_message_at from thread t where t.inbox_id = b.id order by t.last_message_at desc, t.id desc limit 1
+    `select ${columns}, n.last_message_at as "lastMessageAt" from (${organizationInboxes(isListed)}) b left join lateral (
+      select t.last_message_at from thread t where t.inbox_id = b.id and (t.last_message_at, t.id) < ('infinity', '')
+      order by t.last_message_at desc, t.id desc limit 1
     ) n on true
-    where ${isListed} and ($4::text is null or (${at}, id) < ($5, $4))
+    where ($4::text is null or (${at}, id) < ($5, $4))
     order by ${at} desc, id desc limit $6`,
     [...listedValues(filter), before?.id ?? null, before?.at ?? null, limit],
   )

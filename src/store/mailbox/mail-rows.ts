@@ -1,6 +1,7 @@
 // Rows of the dashboard's mail lists: a conversation with its newest message, or a message that a search found.
 import type { InboxId, MessageId, OrganizationId, ThreadId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
+import { organizationInboxes } from './inboxes.ts'
 import type { MailboxValue } from './messages.ts'
 
 export interface MailRow {
@@ -35,10 +36,16 @@ const messageColumns = `m.id as "messageId", m.direction, m.sender, coalesce(m.r
   left(coalesce(nullif(m.extracted_text, ''), m.text), ${snippetLength}) as snippet`
 const isWithFile = `@? '$[*] ? (@.disposition == "attachment")'`
 
-/** The inbox's threads after the position `$3`, `$4`, by their last message, newest first. */
+/** The inbox's threads after the position `$3`, `$4`, by their last message, newest first. Comparing rows needs the index. */
 const threadsOf = (columns: string, limit: string) =>
-  `select ${columns} from thread t where t.inbox_id = b.id and ($3::timestamptz is null or (t.last_message_at, t.id) < ($3, $4))
+  `select ${columns} from thread t where t.inbox_id = b.id
+    and (t.last_message_at, t.id) < (coalesce($3::timestamptz, 'infinity'), coalesce($4, ''))
     order by t.last_message_at desc, t.id desc limit ${limit}`
+
+function inboxesOf(ids: MailOwner['inboxIds']): string {
+  if (ids === null) return organizationInboxes('$2::text[] is null')
+  return `select * from inbox b where b.id = any($2) and b.organization_id = $1 and b.status = 'active'`
+}
 
 /**
  * Lists the conversations of the inboxes by their last message, newest first, after `before`. Reads one index entry of each
@@ -59,8 +66,7 @@ export async function listConversations(
     from (
       select t.*, b.local_part || '@' || b.domain as address
       from (
-        select b.* from inbox b cross join lateral (${threadsOf('t.last_message_at, t.id as thread_id', '1')}) n
-        where b.organization_id = $1 and b.status = 'active' and ($2::text[] is null or b.id = any($2))
+        select b.* from (${inboxesOf(inboxIds)}) b cross join lateral (${threadsOf('t.last_message_at, t.id as thread_id', '1')}) n
         order by n.last_message_at desc, n.thread_id desc limit $5
       ) b cross join lateral (${threadsOf('t.*', '$5')}) t
       order by t.last_message_at desc, t.id desc limit $5
