@@ -285,7 +285,10 @@ test('the inbox with the newest mail is opened; rows show who wrote what; the ch
   const from = 'Ada Lovelace <ada@far.test>'
   await mailer.sendMail({ from, to: other.address, subject: 'Elsewhere', text: 'To another inbox.' })
   await mailer.sendMail({
-    ...{ from, to: busy.address, subject: 'The terms', text: 'They are attached.\n\nAda' },
+    from,
+    to: busy.address,
+    subject: 'The terms',
+    text: 'They are attached.\n\nAda',
     attachments: [{ filename: 'terms.txt', content: 'These are the terms.' }],
   })
   await until('the mail to be filed', async () => (await api.exported(busy.id)).length === 1)
@@ -321,7 +324,11 @@ test('a long conversation opens at its newest message; on a phone its sender is 
   const from = 'An automatic writer with a long name <robot@far.test>'
   for (let n = 1; n <= 12; n++)
     await mailer.sendMail({
-      ...{ from, to: inbox.address, subject: 'Long', text: `Message ${n}.`, messageId: `<${n}@far.test>` },
+      from,
+      to: inbox.address,
+      subject: 'Long',
+      text: `Message ${n}.`,
+      messageId: `<${n}@far.test>`,
       headers: { 'auto-submitted': 'auto-generated' },
       ...(n > 1 && { inReplyTo: '<1@far.test>', references: '<1@far.test>' }),
     })

@@ -1,11 +1,10 @@
 // Searches several inboxes at once, for the dashboard: their messages together, newest first.
 import { firstMessageIdAt, type InboxId, type MessageId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
-import { type ActiveInboxRow, listInboxesByActivity } from '../../store/mailbox/inboxes.ts'
+import { type InboxRow, listInboxesByActivity } from '../../store/mailbox/inboxes.ts'
 import { type MailRow, readMailRows } from '../../store/mailbox/mail-rows.ts'
 import { type FoundIds, findMessageIds, type MessageFilter } from '../../store/mailbox/message-pages.ts'
 import type { Caller } from '../caller.ts'
-import { readInbox } from '../reading/read-mailbox.ts'
 import type { InboxSearches } from './search-inbox.ts'
 
 interface Deps {
@@ -26,32 +25,30 @@ const maxInboxes = 200
 /** After this time no further inbox begins to be indexed. The next search goes on with it. */
 const maxPrepareMs = 2_000
 
-type Place = Pick<ActiveInboxRow, 'id' | 'organizationId'> & { newestId: string }
+/** An inbox to search, and a bound that is above the ids of all its messages. */
+type Target = Pick<InboxRow, 'id' | 'organizationId'> & { newestId: string }
 
-/**
- * Finds messages of one inbox, or of all inboxes of the caller if `inboxId` is null. `filterOf` returns the filter for an
- * inbox. Throws `not_found` or `inbox_not_allowed` if the caller cannot read the inbox.
- */
+/** Finds messages of the inbox, or of all inboxes of the caller without one. `filterOf` returns the filter for an inbox. */
 export async function findMail(
   { db, inboxSearches }: Deps,
   caller: Caller,
   search: {
-    inboxId: string | null
+    inbox: InboxRow | null
     filterOf: (inboxId: InboxId) => MessageFilter
     before: string | null
     limit: number
   },
 ): Promise<FoundMail> {
   const { filterOf, before, limit } = search
-  const { places, isWhole } = await readPlaces(db, caller, search.inboxId)
+  const { targets, isWhole } = await readTargets(db, caller, search.inbox)
   const untilMs = performance.now() + maxPrepareMs
   let [found, cutAt, isComplete] = [[] as MessageId[], '', isWhole]
-  for (const place of places) {
+  for (const target of targets) {
     // The inboxes are sorted by their newest message, so no further one has a message for this page.
-    if (found.length > limit && place.newestId < found[limit]!) break
-    const filter = filterOf(place.id)
+    if (found.length > limit && target.newestId < found[limit]!) break
+    const filter = filterOf(target.id)
     if (filter.words !== null) {
-      const isIndexed = performance.now() < untilMs && (await inboxSearches.prepare(place))
+      const isIndexed = performance.now() < untilMs && (await inboxSearches.prepare(target))
       isComplete &&= isIndexed
     }
     const hits = await inboxSearches.run(caller.organizationId, () =>
@@ -72,19 +69,17 @@ function merge(found: readonly MessageId[], { ids }: FoundIds, limit: number): M
 }
 
 /** The inboxes to search, those with the newest mail first. */
-async function readPlaces(
+async function readTargets(
   db: Queryable,
-  caller: Caller,
-  inboxId: string | null,
-): Promise<{ places: Place[]; isWhole: boolean }> {
-  if (inboxId !== null)
-    return { places: [{ ...(await readInbox(db, caller, inboxId)), newestId: 'msg_g' }], isWhole: true }
-  const { organizationId, inboxIds: ids } = caller
+  { organizationId, inboxIds: ids }: Caller,
+  inbox: InboxRow | null,
+): Promise<{ targets: Target[]; isWhole: boolean }> {
+  if (inbox) return { targets: [{ ...inbox, newestId: 'msg_g' }], isWhole: true }
   const inboxes = await listInboxesByActivity(db, { organizationId, ids, text: null }, null, maxInboxes + 1)
-  const places = inboxes
+  const targets = inboxes
     .slice(0, maxInboxes)
-    .flatMap(({ lastMessageAt, ...inbox }) =>
-      lastMessageAt ? [{ ...inbox, newestId: firstMessageIdAt(lastMessageAt.getTime() + 1) }] : [],
+    .flatMap(({ id, lastMessageAt }) =>
+      lastMessageAt ? [{ id, organizationId, newestId: firstMessageIdAt(lastMessageAt.getTime() + 1) }] : [],
     )
-  return { places, isWhole: inboxes.length <= maxInboxes }
+  return { targets, isWhole: inboxes.length <= maxInboxes }
 }

@@ -49,13 +49,8 @@ test('mail is listed and found over all inboxes, the newest first, page by page,
   assert.deepEqual(await subjects(`threads?inboxId=${first.id}`), ['Two'])
   const [newest, withFile] = await list('threads')
   const { address, from, direction, snippet, hasFiles, messageCount } = newest!
-  assert.deepEqual(
-    { address, from, direction, snippet, hasFiles, messageCount },
-    {
-      ...{ address: second.address, from: { email: 'ada@far.test', name: 'Ada' }, direction: 'inbound' },
-      ...{ snippet: 'Still no answer.', hasFiles: false, messageCount: 2 },
-    },
-  )
+  assert.deepEqual([address, direction, hasFiles, messageCount], [second.address, 'inbound', false, 2])
+  assert.deepEqual([from, snippet], [{ email: 'ada@far.test', name: 'Ada' }, 'Still no answer.'])
   assert.equal(withFile!.hasFiles, true)
 
   const found = await until('the words to be indexed', async () => {

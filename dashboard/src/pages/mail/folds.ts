@@ -30,7 +30,7 @@ export function useFolds(messages: readonly Message[], hasMore: boolean, asked: 
   }
 }
 
-/** A long thread shows its first message and so many of its newest. */
+/** A long thread shows its first message and this many of its newest. */
 const newest = 3
 /** Fewer messages than this are not worth a fold. */
 const fewest = 3

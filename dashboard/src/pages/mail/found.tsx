@@ -1,15 +1,45 @@
 // The results of a search: messages, newest first, each a link to its thread.
 
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { infiniteQueryOptions, useInfiniteQuery } from '@tanstack/react-query'
 import { SearchX } from 'lucide-react'
+import { api, read } from '../../api/client.ts'
+import { paged } from '../../api/paged.ts'
 import { Empty } from '../../parts/empty.tsx'
 import { VirtualList } from '../../parts/list/virtual-list.tsx'
 import { mail } from '../../texts/mail.ts'
-import { foundQuery } from './found-query.ts'
+import { ofInbox } from './mail-queries.ts'
 import { MailRow, mailRowPx } from './mail-row.tsx'
 import { allInboxes, type Filters, usePlace } from './place.ts'
 import { useHidden } from './removal.ts'
 import { hrefOf, useFollow } from './row-link.tsx'
+
+const foundAtOnce = 30
+/** New messages become searchable a moment after they arrive. */
+const lookAgainMs = 3_000
+
+/** Finds messages by words or filters. `complete` on the last page means that everything was searched. */
+const foundQuery = (inboxId: string, filters: Filters) =>
+  infiniteQueryOptions({
+    queryKey: ['found', inboxId, filters],
+    queryFn: ({ pageParam }) => {
+      const query = { ...ofInbox(inboxId), limit: foundAtOnce, cursor: pageParam, ...asked(filters) }
+      return read(api.GET('/v1/mail/messages', { params: { query } }))
+    },
+    ...paged,
+    refetchInterval: ({ state }) => {
+      const [first, last] = [state.data?.pages[0], state.data?.pages.at(-1)]
+      return first?.rows.length === 0 || last?.complete === false ? lookAgainMs : false
+    },
+  })
+
+function asked({ q, direction, from: sender, since }: Filters) {
+  return {
+    ...(q ? { q } : {}),
+    ...(direction === 'inbound' || direction === 'outbound' ? { direction } : {}),
+    ...(sender ? { from: sender } : {}),
+    ...(since ? { since: new Date(`${since}T00:00:00`).toISOString() } : {}),
+  } as { q?: string; direction?: 'inbound' | 'outbound'; from?: string; since?: string }
+}
 
 export function Found({ inboxId, filters }: { inboxId: string; filters: Filters }) {
   const query = useInfiniteQuery(foundQuery(inboxId, filters))

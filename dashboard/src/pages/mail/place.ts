@@ -2,7 +2,7 @@
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { useRef } from 'react'
 
-/** Stands for all inboxes where an address has the id of an inbox. */
+/** In an address, this id means all inboxes. */
 export const allInboxes = 'all'
 
 export interface Filters {

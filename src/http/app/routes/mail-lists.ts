@@ -98,7 +98,14 @@ function addThreads(api: Api, cursors: Cursors): void {
   )
 }
 
-const FoundQuery = Type.Object({ ...ofInbox, ...messageFilters }, { additionalProperties: false })
+const FoundQuery = Type.Object(
+  {
+    ...ofInbox,
+    ...messageFilters,
+    q: Type.Optional(patterned('query', { minLength: 1, maxLength: 200, description: 'The words.' })),
+  },
+  { additionalProperties: false },
+)
 
 function addMessages(api: Api, { inboxSearches }: AppDeps, cursors: Cursors): void {
   api.get(
@@ -119,7 +126,7 @@ function addMessages(api: Api, { inboxSearches }: AppDeps, cursors: Cursors): vo
       const name = { list: `found ${inboxId ?? 'in all'}`, organizationId: caller.organizationId }
       const words = q === undefined ? null : readWords(q)
       const { rows, last, isComplete } = await findMail({ db, inboxSearches }, caller, {
-        inboxId,
+        inbox: inboxId === null ? null : await readInbox(db, caller, inboxId),
         filterOf: (id) => filterOf(id, query, words),
         before: cursors.read(name, query.cursor),
         limit: limitOf(query),
