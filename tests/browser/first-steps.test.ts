@@ -91,7 +91,7 @@ test('the keyboard finds and reaches everything', { skip }, async (t) => {
   await page.getByRole('option', { name: 'Search all mail for “Refund”' }).waitFor()
   await page.keyboard.press('Enter')
   await page.waitForURL('**/mail/all?q=Refund')
-  await page.getByText('Nothing is found').waitFor()
+  await page.getByText('No messages found').waitFor()
   // The missing inbox was requested on purpose.
   assert.deepEqual(
     complaints.filter((text) => !text.includes('404')),

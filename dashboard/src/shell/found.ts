@@ -38,10 +38,12 @@ export function useFound(text: string): { found: Found[]; isSearching: boolean }
     .flat()
     .map(({ to, label }) => ({ id: to, to, label, group: shell.findPages }))
     .filter(({ label }) => label.toLowerCase().includes(wanted))
-  const words = text.trim()
-  const found = isId
-    ? (named.data ?? [])
-    : [...pages, ...(inboxes.data ?? []), ...(words ? [searchFor(words)] : [])]
+  // Inboxes of the text before are shown until the answer comes, but only those that still match.
+  const matching = (inboxes.data ?? []).filter(({ label, note }) =>
+    `${label} ${note}`.toLowerCase().includes(wanted),
+  )
+  const search = wanted ? [searchFor(text.trim())] : []
+  const found = isId ? (named.data ?? []) : [...pages, ...matching, ...search]
   return { found, isSearching: (isId ? named : inboxes).isFetching }
 }
 

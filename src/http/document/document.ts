@@ -95,8 +95,8 @@ function sayOnce(operations: readonly Operation[], schemas: Shared['schemas']): 
 }
 
 /**
- * For programs that only need types: drops webhooks, callbacks, and all examples except those of request bodies and
- * parameters.
+ * For programs that only need types: drops webhooks, callbacks, the headers that all successes have, and all examples except
+ * those of request bodies and parameters.
  */
 export function abridge(document: OpenApiDocument): OpenApiDocument {
   delete document.webhooks
@@ -104,8 +104,15 @@ export function abridge(document: OpenApiDocument): OpenApiDocument {
   for (const operation of operationsOf(document.paths)) {
     dropExamples(operation.responses)
     delete operation.callbacks
+    for (const answer of Object.values(operation.responses)) dropCommonHeaders(answer)
   }
   return document
+}
+
+function dropCommonHeaders(answer: Answer): void {
+  const own = Object.entries(answer.headers ?? {}).filter(([name]) => !(name in commonHeaders))
+  if (own.length > 0) answer.headers = Object.fromEntries(own)
+  else delete answer.headers
 }
 
 function dropExamples(value: unknown): void {
