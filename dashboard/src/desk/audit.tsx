@@ -17,7 +17,7 @@ type Row = Answer<'/audit'>['entries'][number]
 const columns: readonly Column<Row>[] = [
   { id: 'what', header: words.what, cell: (row) => <What row={row} /> },
   { id: 'who', header: words.who, className: 'min-w-28', cell: (row) => <Who row={row} /> },
-  { id: 'where', header: words.where, wideOnly: true, cell: (row) => <Where row={row} /> },
+  { id: 'where', header: words.where, cell: (row) => <Where row={row} /> },
   timeColumn(words.when, ({ at }) => at),
 ]
 

@@ -2,7 +2,7 @@
 import { Link, Outlet } from '@tanstack/react-router'
 import { lazy, Suspense } from 'react'
 import { Logo } from '../shell/logo.tsx'
-import { BottomBar, FrameKeys, SideLinks, SkipLink } from '../shell/navigation.tsx'
+import { DailyBar, FrameKeys, SideLinks, SkipLink } from '../shell/navigation.tsx'
 import { openOverlay, useOverlay } from '../shell/overlays.ts'
 import { desk } from '../texts/desk.ts'
 import { DeskMenu } from './menu.tsx'
@@ -12,8 +12,13 @@ const ShortcutsSheet = lazy(async () => ({
   default: (await import('../shell/shortcuts-sheet.tsx')).ShortcutsSheet,
 }))
 
+const PagesSheet = lazy(async () => ({ default: (await import('../shell/pages-sheet.tsx')).PagesSheet }))
+/** The pages in the bar of a phone, of which four have no room for their names. */
+const dailyCount = 3
+
 export function Frame() {
-  const isHelping = useOverlay() === 'shortcuts'
+  const overlay = useOverlay()
+  const close = () => openOverlay(null)
   return (
     <div className="md:grid md:grid-cols-[228px_minmax(0,1fr)]">
       <SkipLink />
@@ -22,8 +27,11 @@ export function Frame() {
       <main id="main" tabIndex={-1} className="min-w-0 pb-14 md:pb-0">
         <Outlet />
       </main>
-      <BottomLinks />
-      <Suspense fallback={null}>{isHelping && <ShortcutsSheet onClose={() => openOverlay(null)} />}</Suspense>
+      <DailyBar pages={deskPages.slice(0, dailyCount)} />
+      <Suspense fallback={null}>
+        {overlay === 'shortcuts' && <ShortcutsSheet onClose={close} />}
+        {overlay === 'pages' && <PagesSheet groups={[deskPages]} onClose={close} />}
+      </Suspense>
     </div>
   )
 }
@@ -46,23 +54,5 @@ function SideBar() {
         <DeskMenu />
       </div>
     </header>
-  )
-}
-
-function BottomLinks() {
-  return (
-    <BottomBar>
-      {deskPages.map(({ label, to, icon: Icon, mark }) => (
-        <Link
-          key={to}
-          to={to}
-          className="relative grid h-14 flex-1 place-items-center text-muted -outline-offset-2 data-[status=active]:text-accent"
-        >
-          <Icon size={21} strokeWidth={1.75} aria-hidden />
-          <span className="sr-only">{label}</span>
-          {mark && <span className="absolute top-1.5 left-[calc(50%+6px)]">{mark}</span>}
-        </Link>
-      ))}
-    </BottomBar>
   )
 }

@@ -31,14 +31,15 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'status',
     header: words.status,
+    aside: true,
     cell: ({ status }) => <StateBadge state={status} />,
     className: 'w-28',
   },
   number('inboxes', words.inboxes),
   number('domains', words.domains),
   number('keys', words.keys),
-  { ...number('waiting', words.waiting), wideOnly: false },
-  { ...timeColumn<Row>(words.created, ({ createdAt }) => createdAt), wideOnly: true },
+  number('waiting', words.waiting),
+  timeColumn<Row>(words.created, ({ createdAt }) => createdAt),
 ]
 
 function number(id: 'inboxes' | 'domains' | 'keys' | 'waiting', header: string): Column<Row> {
@@ -46,7 +47,6 @@ function number(id: 'inboxes' | 'domains' | 'keys' | 'waiting', header: string):
     id,
     header,
     align: 'right',
-    wideOnly: true,
     className: 'w-20',
     cell: (row) => <span className={row[id] === 0 ? 'text-faint' : ''}>{count(row[id])}</span>,
   }

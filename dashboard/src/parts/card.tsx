@@ -32,7 +32,7 @@ export function Card({ title, lead, actions, flush, children, className }: CardP
                 {title}
               </h2>
             )}
-            {lead && <p className="text-sm text-pretty text-muted">{lead}</p>}
+            {lead && <p className="max-w-3xl text-sm text-balance text-muted">{lead}</p>}
           </div>
           {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
         </header>

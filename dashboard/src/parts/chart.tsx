@@ -11,7 +11,7 @@ import { exactTime } from './time.tsx'
 
 export interface Series {
   label: string
-  tone: Tone
+  tone: Tone | 'violet'
   /** One value for each time. Null if there is none. */
   values: readonly (number | null)[]
   /** Columns instead of a line. */

@@ -1,6 +1,4 @@
-// Unchanged machine text, such as commands, records and headers, with a copy button.
-
-import { classes } from './classes.ts'
+// Unchanged machine text, such as commands, records and headers, with a copy button. Long lines wrap.
 import { CopyButton } from './form/copy-button.tsx'
 import { Scrolled } from './scrolled.tsx'
 
@@ -8,15 +6,13 @@ interface CodeBlockProps {
   code: string
   /** The name of the text, for screen readers. */
   label: string
-  /** Wraps long lines instead of scrolling. */
-  wrap?: boolean
 }
 
-export function CodeBlock({ code, label, wrap }: CodeBlockProps) {
+export function CodeBlock({ code, label }: CodeBlockProps) {
   return (
     <div className="flex min-w-0 items-start rounded-md border bg-sunken">
-      <Scrolled label={label} className="min-w-0 flex-1 overflow-x-auto rounded-md py-3 pl-4 text-sm">
-        <pre className={classes(wrap ? 'break-all whitespace-pre-wrap' : 'w-fit pr-4')}>
+      <Scrolled label={label} className="min-w-0 flex-1 rounded-md py-3 pl-4 text-sm">
+        <pre className="whitespace-pre-wrap wrap-anywhere">
           <code>{code}</code>
         </pre>
       </Scrolled>

@@ -21,7 +21,7 @@ export function Empty({ icon: Icon, title, children, heading: Heading = 'h2', ac
         <Icon size={20} strokeWidth={1.75} aria-hidden />
       </span>
       <Heading className="text-lg font-semibold text-balance">{title}</Heading>
-      <div className="max-w-md text-pretty text-muted">{children}</div>
+      <div className="max-w-lg text-balance text-muted">{children}</div>
       {action && <div className="mt-2 flex flex-wrap justify-center gap-2">{action}</div>}
       {code && <div className="mt-4 w-full min-w-0 text-left">{code}</div>}
     </div>

@@ -3,7 +3,6 @@ import { Link } from '@tanstack/react-router'
 import { ChevronRight } from 'lucide-react'
 import { type ReactNode, useEffect, useRef } from 'react'
 import { parts } from '../texts/parts.ts'
-import { classes } from './classes.ts'
 import { useTitle } from './use-title.ts'
 
 export interface Crumb {
@@ -19,19 +18,17 @@ interface PageProps {
   lead?: ReactNode
   crumbs?: readonly Crumb[]
   actions?: ReactNode
-  /** As wide as readable text, or as wide as the window. The default is 1,120 px. */
-  width?: 'text' | 'full'
+  /** The content is as wide as readable text. It begins where that of the other pages does. */
+  isText?: boolean
   children: ReactNode
 }
 
-const widths = { text: 'max-w-3xl', full: '', wide: 'max-w-[1120px]' }
-
-export function Page({ title, badge, lead, crumbs, actions, width, children }: PageProps) {
+export function Page({ title, badge, lead, crumbs, actions, isText, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null)
   useTitle(title)
   useEffect(() => focusOpened(heading.current), [])
   return (
-    <div className={classes('mx-auto w-full px-4 pt-6 pb-16 sm:px-8 sm:pt-8', widths[width ?? 'wide'])}>
+    <div className="mx-auto w-full max-w-[1120px] px-4 pt-6 pb-16 sm:px-8 sm:pt-8">
       {crumbs && <Crumbs crumbs={crumbs} />}
       <header className="mb-6 flex flex-wrap items-start justify-between gap-x-6 gap-y-3">
         <div className="min-w-0">
@@ -45,11 +42,11 @@ export function Page({ title, badge, lead, crumbs, actions, width, children }: P
             </h1>
             {badge}
           </div>
-          {lead && <p className="mt-1 max-w-2xl text-pretty text-muted">{lead}</p>}
+          {lead && <p className="mt-1 max-w-3xl text-balance text-muted">{lead}</p>}
         </div>
         {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
       </header>
-      {children}
+      {isText ? <div className="max-w-3xl">{children}</div> : children}
     </div>
   )
 }

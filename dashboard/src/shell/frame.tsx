@@ -1,8 +1,8 @@
 // The frame of every page behind the sign-in: side bar, bottom bar on a phone, overlays, and global shortcuts.
 
 import { useQueryClient } from '@tanstack/react-query'
-import { Link, Outlet } from '@tanstack/react-router'
-import { Ellipsis, Search } from 'lucide-react'
+import { Outlet } from '@tanstack/react-router'
+import { Search } from 'lucide-react'
 import { lazy, Suspense, useEffect } from 'react'
 import { Badge } from '../parts/badge.tsx'
 import { Kbd } from '../parts/kbd.tsx'
@@ -10,10 +10,10 @@ import { useShortcut } from '../parts/shortcut.ts'
 import { shell } from '../texts/shell.ts'
 import { states } from '../texts/states.ts'
 import { AccountMenu } from './account-menu.tsx'
-import { BottomBar, FrameKeys, SideLinks, SkipLink } from './navigation.tsx'
+import { DailyBar, FrameKeys, SideLinks, SkipLink } from './navigation.tsx'
 import { OrganizationMenu } from './organization-menu.tsx'
 import { openOverlay, useOverlay } from './overlays.ts'
-import { type PageLink, pageGroups } from './pages.ts'
+import { type PageGroups, pageGroups } from './pages.ts'
 import { useSession } from './session.ts'
 
 const Palette = lazy(async () => ({ default: (await import('./palette.tsx')).Palette }))
@@ -40,7 +40,7 @@ export function Frame() {
         <Outlet key={session.organization?.id} />
       </main>
       <DailyBar pages={groups[0] ?? []} />
-      <Overlays />
+      <Overlays groups={groups} />
     </div>
   )
 }
@@ -128,34 +128,14 @@ function FindKeys() {
   return null
 }
 
-/** The daily pages. The last item opens all other pages. */
-function DailyBar({ pages }: { pages: readonly PageLink[] }) {
-  const style =
-    'grid h-14 flex-1 content-center justify-items-center gap-0.5 text-xs text-muted data-[status=active]:text-accent -outline-offset-2'
-  return (
-    <BottomBar>
-      {pages.map(({ label, to, icon: Icon }) => (
-        <Link key={to} to={to} activeOptions={{ exact: to === '/' }} className={style}>
-          <Icon size={19} strokeWidth={1.75} aria-hidden />
-          {label}
-        </Link>
-      ))}
-      <button type="button" onClick={() => openOverlay('pages')} className={style}>
-        <Ellipsis size={19} strokeWidth={1.75} aria-hidden />
-        {shell.more}
-      </button>
-    </BottomBar>
-  )
-}
-
-function Overlays() {
+function Overlays({ groups }: { groups: PageGroups }) {
   const overlay = useOverlay()
   const close = () => openOverlay(null)
   return (
     <Suspense fallback={null}>
       {overlay === 'palette' && <Palette onClose={close} />}
       {overlay === 'shortcuts' && <ShortcutsSheet onClose={close} />}
-      {overlay === 'pages' && <PagesSheet onClose={close} />}
+      {overlay === 'pages' && <PagesSheet groups={groups} onClose={close} />}
     </Suspense>
   )
 }

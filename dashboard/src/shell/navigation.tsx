@@ -1,13 +1,13 @@
 // The navigation: the side bar, the bottom bar of a phone, and the shortcuts to the pages.
 import { Link, useNavigate } from '@tanstack/react-router'
-import type { ReactNode } from 'react'
+import { Ellipsis } from 'lucide-react'
 import { useShortcut } from '../parts/shortcut.ts'
 import { shell } from '../texts/shell.ts'
 import { openOverlay } from './overlays.ts'
-import type { PageLink } from './pages.ts'
+import type { PageGroups, PageLink } from './pages.ts'
 
 interface SideLinksProps {
-  groups: readonly (readonly PageLink[])[]
+  groups: PageGroups
   onFollow?: () => void
 }
 
@@ -52,14 +52,27 @@ function SideLink({ page: { label, to, icon: Icon, mark }, onFollow }: SideLinkP
   )
 }
 
-/** The bar at the bottom of a phone. */
-export function BottomBar({ children }: { children: ReactNode }) {
+const barItem =
+  'relative grid h-14 flex-1 content-center justify-items-center gap-0.5 text-xs text-muted data-[status=active]:text-accent -outline-offset-2'
+
+/** The daily pages at the bottom of a phone. The last item opens the list of all pages. */
+export function DailyBar({ pages }: { pages: readonly PageLink[] }) {
   return (
     <nav
       aria-label={shell.navigation}
       className="fixed inset-x-0 bottom-0 z-30 flex border-t bg-surface pb-[env(safe-area-inset-bottom)] md:hidden"
     >
-      {children}
+      {pages.map(({ label, to, icon: Icon, mark }) => (
+        <Link key={to} to={to} activeOptions={{ exact: to === '/' }} className={barItem}>
+          <Icon size={19} strokeWidth={1.75} aria-hidden />
+          {label}
+          {mark && <span className="absolute top-1 left-[calc(50%+8px)]">{mark}</span>}
+        </Link>
+      ))}
+      <button type="button" onClick={() => openOverlay('pages')} className={barItem}>
+        <Ellipsis size={19} strokeWidth={1.75} aria-hidden />
+        {shell.more}
+      </button>
     </nav>
   )
 }

@@ -2,13 +2,12 @@
 import { Dialog } from '../parts/form/dialog.tsx'
 import { shell } from '../texts/shell.ts'
 import { SideLinks } from './navigation.tsx'
-import { pageGroups } from './pages.ts'
-import { useSession } from './session.ts'
+import type { PageGroups } from './pages.ts'
 
-export function PagesSheet({ onClose }: { onClose: () => void }) {
+export function PagesSheet({ groups, onClose }: { groups: PageGroups; onClose: () => void }) {
   return (
     <Dialog open onClose={onClose} title={shell.navigation}>
-      <SideLinks groups={pageGroups(useSession())} onFollow={onClose} />
+      <SideLinks groups={groups} onFollow={onClose} />
     </Dialog>
   )
 }

@@ -29,6 +29,8 @@ export interface PageLink {
   mark?: ReactNode
 }
 
+export type PageGroups = readonly (readonly PageLink[])[]
+
 const daily: PageLink[] = [
   { label: shell.pages.overview, to: '/', icon: House, key: 'o' },
   { label: shell.pages.mail, to: '/mail', icon: Inbox, key: 'm' },
@@ -50,6 +52,6 @@ const organization: PageLink[] = [
 ]
 
 /** Returns the pages in the groups of the side bar. */
-export function pageGroups({ showsCaptured }: Pick<Session, 'showsCaptured'>): PageLink[][] {
+export function pageGroups({ showsCaptured }: Pick<Session, 'showsCaptured'>) {
   return [daily, showsCaptured ? [...sending, captured] : sending, organization]
 }

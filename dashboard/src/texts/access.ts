@@ -7,6 +7,10 @@ export const access = {
   newPassword: 'New password',
   passwordHint: 'At least 10 characters. A phrase is easier to remember than symbols.',
   name: 'Your name',
+  emailFault: 'Enter your email address.',
+  nameFault: 'Enter your name.',
+  passwordFault: 'Enter your password.',
+  newPasswordFault: 'Use at least 10 characters.',
   organizationName: 'Organization name',
   toSignIn: 'Back to sign in',
   signIn: {

@@ -7,6 +7,8 @@ export const sending = {
   recipient: 'Recipient',
   recipientWrong: 'Enter a full address.',
   inbox: 'Sender inbox',
+  searchBy: 'Search by',
+  addressHint: 'Enter a full address.',
   inboxUnknown: 'No inbox has this address. Check it for a typing mistake.',
   period: 'Time',
   periods: {
@@ -22,7 +24,7 @@ export const sending = {
   filters: 'Filters',
   clear: 'Clear filters',
   more: (count: number) => `and ${count} more`,
-  from: (email: string) => `from ${email}`,
+  columns: { to: 'To', state: 'State', subject: 'Subject', from: 'From', at: 'Accepted' },
   none: 'No mail sent yet',
   noneWhat:
     'Write a message from one of your inboxes, or send with the API. Accepted mail appears here at once.',

@@ -11,7 +11,8 @@ export const suppressions = {
   email: 'Address',
   reason: 'Reason',
   since: 'Since',
-  source: 'Source',
+  source: 'Message',
+  actions: 'Actions',
   reasons: {
     manual: 'Added manually',
     hard_bounce: 'The address does not exist',

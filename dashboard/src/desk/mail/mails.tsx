@@ -36,14 +36,12 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'to',
     header: words.to,
-    wideOnly: true,
     cell: ({ recipients }) => <span className="break-all">{recipients.join(', ')}</span>,
   },
   {
     id: 'size',
     header: words.size,
     align: 'right',
-    wideOnly: true,
     className: 'w-24',
     cell: ({ sizeBytes }) => binaryBytes(sizeBytes),
   },
@@ -73,7 +71,7 @@ function List({ kind }: { kind: MailKind }) {
   const query = useMails(kind)
   return (
     <>
-      <p className="mb-4 max-w-2xl text-pretty text-muted">
+      <p className="mb-4 max-w-3xl text-balance text-muted">
         {kind === 'kept' ? words.keptLead : words.capturedLead}
       </p>
       <PagedTable

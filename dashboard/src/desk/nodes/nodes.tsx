@@ -41,11 +41,10 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'addresses',
     header: words.addresses,
-    wideOnly: true,
     cell: (row) => <Addresses of={row} />,
   },
-  { id: 'queues', header: words.queues, cell: ({ queues }) => queues, align: 'right', wideOnly: true },
-  { id: 'version', header: words.version, cell: ({ version }) => version ?? desk.none, wideOnly: true },
+  { id: 'queues', header: words.queues, cell: ({ queues }) => queues, align: 'right' },
+  { id: 'version', header: words.version, cell: ({ version }) => version ?? desk.none },
   timeColumn(words.started, ({ startedAt }) => startedAt),
 ]
 

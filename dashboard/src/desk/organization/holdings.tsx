@@ -18,11 +18,16 @@ const memberColumns: readonly Column<Member>[] = [
     header: words.email,
     cell: ({ email, name }) => <TwoLines first={email} second={name} />,
   },
-  { id: 'role', header: words.role, cell: ({ role }) => <StateBadge state={role} />, className: 'w-28' },
+  {
+    id: 'role',
+    header: words.role,
+    aside: true,
+    cell: ({ role }) => <StateBadge state={role} />,
+    className: 'w-28',
+  },
   {
     id: 'seen',
     header: words.lastSeen,
-    wideOnly: true,
     align: 'right',
     className: 'w-32',
     cell: ({ lastSeenAt }) => (lastSeenAt ? <Time value={lastSeenAt} /> : words.never),
@@ -47,14 +52,18 @@ const domainColumns: readonly Column<Domain>[] = [
     header: words.domain,
     cell: ({ name }) => <span className="font-medium break-all">{name}</span>,
   },
-  { id: 'status', header: words.ownership, cell: ({ status }) => <StateBadge state={status} /> },
+  {
+    id: 'status',
+    header: words.ownership,
+    aside: true,
+    cell: ({ status }) => <StateBadge state={status} />,
+  },
   {
     id: 'out',
     header: words.outbound,
-    wideOnly: true,
     cell: ({ outbound }) => <StateBadge state={outbound} />,
   },
-  { id: 'in', header: words.inbound, wideOnly: true, cell: ({ inbound }) => <StateBadge state={inbound} /> },
+  { id: 'in', header: words.inbound, cell: ({ inbound }) => <StateBadge state={inbound} /> },
 ]
 
 export function Domains({ domains }: { domains: readonly Domain[] }) {
@@ -77,7 +86,7 @@ const keyColumns: readonly Column<Key>[] = [
       <TwoLines first={name} second={scopes.join(', ')} title={scopes.join(', ')} />
     ),
   },
-  { id: 'kind', header: words.kind, cell: ({ kind }) => kind, wideOnly: true, className: 'w-28' },
+  { id: 'kind', header: words.kind, cell: ({ kind }) => kind, className: 'w-28' },
   { id: 'until', header: words.until, cell: (key) => <Until of={key} />, align: 'right', className: 'w-32' },
 ]
 

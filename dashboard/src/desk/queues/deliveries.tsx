@@ -22,7 +22,6 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'organization',
     header: words.organization,
-    wideOnly: true,
     cell: ({ organizationId, organizationName, sender }) => (
       <TwoLines
         first={
@@ -34,13 +33,18 @@ const columns: readonly Column<Row>[] = [
       />
     ),
   },
-  { id: 'state', header: desk.queues.state, cell: (row) => <State of={row} />, className: 'w-24' },
+  {
+    id: 'state',
+    header: desk.queues.state,
+    aside: true,
+    cell: (row) => <State of={row} />,
+    className: 'w-24',
+  },
   {
     id: 'attempts',
     header: words.attempts,
     cell: ({ attempts }) => attempts,
     align: 'right',
-    wideOnly: true,
   },
   {
     id: 'due',
@@ -51,7 +55,6 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'reply',
     header: words.reply,
-    wideOnly: true,
     cell: ({ response, conversation }) => (
       <div className="max-w-xs">
         <span className="line-clamp-2 break-words text-muted" title={response ?? ''}>

@@ -22,7 +22,13 @@ const columns: readonly Column<Row>[] = [
     className: 'min-w-36',
     cell: ({ key }) => <TwoLines first={key} second={words.special[key]} />,
   },
-  { id: 'state', header: words.state, cell: (row) => <QueueState queue={row} />, className: 'w-32' },
+  {
+    id: 'state',
+    header: words.state,
+    aside: true,
+    cell: (row) => <QueueState queue={row} />,
+    className: 'w-32',
+  },
   {
     id: 'waiting',
     header: words.waiting,
@@ -34,17 +40,15 @@ const columns: readonly Column<Row>[] = [
     id: 'wire',
     header: words.onWire,
     align: 'right',
-    wideOnly: true,
     className: 'w-28',
     cell: ({ onWire }) => (
       <span className={onWire === 0 ? 'text-faint' : ''}>{onWire.toLocaleString('en')}</span>
     ),
   },
-  { id: 'next', header: words.next, wideOnly: true, className: 'w-28', cell: (row) => <Next of={row} /> },
+  { id: 'next', header: words.next, className: 'w-28', cell: (row) => <Next of={row} /> },
   {
     id: 'fault',
     header: words.fault,
-    wideOnly: true,
     cell: ({ lastFault }) => <span className="line-clamp-2 text-muted">{lastFault}</span>,
   },
 ]

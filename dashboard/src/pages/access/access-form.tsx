@@ -2,6 +2,7 @@
 import type { FormEvent, ReactNode } from 'react'
 import { ErrorNote } from '../../parts/error-note.tsx'
 import { Button } from '../../parts/form/button.tsx'
+import { focusFault } from '../../parts/form/focus-fault.ts'
 
 interface AccessFormProps {
   /** The label of the button. */
@@ -14,15 +15,17 @@ interface AccessFormProps {
 }
 
 export function AccessForm({ submit, sending, children, below }: AccessFormProps) {
-  const send = (event: FormEvent) => {
+  // The browser's check tells each faulty field, which shows its own words instead of the browser's bubble.
+  const send = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    sending.mutate()
+    if (event.currentTarget.checkValidity()) sending.mutate()
+    else focusFault(event.currentTarget)
   }
   return (
-    <form onSubmit={send} className="grid gap-4">
+    <form noValidate onSubmit={send} className="grid gap-4">
       {children}
       <ErrorNote error={sending.error} />
-      <Button type="submit" variant="primary" busy={sending.isPending}>
+      <Button type="submit" variant="primary" className="max-sm:h-11" busy={sending.isPending}>
         {submit}
       </Button>
       {below}

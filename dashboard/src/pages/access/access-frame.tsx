@@ -2,6 +2,7 @@
 import { type ReactNode, useEffect, useRef } from 'react'
 import { useTitle } from '../../parts/use-title.ts'
 import { Logo } from '../../shell/logo.tsx'
+import { shell } from '../../texts/shell.ts'
 
 interface AccessFrameProps {
   title: string
@@ -20,7 +21,13 @@ export function AccessFrame({ title, lead, children, footer }: AccessFrameProps)
   }, [title])
   return (
     <main className="mx-auto flex min-h-dvh w-full max-w-[400px] flex-col px-5 pt-[12vh] pb-12 sm:pt-[17vh]">
-      <Logo sizePx={36} />
+      <div className="flex items-center gap-3">
+        <Logo sizePx={36} />
+        <div className="min-w-0">
+          <p className="text-lg leading-5 font-semibold">{shell.name}</p>
+          <p className="truncate text-sm text-faint">{location.hostname}</p>
+        </div>
+      </div>
       <h1 ref={heading} tabIndex={-1} className="mt-6 text-2xl font-semibold tracking-tight text-balance">
         {title}
       </h1>

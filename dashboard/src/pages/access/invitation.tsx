@@ -10,8 +10,7 @@ import { AccessForm } from './access-form.tsx'
 import { AccessFrame } from './access-frame.tsx'
 import { useEnter } from './enter.ts'
 import { useLinkToken } from './link-token.ts'
-import { NewPasswordField } from './new-password-field.tsx'
-import { NameField, PasswordField } from './person-fields.tsx'
+import { NameField, NewPasswordField, PasswordField } from './person-fields.tsx'
 
 const texts = access.invitation
 

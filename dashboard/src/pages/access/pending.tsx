@@ -37,7 +37,7 @@ function Waiting({ organization }: { organization: NonNullable<Session['organiza
     <AccessFrame title={texts.title(organization.name)} lead={texts.lead} footer={<Footer />}>
       {development && (
         <Step title={texts.developmentHow}>
-          <CodeBlock label={texts.developmentHow} code={`bin/posthorn org approve ${organization.id}`} wrap />
+          <CodeBlock label={texts.developmentHow} code={`bin/posthorn org approve ${organization.id}`} />
         </Step>
       )}
       <Step title={texts.meanwhile}>

@@ -1,5 +1,5 @@
-// The fields about a person: the email address, the name, and the current password.
-import type { ReactNode } from 'react'
+// The fields about a person: the email address, the name, and the current or a new password.
+import { type ComponentProps, type ReactNode, useState } from 'react'
 import { TextField } from '../../parts/form/field.tsx'
 import { access } from '../../texts/access.ts'
 
@@ -8,46 +8,77 @@ interface FieldProps {
   onChange: (value: string) => void
 }
 
-/** `passkeys`: browsers offer this site's passkeys among the addresses. */
-export function EmailField({ value, onChange, offers }: FieldProps & { offers?: 'passkeys' }) {
+type PersonFieldProps = FieldProps &
+  Omit<ComponentProps<typeof TextField>, 'onChange' | 'error'> & { fault: string }
+
+/** A required field that shows `fault` once its form is submitted with a value that the browser finds invalid. */
+function PersonField({ fault, onChange, ...rest }: PersonFieldProps) {
+  const [isFaulty, setIsFaulty] = useState(false)
   return (
     <TextField
+      {...rest}
+      required
+      error={isFaulty ? fault : null}
+      onInvalid={() => setIsFaulty(true)}
+      onChange={(event) => {
+        setIsFaulty(false)
+        onChange(event.target.value)
+      }}
+    />
+  )
+}
+
+/** `passkeys`: browsers offer this site's passkeys among the addresses. */
+export function EmailField({ offers, ...rest }: FieldProps & { offers?: 'passkeys' }) {
+  return (
+    <PersonField
+      {...rest}
       label={access.email}
+      fault={access.emailFault}
       type="email"
       name="email"
       autoComplete={offers === 'passkeys' ? 'username webauthn' : 'username'}
-      required
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
     />
   )
 }
 
-export function NameField({ value, onChange }: FieldProps) {
+export function NameField(props: FieldProps) {
   return (
-    <TextField
+    <PersonField
+      {...props}
       label={access.name}
+      fault={access.nameFault}
       name="name"
       autoComplete="name"
-      required
       maxLength={100}
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
     />
   )
 }
 
-export function PasswordField({ value, onChange, hint }: FieldProps & { hint?: ReactNode }) {
+export function PasswordField(props: FieldProps & { hint?: ReactNode }) {
   return (
-    <TextField
+    <PersonField
+      {...props}
       label={access.password}
+      fault={access.passwordFault}
       type="password"
       name="password"
       autoComplete="current-password"
-      required
-      value={value}
-      hint={hint}
-      onChange={(event) => onChange(event.target.value)}
+    />
+  )
+}
+
+export function NewPasswordField(props: FieldProps & { label: string }) {
+  return (
+    <PersonField
+      {...props}
+      fault={access.newPasswordFault}
+      type="password"
+      name="new-password"
+      autoComplete="new-password"
+      minLength={10}
+      maxLength={200}
+      hint={access.passwordHint}
     />
   )
 }

@@ -11,8 +11,7 @@ import { AccessForm } from './access-form.tsx'
 import { AccessFrame } from './access-frame.tsx'
 import { useEnter } from './enter.ts'
 import { useLinkToken } from './link-token.ts'
-import { NewPasswordField } from './new-password-field.tsx'
-import { EmailField } from './person-fields.tsx'
+import { EmailField, NewPasswordField } from './person-fields.tsx'
 
 const texts = access.reset
 

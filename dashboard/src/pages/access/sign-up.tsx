@@ -8,8 +8,7 @@ import { access } from '../../texts/access.ts'
 import { AccessForm } from './access-form.tsx'
 import { AccessFrame } from './access-frame.tsx'
 import { accessQuery } from './access-query.ts'
-import { NewPasswordField } from './new-password-field.tsx'
-import { EmailField, NameField } from './person-fields.tsx'
+import { EmailField, NameField, NewPasswordField } from './person-fields.tsx'
 
 const texts = access.signUp
 

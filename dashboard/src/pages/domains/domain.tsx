@@ -63,7 +63,7 @@ function OneDomain({ domain }: { domain: Domain }) {
         <Records domain={domain} />
         <ZoneCard domain={domain} />
         <DkimCard domain={domain} />
-        <TrafficCard domainId={domain.id} />
+        {domain.verifiedAt && <TrafficCard domainId={domain.id} />}
       </div>
     </Page>
   )

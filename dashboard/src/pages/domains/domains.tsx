@@ -74,7 +74,6 @@ const columns: Column<Domain>[] = [
   {
     id: 'records',
     header: domains.records,
-    wideOnly: true,
     cell: (domain) => {
       const { found, all } = countFound(domain)
       return <span className="numbers text-muted">{domains.recordsFound(found, all)}</span>
@@ -83,7 +82,6 @@ const columns: Column<Domain>[] = [
   {
     id: 'added',
     header: domains.added,
-    wideOnly: true,
     align: 'right',
     cell: ({ createdAt }) => <Time value={createdAt} className="text-faint" />,
   },

@@ -26,13 +26,15 @@ import { TimeLeft } from './time-left.tsx'
 type Open = { what: 'create' } | { what: 'show' | 'rotate' | 'revoke'; row: Key } | null
 
 export function Keys() {
+  const { data } = useInfiniteQuery(keysQuery)
+  const hasRows = data?.pages.some((page) => page.keys.length > 0)
   const [open, setOpen] = useState<Open>(null)
   const close = () => setOpen(null)
   return (
     <Page
       title={keys.title}
       lead={keys.lead}
-      actions={<CreateButton onCreate={() => setOpen({ what: 'create' })} />}
+      actions={hasRows && <CreateButton onCreate={() => setOpen({ what: 'create' })} />}
     >
       <KeyTable onOpen={setOpen} />
       {open?.what === 'create' && <CreateKey onClose={close} />}
@@ -116,13 +118,11 @@ const columns: Column<Key>[] = [
     id: 'may',
     header: keys.columns.may,
     className: 'max-w-0 w-3/5',
-    wideOnly: true,
     cell: (row) => <May row={row} />,
   },
   {
     id: 'used',
     header: keys.columns.lastUsed,
-    wideOnly: true,
     className: 'whitespace-nowrap',
     cell: ({ lastUsedAt }) =>
       lastUsedAt ? <Time value={lastUsedAt} /> : <span className="text-faint">{keys.unused}</span>,

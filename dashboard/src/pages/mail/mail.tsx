@@ -33,11 +33,14 @@ export function Mail() {
       <h1 className="sr-only">{mail.title}</h1>
       <BackKey />
       <Inboxes
-        className={classes(
-          'lg:flex lg:w-58 lg:flex-none lg:border-r',
-          inboxId ? 'hidden' : 'flex-1 md:max-lg:w-80 md:max-lg:flex-none md:max-lg:border-r',
-          isEmpty && !inboxId && 'max-md:flex-1',
-        )}
+        className={
+          isEmpty && !inboxId
+            ? 'flex-1'
+            : classes(
+                'lg:flex lg:w-58 lg:flex-none lg:border-r',
+                inboxId ? 'hidden' : 'flex-1 md:max-lg:w-80 md:max-lg:flex-none md:max-lg:border-r',
+              )
+        }
       />
       {inboxId ? (
         <Threads

@@ -47,11 +47,10 @@ const columns: Column<Invitation>[] = [
     className: 'max-w-0 w-full',
     cell: ({ email }) => <span className="block truncate font-medium">{email}</span>,
   },
-  { id: 'role', header: words.columns.role, cell: ({ role }) => <StateBadge state={role} /> },
+  { id: 'role', header: words.columns.role, aside: true, cell: ({ role }) => <StateBadge state={role} /> },
   {
     id: 'expires',
     header: words.columns.expires,
-    wideOnly: true,
     className: 'whitespace-nowrap',
     cell: ({ expiresAt }) => <Time value={expiresAt} />,
   },

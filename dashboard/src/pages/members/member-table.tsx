@@ -53,6 +53,7 @@ const columns: Column<Member>[] = [
   {
     id: 'role',
     header: words.columns.role,
+    aside: true,
     cell: ({ role }) => (
       <span title={words.roleWhat[role]}>
         <StateBadge state={role} />
@@ -62,7 +63,6 @@ const columns: Column<Member>[] = [
   {
     id: 'seen',
     header: words.columns.seen,
-    wideOnly: true,
     className: 'whitespace-nowrap',
     cell: ({ lastSeenAt }) =>
       lastSeenAt ? <Time value={lastSeenAt} /> : <span className="text-faint">{words.notSeen}</span>,

@@ -48,6 +48,7 @@ const columns: Column<Domain>[] = [
   {
     id: 'state',
     header: numbers.state,
+    aside: true,
     cell: ({ id }) => <State domainId={id} />,
   },
   {
@@ -60,14 +61,12 @@ const columns: Column<Domain>[] = [
     id: 'received',
     header: numbers.receivedToday,
     align: 'right',
-    wideOnly: true,
     cell: ({ id }) => <Used domainId={id} name="receivedToday" />,
   },
   {
     id: 'bounced',
     header: numbers.bounceRate,
     align: 'right',
-    wideOnly: true,
     cell: ({ id }) => <Bounced domainId={id} />,
   },
 ]

@@ -8,11 +8,11 @@ import { count } from '../../parts/numbers.ts'
 import { numbers } from '../../texts/numbers.ts'
 import { type Fact, facts, type Told } from './queries.ts'
 
-const tones: Record<Fact, Tone> = {
+const tones: Record<Fact, Tone | 'violet'> = {
   accepted: 'note',
   delivered: 'good',
   bounced: 'bad',
-  failed: 'idle',
+  failed: 'violet',
   deferred: 'wait',
   complained: 'accent',
   received: 'idle',

@@ -28,7 +28,7 @@ export function FirstSteps() {
   if (known.isPending) return <SkeletonRows />
   const inbox = opened ?? known.data?.inboxes[0] ?? null
   return (
-    <Page title={overview.firstTitle} lead={overview.firstLead} width="text">
+    <Page title={overview.firstTitle} lead={overview.firstLead} isText>
       <ErrorNote error={known.error} />
       <ol className="grid gap-4">
         <InboxStep inbox={inbox} onOpened={setOpened} />

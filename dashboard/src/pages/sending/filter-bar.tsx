@@ -39,11 +39,8 @@ export function FilterBar({ filters, onChange }: FilterBarProps) {
         />
       </div>
       {period === 'custom' && <Between filters={filters} onChange={onChange} />}
-      <div className="col-span-2 min-w-0 lg:flex-1">
-        <RecipientField key={filters.recipient} filters={filters} onChange={onChange} />
-      </div>
-      <div className="col-span-2 min-w-0 lg:flex-1">
-        <InboxField key={filters.inbox} filters={filters} onChange={onChange} />
+      <div className="col-span-2 grid min-w-0 grid-cols-2 gap-3 lg:flex-1 lg:grid-cols-[176px_minmax(0,1fr)]">
+        <AddressFilter filters={filters} onChange={onChange} />
       </div>
       {hasFilters(filters) && (
         <div className="col-span-2 lg:pt-6.5">
@@ -53,6 +50,33 @@ export function FilterBar({ filters, onChange }: FilterBarProps) {
         </div>
       )}
     </search>
+  )
+}
+
+/** One search field: for a recipient's address, or for the address of the inbox that sent. */
+function AddressFilter({ filters, onChange }: FilterBarProps) {
+  const [isSender, setIsSender] = useState(filters.inbox !== undefined)
+  return (
+    <>
+      <Select
+        label={sending.searchBy}
+        value={isSender ? 'inbox' : 'recipient'}
+        options={[
+          { value: 'recipient', label: sending.recipient },
+          { value: 'inbox', label: sending.inbox },
+        ]}
+        onChange={(event) => {
+          setIsSender(event.target.value === 'inbox')
+          if (filters.inbox || filters.recipient)
+            onChange({ ...filters, inbox: undefined, recipient: undefined })
+        }}
+      />
+      {isSender ? (
+        <InboxField key={filters.inbox} filters={filters} onChange={onChange} />
+      ) : (
+        <RecipientField key={filters.recipient} filters={filters} onChange={onChange} />
+      )}
+    </>
   )
 }
 
@@ -99,6 +123,7 @@ function RecipientField({ filters, onChange }: FilterBarProps) {
         inputMode="email"
         autoComplete="off"
         placeholder="ada@example.com"
+        hint={sending.addressHint}
         value={text}
         error={isWrong ? sending.recipientWrong : null}
         onChange={(event) => setText(event.target.value)}
@@ -137,6 +162,8 @@ function InboxField({ filters, onChange }: FilterBarProps) {
         type="search"
         autoComplete="off"
         list="sender-inboxes"
+        placeholder="hello@example.com"
+        hint={sending.addressHint}
         value={text}
         error={isUnknown ? sending.inboxUnknown : null}
         onChange={(event) => {

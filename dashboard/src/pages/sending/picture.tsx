@@ -1,8 +1,9 @@
 // The delivery of a send as one picture: one row per recipient on a time axis, in addition to the list in words below it.
 import { Send } from 'lucide-react'
-import { useEffect, useState, useSyncExternalStore } from 'react'
+import { useEffect, useState } from 'react'
 import { classes } from '../../parts/classes.ts'
 import { duration } from '../../parts/duration.ts'
+import { useIsNarrow } from '../../parts/use-narrow.ts'
 import { life } from '../../texts/life.ts'
 import { isEnded, type Journey, type Step, type Story } from './journey.ts'
 import { fills, lookOf, softs } from './step-look.ts'
@@ -45,18 +46,6 @@ function useNow(isRunning: boolean): number {
     return () => clearInterval(timer)
   }, [isRunning])
   return nowMs
-}
-
-const narrow = matchMedia('(max-width: 640px)')
-
-function useIsNarrow(): boolean {
-  return useSyncExternalStore(
-    (changed) => {
-      narrow.addEventListener('change', changed)
-      return () => narrow.removeEventListener('change', changed)
-    },
-    () => narrow.matches,
-  )
 }
 
 function momentsOf({ startMs }: Story, lanes: readonly Journey[], nowMs: number | null): number[] {
@@ -215,7 +204,13 @@ function StepMark({ step, axis }: { step: Step; axis: TimeAxis }) {
           style={{ left: `calc(${from * 100}% - 4px)`, width: `calc(${(to - from) * 100}% + 8px)` }}
         />
       )}
-      <Node place={to} tone={tone} icon={icon} title={title} />
+      <Node
+        place={to}
+        tone={tone}
+        icon={icon}
+        title={title}
+        number={step.kind === 'attempt' ? step.number : null}
+      />
     </>
   )
 }
@@ -236,9 +231,11 @@ interface NodeProps {
   tone: keyof typeof fills | 'ink'
   icon: typeof Send
   title: string
+  /** The number of an attempt, shown in place of the icon. It stays readable where a caption has no room. */
+  number?: number | null
 }
 
-function Node({ place, tone, icon: Icon, title }: NodeProps) {
+function Node({ place, tone, icon: Icon, title, number }: NodeProps) {
   return (
     <span
       title={title}
@@ -248,7 +245,11 @@ function Node({ place, tone, icon: Icon, title }: NodeProps) {
       )}
       style={{ left: `${place * 100}%` }}
     >
-      <Icon size={13} strokeWidth={2.5} />
+      {number ? (
+        <span className="numbers text-xs font-semibold">{number}</span>
+      ) : (
+        <Icon size={13} strokeWidth={2.5} />
+      )}
     </span>
   )
 }

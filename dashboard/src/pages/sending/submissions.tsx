@@ -1,6 +1,6 @@
-// The list of sends, newest first, with filters and with a link from each row to its send.
+// The list of sends, newest first, with filters. Each row opens its send.
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { SearchX, Send } from 'lucide-react'
 import { api, read } from '../../api/client.ts'
 import { paged } from '../../api/paged.ts'
@@ -8,9 +8,10 @@ import { StateBadge } from '../../parts/badge.tsx'
 import { CodeBlock } from '../../parts/code-block.tsx'
 import { Empty } from '../../parts/empty.tsx'
 import { Button, ButtonLink } from '../../parts/form/button.tsx'
-import { VirtualList } from '../../parts/list/virtual-list.tsx'
+import { PagedTable } from '../../parts/list/paged-table.tsx'
+import type { Column } from '../../parts/list/table.tsx'
+import { timeColumn } from '../../parts/list/time-column.tsx'
 import { Page } from '../../parts/page.tsx'
-import { Time } from '../../parts/time.tsx'
 import { useSession } from '../../shell/session.ts'
 import { keys } from '../../texts/keys.ts'
 import { life } from '../../texts/life.ts'
@@ -22,7 +23,6 @@ import type { Submission } from './journey.ts'
 import { stateOf } from './submission-state.ts'
 
 const pageSize = 50
-const rowPx = 60
 /** The polling intervals for changes that the live stream does not announce. */
 const [livelyMs, calmMs] = [8_000, 30_000]
 /** Longer lists are not polled as a whole. */
@@ -33,24 +33,20 @@ export function Submissions() {
   const filters = { status, recipient, inbox, period, since, until }
   const navigate = useNavigate()
   const query = useSubmissions(filters)
-  const rows = query.data?.pages.flatMap(({ submissions }) => submissions) ?? []
+  const hasRows = query.data?.pages.some(({ submissions }) => submissions.length > 0)
   const change = (next: Filters) => void navigate({ to: '/sending', search: { ...next }, replace: true })
   return (
     <Page title={shell.pages.sending} lead={sending.lead}>
-      {(rows.length > 0 || hasFilters(filters)) && <FilterBar filters={filters} onChange={change} />}
-      <div className="overflow-clip rounded-lg border bg-surface">
-        <VirtualList
-          label={sending.list}
-          query={query}
-          rows={rows}
-          keyOf={({ id }) => id}
-          rowPx={rowPx}
-          className="max-h-[max(420px,calc(100dvh-270px))] overflow-y-auto"
-          empty={hasFilters(filters) ? <NoMatch onClear={() => change({})} /> : <NothingSent />}
-        >
-          {(submission) => <SubmissionRow submission={submission} />}
-        </VirtualList>
-      </div>
+      {(hasRows || hasFilters(filters)) && <FilterBar filters={filters} onChange={change} />}
+      <PagedTable
+        query={query}
+        rowsOf={({ submissions }) => submissions}
+        label={sending.list}
+        columns={columns}
+        keyOf={({ id }) => id}
+        linkOf={({ id }) => `/sending/${id}`}
+        empty={hasFilters(filters) ? <NoMatch onClear={() => change({})} /> : <NothingSent />}
+      />
     </Page>
   )
 }
@@ -71,36 +67,38 @@ function useSubmissions(filters: Filters) {
   })
 }
 
-function SubmissionRow({ submission }: { submission: Submission }) {
-  const { id, recipients, subject, from, createdAt } = submission
-  const [first, ...others] = recipients
-  return (
-    <Link
-      to="/sending/$submissionId"
-      params={{ submissionId: id }}
-      data-row
-      className="grid h-full grid-cols-[minmax(0,1fr)_auto] content-center items-center gap-x-4 border-b px-4 -outline-offset-2 hover:bg-hover sm:grid-cols-[140px_minmax(0,1fr)_minmax(0,1fr)_92px] sm:px-5"
-    >
-      <span className="order-2 flex sm:order-none">
-        <StateBadge state={stateOf(submission)} />
+const columns: Column<Submission>[] = [
+  {
+    id: 'to',
+    header: sending.columns.to,
+    className: 'max-w-0 w-1/3',
+    cell: ({ recipients: [first, ...others] }) => (
+      <span className="block truncate font-medium">
+        {first?.email}
+        {others.length > 0 && <span className="font-normal text-faint"> {sending.more(others.length)}</span>}
       </span>
-      <span className="order-1 min-w-0 sm:order-none">
-        <span className="block truncate font-medium">
-          {first?.email}
-          {others.length > 0 && (
-            <span className="font-normal text-faint"> {sending.more(others.length)}</span>
-          )}
-        </span>
-        <span className="block truncate text-sm text-muted sm:text-faint">
-          <span className="sm:hidden">{subject || life.erasedSubject}</span>
-          <span className="hidden sm:inline">{sending.from(from.email)}</span>
-        </span>
-      </span>
-      <span className="hidden min-w-0 truncate text-muted sm:block">{subject || life.erasedSubject}</span>
-      <Time value={createdAt} className="numbers hidden text-right text-sm text-faint sm:block" />
-    </Link>
-  )
-}
+    ),
+  },
+  {
+    id: 'state',
+    header: sending.columns.state,
+    aside: true,
+    cell: (submission) => <StateBadge state={stateOf(submission)} />,
+  },
+  {
+    id: 'subject',
+    header: sending.columns.subject,
+    className: 'max-w-0 w-1/3',
+    cell: ({ subject }) => <span className="block truncate">{subject || life.erasedSubject}</span>,
+  },
+  {
+    id: 'from',
+    header: sending.columns.from,
+    className: 'max-w-0 w-1/3',
+    cell: ({ from }) => <span className="block truncate text-muted">{from.email}</span>,
+  },
+  timeColumn(sending.columns.at, ({ createdAt }) => createdAt),
+]
 
 function NothingSent() {
   const hasServerKeys = useSession().organization?.serverKeys

@@ -9,7 +9,7 @@ import { TextField } from '../../parts/form/field.tsx'
 import { toast } from '../../parts/toasts.ts'
 import { sessionQuery, useSession } from '../../shell/session.ts'
 import { settings } from '../../texts/settings.ts'
-import { NewPasswordField } from '../access/new-password-field.tsx'
+import { NewPasswordField } from '../access/person-fields.tsx'
 
 const texts = settings.password
 

@@ -13,7 +13,7 @@ import { ThemeChoice } from './theme-choice.tsx'
 export function Settings() {
   const { organization } = useSession()
   return (
-    <Page title={settings.title} width="text">
+    <Page title={settings.title} isText>
       <div className="grid gap-5">
         <Profile />
         <ThemeChoice />

@@ -7,9 +7,10 @@ import { Badge } from '../../parts/badge.tsx'
 import { Empty } from '../../parts/empty.tsx'
 import { Button, IconButton } from '../../parts/form/button.tsx'
 import { TextField } from '../../parts/form/field.tsx'
-import { VirtualList } from '../../parts/list/virtual-list.tsx'
+import { PagedTable } from '../../parts/list/paged-table.tsx'
+import type { Column } from '../../parts/list/table.tsx'
+import { timeColumn } from '../../parts/list/time-column.tsx'
 import { Page } from '../../parts/page.tsx'
-import { Time } from '../../parts/time.tsx'
 import { useMay } from '../../shell/session.ts'
 import { suppressions } from '../../texts/suppressions.ts'
 import { AddSuppression } from './add-suppression.tsx'
@@ -24,8 +25,6 @@ import {
   type Suppression,
   suppressionsQuery,
 } from './suppression-queries.ts'
-
-const rowPx = 52
 
 export function Suppressions() {
   const { q = '' } = useSearch({ strict: false }) as { q?: string }
@@ -88,83 +87,82 @@ function Actions() {
 function Rows({ wanted }: { wanted: string }) {
   const query = useInfiniteQuery(suppressionsQuery)
   const found = useQuery(foundQuery(wanted))
+  const mayChange = useMay('change')
   const { gone, remove } = useRemoval()
-  const loaded = query.data?.pages.flatMap((page) => page.suppressions) ?? []
-  const matching = loaded.filter(({ email }) => email.toLowerCase().includes(wanted))
-  const rows = [
-    ...(found.data && !matching.some(({ email }) => email === found.data?.email) ? [found.data] : []),
-    ...matching,
-  ].filter(({ email }) => !gone.has(email))
+  const choose = (loaded: readonly Suppression[]) => {
+    const matching = loaded.filter(({ email }) => email.toLowerCase().includes(wanted))
+    const isMissing = found.data && !matching.some(({ email }) => email === found.data?.email)
+    return [...(isMissing && found.data ? [found.data] : []), ...matching].filter(
+      ({ email }) => !gone.has(email),
+    )
+  }
   return (
-    <div className="overflow-clip rounded-lg border bg-surface">
-      <VirtualList
-        label={suppressions.list}
-        query={query}
-        rows={rows}
-        keyOf={({ email }) => email}
-        rowPx={rowPx}
-        className="max-h-[max(420px,calc(100dvh-340px))] overflow-y-auto"
-        empty={
-          wanted === '' ? <NoneSuppressed /> : <NotFound wanted={wanted} isKnown={found.data === null} />
-        }
-      >
-        {(suppression) => <SuppressionRow suppression={suppression} onRemove={remove} />}
-      </VirtualList>
-    </div>
+    <PagedTable
+      query={query}
+      rowsOf={(page) => page.suppressions}
+      choose={choose}
+      label={suppressions.list}
+      columns={mayChange ? [...columns, removal(remove)] : columns}
+      keyOf={({ email }) => email}
+      empty={wanted === '' ? <NoneSuppressed /> : <NotFound wanted={wanted} isKnown={found.data === null} />}
+    />
   )
 }
 
-interface RowProps {
-  suppression: Suppression
-  onRemove: (email: string) => void
-}
-
-function SuppressionRow({ suppression, onRemove }: RowProps) {
-  const { email, reason, submissionId, createdAt, note } = suppression
-  const mayChange = useMay('change')
-  return (
-    <div
-      data-row
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: the keys j and k focus rows
-      tabIndex={0}
-      className="grid h-full grid-cols-[minmax(0,1fr)_auto] items-center gap-x-4 border-b px-4 -outline-offset-2 sm:grid-cols-[minmax(0,1.4fr)_minmax(0,1fr)_120px_92px_36px] sm:px-5"
-    >
-      <span className="min-w-0">
-        <span className="block truncate font-medium">{email}</span>
-        <span className="block truncate text-xs text-faint sm:hidden">
-          {[suppressions.reasons[reason], note].filter(Boolean).join(' · ')}
-        </span>
-      </span>
-      <span className="hidden min-w-0 sm:block">
+const columns: Column<Suppression>[] = [
+  {
+    id: 'email',
+    header: suppressions.email,
+    className: 'max-w-0 w-1/2',
+    cell: ({ email }) => <span className="block truncate font-medium">{email}</span>,
+  },
+  {
+    id: 'reason',
+    header: suppressions.reason,
+    className: 'max-w-60',
+    cell: ({ reason, note }) => (
+      <>
         <Badge tone={reason === 'manual' ? 'idle' : 'bad'}>{suppressions.reasons[reason]}</Badge>
         {note && (
           <span title={note} className="block truncate text-xs text-faint">
             {note}
           </span>
         )}
-      </span>
-      <span className="hidden text-sm sm:block">
-        {submissionId && (
-          <Link
-            to="/sending/$submissionId"
-            params={{ submissionId }}
-            className="text-accent underline underline-offset-3"
-          >
-            {suppressions.seeLife}
-          </Link>
-        )}
-      </span>
-      <Time value={createdAt} className="hidden text-right text-sm text-faint sm:block" />
-      {mayChange && (
-        <IconButton
-          size="small"
-          icon={Trash2}
-          label={suppressions.remove(email)}
-          onClick={() => onRemove(email)}
-        />
-      )}
-    </div>
-  )
+      </>
+    ),
+  },
+  {
+    id: 'message',
+    header: suppressions.source,
+    cell: ({ submissionId }) =>
+      submissionId && (
+        <Link
+          to="/sending/$submissionId"
+          params={{ submissionId }}
+          className="whitespace-nowrap text-accent underline underline-offset-3"
+        >
+          {suppressions.seeLife}
+        </Link>
+      ),
+  },
+  timeColumn(suppressions.since, ({ createdAt }) => createdAt),
+]
+
+function removal(onRemove: (email: string) => void): Column<Suppression> {
+  return {
+    id: 'remove',
+    header: suppressions.actions,
+    headerHidden: true,
+    className: 'w-12',
+    cell: ({ email }) => (
+      <IconButton
+        size="small"
+        icon={Trash2}
+        label={suppressions.remove(email)}
+        onClick={() => onRemove(email)}
+      />
+    ),
+  }
 }
 
 function NoneSuppressed() {

@@ -188,7 +188,7 @@ function Answered({ delivery: { responseStatus, responseBody } }: { delivery: De
       </h3>
       {responseBody ? (
         <>
-          <CodeBlock code={responseBody} label={webhooks.body} wrap />
+          <CodeBlock code={responseBody} label={webhooks.body} />
           <p className="mt-1.5 text-sm text-faint">{webhooks.bodyCut}</p>
         </>
       ) : (

@@ -40,6 +40,7 @@ export function WebhookPage() {
   )
 }
 
+/** Two endpoints may be on one host, so the path is part of the title. */
 function titleOf({ url, description }: Webhook): string {
   return description ?? url.replace(/^https?:\/\//, '')
 }

@@ -1,7 +1,7 @@
 // The endpoints: their addresses, their events, and the result of the last call.
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { Plus, Webhook as WebhookIcon } from 'lucide-react'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { StateBadge } from '../../parts/badge.tsx'
 import { CodeBlock } from '../../parts/code-block.tsx'
 import { Empty } from '../../parts/empty.tsx'
@@ -18,6 +18,8 @@ import { lastDeliveryQuery, type Webhook, webhooksQuery } from './queries.ts'
 
 export function Webhooks() {
   const [isCreating, setIsCreating] = useState(false)
+  const query = useInfiniteQuery(webhooksQuery)
+  const hasRows = query.data?.pages.some((page) => page.webhooks.length > 0)
   const mayChange = useMay('change')
   const create = mayChange && (
     <Button variant="primary" icon={Plus} onClick={() => setIsCreating(true)}>
@@ -25,25 +27,18 @@ export function Webhooks() {
     </Button>
   )
   return (
-    <Page title={webhooks.title} lead={webhooks.lead} actions={create}>
-      <Endpoints onCreate={() => setIsCreating(true)} />
+    <Page title={webhooks.title} lead={webhooks.lead} actions={hasRows && create}>
+      <PagedTable
+        query={query}
+        rowsOf={(page) => page.webhooks}
+        label={webhooks.table}
+        columns={columns}
+        keyOf={({ id }) => id}
+        linkOf={({ id }) => `/webhooks/${id}`}
+        empty={<FirstEndpoint action={create} />}
+      />
       {isCreating && <CreateWebhook onClose={() => setIsCreating(false)} />}
     </Page>
-  )
-}
-
-function Endpoints({ onCreate }: { onCreate: () => void }) {
-  const query = useInfiniteQuery(webhooksQuery)
-  return (
-    <PagedTable
-      query={query}
-      rowsOf={(page) => page.webhooks}
-      label={webhooks.table}
-      columns={columns}
-      keyOf={({ id }) => id}
-      linkOf={({ id }) => `/webhooks/${id}`}
-      empty={<FirstEndpoint onCreate={onCreate} />}
-    />
   )
 }
 
@@ -57,7 +52,6 @@ const columns: Column<Webhook>[] = [
   {
     id: 'events',
     header: webhooks.columns.events,
-    wideOnly: true,
     className: 'whitespace-nowrap',
     cell: ({ eventTypes }) => (
       <span title={eventTypes?.join(', ')}>
@@ -68,10 +62,8 @@ const columns: Column<Webhook>[] = [
   {
     id: 'last',
     header: webhooks.columns.last,
-    cell: ({ id }) => <LastCall webhookId={id} />,
-    wideOnly: true,
+    cell: (row) => <LastCall webhook={row} />,
   },
-  { id: 'state', header: webhooks.columns.state, cell: ({ status }) => <StateBadge state={status} /> },
 ]
 
 function Address({ webhook: { url, description } }: { webhook: Webhook }) {
@@ -83,8 +75,10 @@ function Address({ webhook: { url, description } }: { webhook: Webhook }) {
   )
 }
 
-function LastCall({ webhookId }: { webhookId: string }) {
-  const { data: last } = useQuery(lastDeliveryQuery(webhookId))
+/** Shows the result of the last call, or that the endpoint gets no calls. An active endpoint may fail every call. */
+function LastCall({ webhook: { id, status } }: { webhook: Webhook }) {
+  const { data: last } = useQuery(lastDeliveryQuery(id))
+  if (status === 'disabled') return <StateBadge state={status} />
   if (last === undefined) return <span className="block w-44" />
   if (last === null) return <span className="block w-44 text-faint">{webhooks.neverCalled}</span>
   return (
@@ -95,8 +89,7 @@ function LastCall({ webhookId }: { webhookId: string }) {
   )
 }
 
-function FirstEndpoint({ onCreate }: { onCreate: () => void }) {
-  const mayChange = useMay('change')
+function FirstEndpoint({ action }: { action: ReactNode }) {
   const example = `curl -X POST "${location.origin}/v1/webhooks" \\
   -H "x-api-key: $POSTHORN_KEY" -H 'content-type: application/json' \\
   -d '{"url": "https://app.example.com/hooks/mail", "eventTypes": ["message.received"]}'`
@@ -104,13 +97,7 @@ function FirstEndpoint({ onCreate }: { onCreate: () => void }) {
     <Empty
       icon={WebhookIcon}
       title={webhooks.empty}
-      action={
-        mayChange && (
-          <Button icon={Plus} onClick={onCreate}>
-            {webhooks.create}
-          </Button>
-        )
-      }
+      action={action}
       code={<CodeBlock code={example} label={webhooks.asProgram} />}
     >
       {webhooks.emptyWhat}

@@ -76,7 +76,7 @@ export function Dialog({ open, onClose, title, lead, width = 'medium', children,
             <div className="min-w-0">
               <Primitive.Title className="text-lg font-semibold">{title}</Primitive.Title>
               {lead && (
-                <Primitive.Description className="text-pretty text-muted">{lead}</Primitive.Description>
+                <Primitive.Description className="text-balance text-muted">{lead}</Primitive.Description>
               )}
             </div>
             <Primitive.Close asChild>

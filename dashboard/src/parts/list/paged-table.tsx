@@ -10,6 +10,8 @@ import { Table, type TableProps } from './table.tsx'
 interface PagedProps<Page, Row> {
   query: UseInfiniteQueryResult<{ pages: Page[] }>
   rowsOf: (page: Page) => readonly Row[]
+  /** Narrows the loaded rows to those of a search. */
+  choose?: ((rows: readonly Row[]) => readonly Row[]) | undefined
   /** Replaces a list without rows. */
   empty: ReactNode
 }
@@ -18,15 +20,16 @@ interface PagedRowsProps<Page, Row> extends PagedProps<Page, Row> {
   children: (rows: readonly Row[]) => ReactNode
 }
 
-export function PagedRows<Page, Row>({ query, rowsOf, empty, children }: PagedRowsProps<Page, Row>) {
+export function PagedRows<Page, Row>({ query, rowsOf, choose, empty, children }: PagedRowsProps<Page, Row>) {
   return (
     <Loaded query={query}>
       {({ pages }) => {
-        const rows = pages.flatMap(rowsOf)
-        if (rows.length === 0) return empty
+        const loaded = pages.flatMap(rowsOf)
+        const rows = choose?.(loaded) ?? loaded
+        if (rows.length === 0 && !query.hasNextPage) return empty
         return (
           <Card flush>
-            {children(rows)}
+            {rows.length > 0 ? children(rows) : empty}
             <Failure query={query} />
             <LoadMore query={query} />
           </Card>
@@ -49,9 +52,15 @@ function Failure({ query }: { query: UseInfiniteQueryResult }) {
 
 type PagedTableProps<Page, Row> = PagedProps<Page, Row> & Omit<TableProps<Row>, 'rows'>
 
-export function PagedTable<Page, Row>({ query, rowsOf, empty, ...table }: PagedTableProps<Page, Row>) {
+export function PagedTable<Page, Row>({
+  query,
+  rowsOf,
+  choose,
+  empty,
+  ...table
+}: PagedTableProps<Page, Row>) {
   return (
-    <PagedRows query={query} rowsOf={rowsOf} empty={empty}>
+    <PagedRows query={query} rowsOf={rowsOf} choose={choose} empty={empty}>
       {(rows) => <Table {...table} rows={rows} />}
     </PagedRows>
   )
