@@ -92,6 +92,7 @@ const ofTheOrganization: Record<string, Recorded> = {
   'GET /suppressions/noted': reads,
   'POST /suppressions/import': ['suppression.added'],
   'GET /captured': reads,
+  'DELETE /captured': { none: 'captured mail is of development and of no organization' },
   'GET /captured/{capturedId}': reads,
   'GET /captured/{capturedId}/source': reads,
   'GET /usage': reads,

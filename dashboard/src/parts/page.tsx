@@ -31,7 +31,7 @@ export function Page({ title, badge, lead, crumbs, actions, isText, children }: 
     <div className="mx-auto w-full max-w-[1120px] px-4 pt-6 pb-16 sm:px-8 sm:pt-8">
       {crumbs && <Crumbs crumbs={crumbs} />}
       <header className="mb-6 flex flex-wrap items-start justify-between gap-x-6 gap-y-3">
-        <div className="min-w-0">
+        <div className="min-w-0 flex-1 basis-72">
           <div className="flex min-w-0 flex-wrap items-center gap-x-3 gap-y-1">
             <h1
               ref={heading}

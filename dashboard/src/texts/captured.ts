@@ -3,7 +3,14 @@ export const captured = {
   title: 'Captured mail',
   list: 'Captured mail, newest first',
   what: 'Mail for other domains is captured here instead of delivered. The newest 1,000 mails are kept.',
-  count: (count: number, isMore: boolean) => (isMore ? `${count}+` : String(count)),
+  count: (count: number, isMore: boolean) => `${count}${isMore ? '+' : ''} ${count === 1 ? 'mail' : 'mails'}`,
+  find: 'Filter by recipient, sender or subject',
+  noneFound: 'No matching mail',
+  noneFoundWhat: 'Change the filter, or clear it to see all captured mail.',
+  clear: 'Delete all',
+  clearTitle: 'Delete all captured mail?',
+  clearWhat:
+    'This deletes the captured mail of every organization on this machine. Submissions and inboxes stay.',
   empty: 'No captured mail yet',
   emptyWhat:
     'In development, no mail leaves this machine. Mail that your program sends to other domains appears here within a second, as its recipient would see it.',

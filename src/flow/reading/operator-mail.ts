@@ -10,9 +10,10 @@ import { type ParsedAttachment, readHead } from '../../mail/read/parse.ts'
 import { findFields, readField } from '../../mail/read/raw-fields.ts'
 import type { SafeHtml } from '../../mail/read/safe-html.ts'
 import type { Db, Queryable } from '../../postgres/db.ts'
-import { type CapturedRow, findCaptured, listCaptured } from '../../store/mailbox/captured.ts'
+import { type CapturedRow, deleteCaptured, findCaptured, listCaptured } from '../../store/mailbox/captured.ts'
 import { findKept, type KeptMail, listKept, markKeptRead } from '../../store/mailbox/kept-mail.ts'
 import { findStarts, type RawRow } from '../../store/mailbox/raws.ts'
+import { deleteBlobs } from '../delete-blobs.ts'
 import { openRaw, openStored } from '../stored-bytes.ts'
 
 /** `kept`: mail for postmaster@, abuse@ and other addresses of the service, and reports that could not be read. */
@@ -143,6 +144,11 @@ export async function readCaptured(
 /** The mail's bytes, as received. */
 export async function openCaptured(deps: Deps, id: string): Promise<{ sizeBytes: number; stream: Readable }> {
   return await openMail(deps, await findMail(deps, 'captured', id))
+}
+
+/** Deletes all captured mail, whatever organization sent it. */
+export async function clearCaptured({ db, blobs }: { db: Db; blobs: Blobs }): Promise<void> {
+  await deleteBlobs({ db, blobs }, await db.transaction(deleteCaptured))
 }
 
 async function parseMail(

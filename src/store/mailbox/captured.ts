@@ -37,6 +37,15 @@ export async function insertCaptured(
   )
 }
 
+/** Deletes all captured mail. Returns the blobs that nothing else uses. */
+export async function deleteCaptured(tx: Tx): Promise<string[]> {
+  const gone = await tx.query<{ rawId: string }>('delete from captured_mail returning raw_id as "rawId"')
+  return await deleteUnusedRaws(
+    tx,
+    gone.map(({ rawId }) => rawId),
+  )
+}
+
 export interface CapturedRow {
   id: string
   rawId: string

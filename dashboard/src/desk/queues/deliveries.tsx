@@ -55,14 +55,15 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'reply',
     header: words.reply,
-    cell: ({ response, conversation }) => (
-      <div className="max-w-xs">
-        <span className="line-clamp-2 break-words text-muted" title={response ?? ''}>
-          {response}
-        </span>
-        {conversation && <Conversation conversation={conversation} />}
-      </div>
-    ),
+    cell: ({ response, conversation }) =>
+      (response || conversation) && (
+        <div className="max-w-xs">
+          <span className="line-clamp-2 break-words text-muted" title={response ?? ''}>
+            {response}
+          </span>
+          {conversation && <Conversation conversation={conversation} />}
+        </div>
+      ),
   },
 ]
 

@@ -49,7 +49,7 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'fault',
     header: words.fault,
-    cell: ({ lastFault }) => <span className="line-clamp-2 text-muted">{lastFault}</span>,
+    cell: ({ lastFault }) => lastFault && <span className="line-clamp-2 text-muted">{lastFault}</span>,
   },
 ]
 

@@ -1,20 +1,25 @@
 // Captured mail as a mailbox: the list next to one mail, or one of the two at a time on a phone.
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useParams } from '@tanstack/react-router'
-import { AtSign, MailOpen } from 'lucide-react'
-import { lazy, Suspense } from 'react'
+import { AtSign, MailOpen, SearchX, Trash2 } from 'lucide-react'
+import { lazy, Suspense, useDeferredValue, useState } from 'react'
+import { api, read } from '../../api/client.ts'
 import { classes } from '../../parts/classes.ts'
 import { CodeBlock } from '../../parts/code-block.tsx'
 import { Empty } from '../../parts/empty.tsx'
+import { IconButton } from '../../parts/form/button.tsx'
+import { Confirm } from '../../parts/form/confirm.tsx'
+import { SearchField } from '../../parts/form/search-field.tsx'
 import { VirtualList } from '../../parts/list/virtual-list.tsx'
 import { useShortcut } from '../../parts/shortcut.ts'
 import { useTitle } from '../../parts/use-title.ts'
+import { useMay } from '../../shell/session.ts'
 import { captured } from '../../texts/captured.ts'
 import { lists } from '../../texts/lists.ts'
 import { parts } from '../../texts/parts.ts'
 import { Column, WaitingColumn } from '../mail/column.tsx'
 import { CapturedRowLink, capturedRowPx } from './captured-row.tsx'
-import { capturedListQuery, isNotCapturing } from './queries.ts'
+import { type CapturedRow, capturedListQuery, isNotCapturing } from './queries.ts'
 
 const CapturedMailView = lazy(async () => ({
   default: (await import('./captured-mail.tsx')).CapturedMailView,
@@ -23,10 +28,13 @@ const CapturedMailView = lazy(async () => ({
 export function Captured() {
   const { capturedId } = useParams({ strict: false }) as { capturedId?: string }
   const query = useInfiniteQuery(capturedListQuery)
-  const rows = query.data?.pages.flatMap((page) => page.captured) ?? []
+  const [text, setText] = useState('')
+  const wanted = useDeferredValue(text.trim().toLowerCase())
+  const all = query.data?.pages.flatMap((page) => page.captured) ?? []
+  const rows = all.filter((row) => fits(row, wanted))
   useTitle(captured.title)
   if (isNotCapturing(query.error)) return <NotCapturing />
-  const isEmpty = query.data !== undefined && rows.length === 0
+  const isEmpty = query.data !== undefined && all.length === 0
   return (
     <div data-fills-window className="flex h-[calc(100dvh-6.75rem)] min-w-0 bg-surface md:h-dvh">
       <h1 className="sr-only">{captured.title}</h1>
@@ -34,9 +42,19 @@ export function Captured() {
       <Column
         title={captured.title}
         actions={
-          <span className="numbers pr-2 text-sm text-faint">
-            {captured.count(rows.length, query.hasNextPage)}
-          </span>
+          <>
+            <span role="status" className="numbers text-sm text-faint">
+              {captured.count(rows.length, query.hasNextPage)}
+            </span>
+            {all.length > 0 && <Clear />}
+          </>
+        }
+        below={
+          all.length > 0 && (
+            <div className="border-b px-4 py-2">
+              <SearchField label={captured.find} group={captured.title} value={text} onChange={setText} />
+            </div>
+          )
         }
         className={classes(
           'lg:flex lg:w-96 lg:flex-none lg:border-r',
@@ -50,7 +68,7 @@ export function Captured() {
           rows={rows}
           keyOf={({ id }) => id}
           rowPx={capturedRowPx}
-          empty={<NothingYet />}
+          empty={isEmpty ? <NothingYet /> : <NoneFound />}
         >
           {(row) => <CapturedRowLink row={row} isOpen={row.id === capturedId} />}
         </VirtualList>
@@ -63,6 +81,46 @@ export function Captured() {
         !isEmpty && <Choose />
       )}
     </div>
+  )
+}
+
+/** The list fetches page after page until rows are found, so the filter covers all captured mail. */
+function fits({ subject, recipients, from, sender }: CapturedRow, wanted: string): boolean {
+  const all = [subject, ...recipients, from?.name, from?.email, sender].join(' ').toLowerCase()
+  return all.includes(wanted)
+}
+
+function NoneFound() {
+  return (
+    <Empty icon={SearchX} title={captured.noneFound}>
+      {captured.noneFoundWhat}
+    </Empty>
+  )
+}
+
+function Clear() {
+  const [isAsking, setIsAsking] = useState(false)
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  if (!useMay('change')) return null
+  return (
+    <>
+      <IconButton size="small" icon={Trash2} label={captured.clear} onClick={() => setIsAsking(true)} />
+      <Confirm
+        open={isAsking}
+        onClose={() => setIsAsking(false)}
+        title={captured.clearTitle}
+        deed={captured.clear}
+        change={() => read(api.DELETE('/v1/captured'))}
+        onDone={async () => {
+          setIsAsking(false)
+          await navigate({ to: '/captured' })
+          await queries.resetQueries({ queryKey: ['captured'] })
+        }}
+      >
+        {captured.clearWhat}
+      </Confirm>
+    </>
   )
 }
 
@@ -87,9 +145,11 @@ function Choose() {
 
 function NothingYet() {
   const example = `curl -X POST "${location.origin}/v1/inboxes/$INBOX/messages" \\
-  -H "x-api-key: $POSTHORN_KEY" -H 'content-type: application/json' \\
+  -H "x-api-key: $POSTHORN_KEY" \\
+  -H "content-type: application/json" \\
   -H "idempotency-key: try-$(date +%s)" \\
-  -d '{"to": [{"email": "ada@example.com"}], "subject": "Hello", "text": "Hello"}'`
+  -d '{"to": [{"email": "ada@example.com"}],
+       "subject": "Hello", "text": "Hello"}'`
   return (
     <Empty
       icon={AtSign}

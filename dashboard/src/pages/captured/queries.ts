@@ -7,7 +7,7 @@ import { paged } from '../../api/paged.ts'
 export type CapturedRow = Schemas['CapturedList']['captured'][number]
 export type CapturedMail = Schemas['CapturedMail']
 
-const pageSize = 50
+const pageSize = 100
 const refreshMs = 2_500
 /** Longer lists are not polled. */
 const watchedPages = 2

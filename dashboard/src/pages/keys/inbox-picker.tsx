@@ -7,7 +7,7 @@ import { Checkbox, TextField } from '../../parts/form/field.tsx'
 import { keys } from '../../texts/keys.ts'
 import { parts } from '../../texts/parts.ts'
 import type { CallInbox } from './first-call.ts'
-import { inboxesQuery } from './queries.ts'
+import { inboxesQuery, inboxLimit } from './queries.ts'
 
 interface InboxPickerProps {
   chosen: readonly CallInbox[]
@@ -63,6 +63,7 @@ export function InboxPicker({ chosen, onChange }: InboxPickerProps) {
           />
         ))}
       </div>
+      {found?.length === inboxLimit && <p className="text-sm text-faint">{keys.moreInboxes(inboxLimit)}</p>}
     </div>
   )
 }

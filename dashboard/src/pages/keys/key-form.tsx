@@ -1,4 +1,5 @@
-// The form of a key: its name, its rights, its inboxes, and its expiry.
+// The form of a key: its name, its expiry and its purpose, with all that follows from the purpose folded.
+import { useState } from 'react'
 import { Checkbox, Select, TextArea, TextField } from '../../parts/form/field.tsx'
 import { RadioGroup } from '../../parts/form/radio-group.tsx'
 import { useSession } from '../../shell/session.ts'
@@ -22,51 +23,78 @@ const sendModes = Object.entries(keys.sendModes).map(([value, words]) => ({
   ...words,
 }))
 
-export function KeyForm({ draft, onChange, faults }: PartProps) {
+export function KeyForm(props: PartProps) {
+  const { draft, onChange, faults } = props
   const hint = useNameHint(draft.name, keys.nameHint)
   const hasServerKeys = useSession().organization?.serverKeys ?? false
   const isServer = draft.kind === 'server'
+  const preset = presetOf(draft)
   return (
     <div className="grid gap-5">
-      <TextField
-        label={keys.name}
-        hint={hint}
-        error={faults.name}
-        value={draft.name}
-        maxLength={100}
-        autoComplete="off"
-        onChange={(event) => onChange({ ...draft, name: event.target.value })}
-      />
+      <div className="grid items-start gap-4 sm:grid-cols-[minmax(0,1fr)_220px]">
+        <TextField
+          label={keys.name}
+          hint={hint}
+          error={faults.name}
+          value={draft.name}
+          maxLength={100}
+          autoComplete="off"
+          onChange={(event) => onChange({ ...draft, name: event.target.value })}
+        />
+        <Select
+          label={keys.expires}
+          hint={isServer ? keys.serverExpiresHint : keys.expiresHint}
+          value={String(draft.expiresInDays)}
+          options={(isServer ? serverDayCounts : dayCounts).map((days) => ({
+            value: String(days),
+            label: keys.days(days),
+          }))}
+          onChange={(event) => onChange({ ...draft, expiresInDays: Number(event.target.value) })}
+        />
+      </div>
       <RadioGroup
         label={keys.presets}
         options={hasServerKeys ? presets : presets.filter(({ value }) => value !== 'server')}
-        value={presetOf(draft)}
-        onChange={(preset) => onChange(withPreset(draft, preset))}
+        value={preset}
+        onChange={(chosen) => onChange(withPreset(draft, chosen))}
       >
         {!hasServerKeys && <p className="text-sm text-faint">{keys.serverUngranted}</p>}
       </RadioGroup>
-      <Scopes draft={draft} onChange={onChange} faults={faults} />
-      {!isServer && (
-        <Checkbox
-          label={keys.automatic}
-          hint={keys.automaticHint}
-          checked={draft.kind === 'agent'}
-          onChange={(isOn) => onChange({ ...draft, kind: isOn ? 'agent' : 'dashboard' })}
-        />
-      )}
-      <Inboxes draft={draft} onChange={onChange} faults={faults} />
-      <Further draft={draft} onChange={onChange} faults={faults} />
-      <Select
-        label={keys.expires}
-        hint={isServer ? keys.serverExpiresHint : keys.expiresHint}
-        value={String(draft.expiresInDays)}
-        options={(isServer ? serverDayCounts : dayCounts).map((days) => ({
-          value: String(days),
-          label: keys.days(days),
-        }))}
-        onChange={(event) => onChange({ ...draft, expiresInDays: Number(event.target.value) })}
-      />
+      {preset === 'agent' && <Inboxes {...props} />}
+      <Details {...props} preset={preset} />
     </div>
+  )
+}
+
+/** The choices that a preset makes, folded unless the person makes them. */
+function Details({ preset, ...props }: PartProps & { preset: Preset }) {
+  const { draft, onChange, faults } = props
+  const [isOpen, setIsOpen] = useState(false)
+  const isNeeded = preset === 'own' || faults.scopes !== undefined
+  return (
+    <details
+      open={isOpen || isNeeded}
+      onToggle={(event) => setIsOpen(event.currentTarget.open)}
+      className="rounded-md border px-4 py-2.5"
+    >
+      <summary className="text-sm">
+        <span className="font-medium">{keys.further}</span>{' '}
+        <span className="text-faint">{keys.furtherHint}</span>
+      </summary>
+      <div className="mt-4 mb-2 grid gap-5">
+        <Scopes {...props} />
+        {draft.kind !== 'server' && (
+          <Checkbox
+            label={keys.automatic}
+            hint={keys.automaticHint}
+            checked={draft.kind === 'agent'}
+            onChange={(isOn) => onChange({ ...draft, kind: isOn ? 'agent' : 'dashboard' })}
+          />
+        )}
+        {preset !== 'agent' && <Inboxes {...props} />}
+        <Restrictions {...props} />
+      </div>
+    </details>
   )
 }
 
@@ -120,46 +148,40 @@ function Inboxes({ draft, onChange, faults }: PartProps) {
   )
 }
 
-function Further({ draft, onChange }: PartProps) {
+function Restrictions({ draft, onChange }: PartProps) {
   return (
-    <details className="rounded-md border px-4 py-2.5">
-      <summary className="text-sm">
-        <span className="font-medium">{keys.further}</span>{' '}
-        <span className="text-faint">{keys.furtherHint}</span>
-      </summary>
-      <div className="mt-4 mb-2 grid gap-5">
-        <RadioGroup
-          label={keys.sendMode}
-          options={sendModes}
-          value={draft.sendMode}
-          onChange={(sendMode) => onChange({ ...draft, sendMode })}
-        />
-        <TextArea
-          label={keys.recipientDomains}
-          hint={keys.recipientDomainsHint}
-          value={draft.recipientDomains}
-          spellCheck={false}
-          rows={2}
-          onChange={(event) => onChange({ ...draft, recipientDomains: event.target.value })}
-        />
-        <TextArea
-          label={keys.ips}
-          hint={keys.ipsHint}
-          value={draft.ips}
-          spellCheck={false}
-          rows={2}
-          onChange={(event) => onChange({ ...draft, ips: event.target.value })}
-        />
-        <TextField
-          label={keys.rate}
-          hint={keys.rateHint}
-          value={draft.requestsPerMinute}
-          inputMode="numeric"
-          type="number"
-          min={1}
-          onChange={(event) => onChange({ ...draft, requestsPerMinute: event.target.value })}
-        />
-      </div>
-    </details>
+    <>
+      <RadioGroup
+        label={keys.sendMode}
+        options={sendModes}
+        value={draft.sendMode}
+        onChange={(sendMode) => onChange({ ...draft, sendMode })}
+      />
+      <TextArea
+        label={keys.recipientDomains}
+        hint={keys.recipientDomainsHint}
+        value={draft.recipientDomains}
+        spellCheck={false}
+        rows={2}
+        onChange={(event) => onChange({ ...draft, recipientDomains: event.target.value })}
+      />
+      <TextArea
+        label={keys.ips}
+        hint={keys.ipsHint}
+        value={draft.ips}
+        spellCheck={false}
+        rows={2}
+        onChange={(event) => onChange({ ...draft, ips: event.target.value })}
+      />
+      <TextField
+        label={keys.rate}
+        hint={keys.rateHint}
+        value={draft.requestsPerMinute}
+        inputMode="numeric"
+        type="number"
+        min={1}
+        onChange={(event) => onChange({ ...draft, requestsPerMinute: event.target.value })}
+      />
+    </>
   )
 }

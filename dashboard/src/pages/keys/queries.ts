@@ -33,11 +33,14 @@ function readKeys(cursor?: string) {
   return read(api.GET('/v1/keys', { params: { query } }))
 }
 
+/** The most inboxes that one search shows. */
+export const inboxLimit = 100
+
 export const inboxesQuery = (text: string) =>
   queryOptions({
     queryKey: ['keys', 'inboxes', text],
     queryFn: async () => {
-      const query = { limit: 20, ...(text ? { q: text } : {}) }
+      const query = { limit: inboxLimit, ...(text ? { q: text } : {}) }
       return (await read(api.GET('/v1/inboxes', { params: { query } }))).inboxes
     },
     placeholderData: (shown) => shown,

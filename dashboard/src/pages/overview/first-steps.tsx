@@ -121,7 +121,7 @@ function InboxStep({ inbox, onOpened }: { inbox: Inbox | null; onOpened: (inbox:
               onChange={(event) => setLocalPart(event.target.value)}
             />
           </div>
-          {way && <span className="py-[7px] text-muted">@{way.managedDomain}</span>}
+          {way && <span className="flex h-9 items-center text-muted max-sm:h-11">@{way.managedDomain}</span>}
           <Button type="submit" variant="primary" busy={isPending}>
             {texts.inbox.act}
           </Button>

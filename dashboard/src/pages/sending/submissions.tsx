@@ -119,9 +119,12 @@ function NothingSent() {
   )
 }
 
-const firstSend = `curl "${location.origin}/v1/inboxes/$INBOX/messages" -H "x-api-key: $POSTHORN_KEY" \\
-  -H "idempotency-key: first-mail" -H "content-type: application/json" \\
-  -d '{"to": [{"email": "ada@example.com"}], "subject": "Hello", "text": "The first one."}'`
+const firstSend = `curl "${location.origin}/v1/inboxes/$INBOX/messages" \\
+  -H "x-api-key: $POSTHORN_KEY" \\
+  -H "idempotency-key: first-mail" \\
+  -H "content-type: application/json" \\
+  -d '{"to": [{"email": "ada@example.com"}],
+       "subject": "Hello", "text": "The first one."}'`
 
 function NoMatch({ onClear }: { onClear: () => void }) {
   return (

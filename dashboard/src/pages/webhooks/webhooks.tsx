@@ -91,8 +91,10 @@ function LastCall({ webhook: { id, status } }: { webhook: Webhook }) {
 
 function FirstEndpoint({ action }: { action: ReactNode }) {
   const example = `curl -X POST "${location.origin}/v1/webhooks" \\
-  -H "x-api-key: $POSTHORN_KEY" -H 'content-type: application/json' \\
-  -d '{"url": "https://app.example.com/hooks/mail", "eventTypes": ["message.received"]}'`
+  -H "x-api-key: $POSTHORN_KEY" \\
+  -H "content-type: application/json" \\
+  -d '{"url": "https://app.example.com/hooks/mail",
+       "eventTypes": ["message.received"]}'`
   return (
     <Empty
       icon={WebhookIcon}

@@ -126,7 +126,7 @@ function NarrowRow<Row>(props: RowProps<Row> & { row: Row }) {
   const below = others.filter((column) => !asides.includes(column))
   const above = isOpened ? aboveLink : ''
   return (
-    <li {...frame} className={classes(frame.className, 'grid gap-1 px-4 py-2.5')}>
+    <li {...frame} className={classes(frame.className, 'grid grid-cols-[minmax(0,1fr)] gap-1 px-4 py-2.5')}>
       <div className="flex items-start justify-between gap-3">
         <div className="min-w-0 flex-1">
           <First {...props} />
@@ -151,7 +151,7 @@ function SecondLine<Row>({ column: { header, cell }, row }: { column: Column<Row
   const content = cell(row)
   if (content === null || content === undefined || content === '') return null
   return (
-    <div className="flex min-w-0 items-baseline gap-1.5 has-[>:last-child:empty]:hidden">
+    <div className="flex min-w-0 items-baseline gap-1.5">
       <span className="shrink-0 text-xs text-faint">{header}</span>
       <div className="numbers min-w-0 wrap-anywhere">{content}</div>
     </div>

@@ -1,6 +1,7 @@
 // Captured mail as a mailbox: mail that would have left a development deployment.
 import Type from 'typebox'
 import {
+  clearCaptured,
   listOperatorMail,
   type OperatorMail,
   openCaptured,
@@ -23,6 +24,30 @@ export function capturedRoutes(api: Api, deps: AppDeps): void {
   addList(api, deps)
   addShow(api, deps)
   addSource(api, deps)
+  addClear(api, deps)
+}
+
+function addClear(api: Api, { db, blobs }: AppDeps): void {
+  api.delete(
+    '/v1/captured',
+    {
+      config: {
+        scope: 'mailbox:manage',
+        refusals: [],
+        otherResponses: { 204: { description: 'It is gone.', contentType: null } },
+      },
+      schema: {
+        operationId: 'clearCaptured',
+        tags,
+        summary: 'Delete all mail that would have left',
+        querystring: Nothing,
+      },
+    },
+    async (_request, reply) => {
+      await clearCaptured({ db, blobs })
+      return reply.code(204).send()
+    },
+  )
 }
 
 function addList(api: Api, { blobs, secretBox }: AppDeps): void {
