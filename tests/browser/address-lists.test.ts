@@ -64,6 +64,7 @@ test('a person suppresses, finds, removes and exports addresses, and the export 
     .waitFor()
   await page.getByText('1 duplicate skipped').waitFor()
   await page.getByText('1 line without an address skipped').waitFor()
+  await page.getByText('Nobody;nonsense;;').last().waitFor()
   assert.deepEqual(await pages.audit(), [])
   await page.getByRole('button', { name: 'Suppress 2 addresses' }).click()
   await page.getByText('Done.').waitFor()

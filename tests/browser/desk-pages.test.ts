@@ -78,6 +78,15 @@ async function examine(page: DeskWindow['page']): Promise<void> {
   await page.getByRole('button', { name: 'Run checks again' }).waitFor()
 }
 
+/** On a phone the pages without room in the bar are behind its last button. */
+async function openMorePages({ page }: DeskWindow): Promise<void> {
+  await page.keyboard.press('Escape')
+  await page.getByRole('link', { name: 'Organizations' }).filter({ visible: true }).waitFor()
+  await page.getByRole('button', { name: 'More', exact: true }).click()
+  await page.getByRole('dialog').getByRole('link', { name: 'Nodes & health' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Nodes & health' }).waitFor()
+}
+
 test('axe finds nothing on any page of the desk, narrow and wide, in both themes', { skip }, async (t) => {
   const posthorn = await startWithQueue(t)
   await posthorn.cli(['org', 'create', '--name', 'Harbor & Sons'])
@@ -100,6 +109,7 @@ test('axe finds nothing on any page of the desk, narrow and wide, in both themes
       "fetch('/desk/v1/mail/captured').then((answer) => answer.json()).then(({ mails }) => mails[0].id)",
     )
     assert.deepEqual(await judgePages(window, { organizationId: id, mailId }), [])
+    if (widthPx === 390) await openMorePages(window)
     assert.deepEqual(window.complaints, [])
   }
 })

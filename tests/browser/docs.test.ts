@@ -27,6 +27,10 @@ test('check 65: /docs shows every part of the API in a browser', {
     "Show this key's permissions and limits",
   ])
     await shows(text)
+  const placeholders = await page.evaluate<string[]>(
+    `[...document.querySelectorAll('input')].map(({ placeholder }) => placeholder)`,
+  )
+  assert.ok(placeholders.includes('ph_…'), placeholders.join(', '))
   const outside = page.requests.filter(
     (url) => !url.startsWith(`${stage.base}/`) && !/^(?:data|blob):/.test(url),
   )

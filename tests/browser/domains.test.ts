@@ -89,6 +89,8 @@ test('a page shows the record found in DNS next to the expected one, and checks 
   await page.emulateMedia({ reducedMotion: 'reduce' })
   await page.clock.install()
   await pages.open(`/domains/${domain.id}`, 'shop.example')
+  // An unverified domain has no traffic.
+  assert.equal(await page.getByRole('heading', { name: 'Traffic', exact: true }).count(), 0)
   await page.getByRole('button', { name: 'Check now' }).click()
   await page.getByText('10 mx.elsewhere.test').or(page.getByText('mx.elsewhere.test')).first().waitFor()
   assert.deepEqual(await pages.audit(), [])
@@ -99,5 +101,6 @@ test('a page shows the record found in DNS next to the expected one, and checks 
     return status === 'verified'
   })
   await page.getByText('All required records are valid.').waitFor()
+  await page.getByRole('heading', { name: 'Traffic', exact: true }).waitFor()
   assert.deepEqual(pages.complaints, [])
 })

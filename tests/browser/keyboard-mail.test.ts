@@ -267,6 +267,13 @@ async function lookAtCaptured({ keys }: Stage): Promise<void> {
   assert.match(source.text, /^Subject: /m)
   await keys.press('Escape')
   await until('the list alone', () => keys.address() === '/captured')
+  await keys.fill('Filter by recipient, sender or subject', 'no such mail')
+  await keys.sees('No matching email')
+  await keys.sees('0 emails')
+  await keys.use('button', 'Delete all', 'Shift+Tab')
+  await keys.has('dialog', 'Delete all captured mail?')
+  await keys.use('button', 'Delete all')
+  await keys.sees('No captured mail yet')
 }
 
 test('a person reads, writes, finds and deletes mail by keys alone', { skip }, async (t) => {

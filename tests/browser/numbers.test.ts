@@ -63,6 +63,7 @@ test('the numbers count sent mail, and captured mail is shown as its recipient w
   })
   await pages.open('/numbers', 'Analytics')
   await page.getByRole('button', { name: /Delivered 1/ }).waitFor()
+  await page.getByRole('button', { name: /Failed 0/ }).waitFor()
   await text('100 %')
   await text('example.com')
   assert.deepEqual(await pages.audit(), [])

@@ -30,6 +30,8 @@ test('a message’s timeline shows each attempt, its reply, its meaning, the nex
     '250 OK: message queued',
   ])
     await shows(stage, text)
+  // In the picture an attempt is its number, which stays when its caption has no room.
+  assert.equal(await pages.page.getByTitle('Attempt 1: delivered').innerText(), '1')
   await pages.page.getByText('SMTP conversation', { exact: true }).click()
   const said = pages.page.getByRole('table', { name: 'SMTP conversation' }).getByRole('row')
   const rows = (await said.allInnerTexts()).map((row) => row.replace(/\s+/g, ' ').trim())

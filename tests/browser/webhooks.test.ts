@@ -41,6 +41,7 @@ test('a person makes an endpoint, calls, replays, changes, renews its secret, an
   const listed = async () => (await api.want<{ webhooks: Webhook[] }>('/v1/webhooks')).webhooks
   await pages.open('/webhooks', 'Webhooks')
   await text('Get notified of events')
+  assert.equal(await page.getByRole('button', { name: 'New endpoint', exact: true }).count(), 1)
   assert.deepEqual(await pages.audit(), [])
 
   await press('New endpoint')
@@ -69,6 +70,11 @@ test('a person makes an endpoint, calls, replays, changes, renews its secret, an
   await press('Send test')
   await text('Pending retry')
   verifyCall(secret, receiver.callsOf('/hooks')[0]!)
+  await page.setViewportSize({ width: 390, height: 844 })
+  await page.goBack()
+  await page.getByRole('listitem').getByText('Pending retry').waitFor()
+  await page.setViewportSize({ width: 1280, height: 900 })
+  await page.goForward()
   await page.getByRole('button', { name: /webhook\.test/ }).click()
   await text('Your program failed during the call. Check its log.')
   await text('the database restarts')

@@ -90,7 +90,7 @@ function MetricLine({ metric }: { metric: Metric }) {
     <li className="grid gap-x-6 gap-y-1 px-4 py-3 sm:px-5 md:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
       <div className="min-w-0">
         <code className="text-sm break-all">{name}</code>
-        <p className="text-sm text-pretty text-faint">{help}</p>
+        <p className="text-sm text-balance text-faint">{help}</p>
       </div>
       {lines.length === 0 && <p className="text-sm text-faint">{words.nothingCounted}</p>}
       <dl className="grid content-start gap-0.5 text-sm">

@@ -72,6 +72,7 @@ const steps: Record<string, () => Promise<unknown>> = {
   'POST /send': () => send('/send', { ...mail, from: { email: `a@${domain}` } }),
   'POST /submissions/{submissionId}/cancel': () =>
     post(`/submissions/${made['submission']}/cancel`, undefined, 200),
+  'DELETE /captured': () => remove('/captured'),
   'DELETE /messages/{messageId}': () => remove(`/messages/${inbox.received.messageId}`),
   'POST /suppressions': () => post('/suppressions', { email: 'no@far.test' }, 201),
   'POST /suppressions/import': () => {

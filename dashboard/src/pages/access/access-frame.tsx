@@ -31,7 +31,7 @@ export function AccessFrame({ title, lead, children, footer }: AccessFrameProps)
       <h1 ref={heading} tabIndex={-1} className="mt-6 text-2xl font-semibold tracking-tight text-balance">
         {title}
       </h1>
-      {lead && <div className="mt-1.5 text-pretty text-muted">{lead}</div>}
+      {lead && <div className="mt-1.5 text-balance text-muted">{lead}</div>}
       <div className="mt-7 grid gap-4">{children}</div>
       {footer && <div className="mt-7 grid gap-1.5 text-sm text-muted">{footer}</div>}
     </main>

@@ -90,7 +90,7 @@ function Record({ record, names, zone }: Pick<GroupProps, 'names' | 'zone'> & { 
             {title}
             {algorithm && ` (${domains.algorithms[algorithm] ?? algorithm})`}
           </h4>
-          <p className="text-sm text-pretty text-muted">{why}</p>
+          <p className="text-sm text-balance text-muted">{why}</p>
         </div>
         <span className="flex items-center gap-2.5">
           <span className="text-sm text-faint">{needOf(record)}</span>

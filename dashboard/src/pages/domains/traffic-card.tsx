@@ -75,7 +75,7 @@ function Fact({
       <dt className="text-sm text-faint">{label}</dt>
       <dd>
         <span className={`numbers text-lg font-semibold ${color ?? ''}`}>{value}</span>
-        {hint && <span className="block text-sm text-pretty text-faint">{hint}</span>}
+        {hint && <span className="block text-sm text-balance text-faint">{hint}</span>}
       </dd>
     </div>
   )

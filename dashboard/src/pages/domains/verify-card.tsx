@@ -63,7 +63,7 @@ function Capability({ domain, use }: { domain: Domain; use: 'outbound' | 'inboun
           {domains.can[use].title}
           <StateBadge state={status} />
         </h3>
-        <p className="mt-1 text-sm text-pretty text-muted">{domains.can[use][status]}</p>
+        <p className="mt-1 text-sm text-balance text-muted">{domains.can[use][status]}</p>
         {reasons.length > 0 && (
           <ul className="mt-1.5 grid list-disc gap-0.5 pl-4 text-sm break-words text-ink">
             {reasons.map((reason) => (

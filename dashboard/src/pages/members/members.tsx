@@ -46,7 +46,7 @@ function Advice({ members }: { members: readonly Member[] }) {
   return (
     <div className="rounded-md bg-note-soft px-4 py-3 text-note">
       {isAlone && <p className="font-medium">{words.alone}</p>}
-      <p className="text-sm text-pretty">{isAlone ? words.aloneWhat : words.lastOwner}</p>
+      <p className="text-sm text-balance">{isAlone ? words.aloneWhat : words.lastOwner}</p>
     </div>
   )
 }

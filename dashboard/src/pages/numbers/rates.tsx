@@ -55,7 +55,7 @@ function RateBand({ rate, value }: { rate: Rate; value: number | null }) {
       </p>
       <p className="text-sm text-faint">{numbers.rateOf[rate]}</p>
       <Scale rate={rate} value={value} />
-      <p className="mt-2 text-sm text-pretty text-muted">{numbers.advice[rate][health]}</p>
+      <p className="mt-2 text-sm text-balance text-muted">{numbers.advice[rate][health]}</p>
     </div>
   )
 }

@@ -76,7 +76,7 @@ function Step({ number, title, what, state, code, children }: StepProps) {
       <div className="grid min-w-0 flex-1 gap-3">
         <div>
           <h2 className="text-lg font-semibold">{title}</h2>
-          <p className="text-pretty text-muted">{what}</p>
+          <p className="text-balance text-muted">{what}</p>
         </div>
         {children}
         <details className="min-w-0 text-sm">

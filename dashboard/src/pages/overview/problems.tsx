@@ -42,7 +42,7 @@ export function Problems() {
       )}
       {isPending && <SkeletonRows count={3} />}
       {!isPending && !error && problems.length === 0 && (
-        <p className="px-4 py-4 text-pretty text-muted sm:px-5">{overview.problemsNone}</p>
+        <p className="px-4 py-4 text-balance text-muted sm:px-5">{overview.problemsNone}</p>
       )}
       <ul>
         {problems.map((problem) => (

@@ -31,7 +31,7 @@ export function StepDetail({ step, outlook, email }: StepDetailProps) {
   const facts = factsOf(step)
   return (
     <div className="mt-1 grid gap-2.5">
-      {what && <p className="text-sm text-pretty text-muted">{what}</p>}
+      {what && <p className="text-sm text-balance text-muted">{what}</p>}
       {facts.length > 0 && (
         <div className="text-sm">
           <DefinitionList items={facts} />
@@ -87,10 +87,10 @@ function Encryption({ tls, cipher }: { tls: string | null; cipher: string | null
 function Explanation({ meaning: { means, todo }, link }: { meaning: Meaning; link: ReactNode }) {
   return (
     <div className="rounded-md border bg-sunken px-3 py-2.5 text-sm">
-      <p className="text-pretty">
+      <p className="text-balance">
         <span className="font-medium">{life.means}:</span> {means}
       </p>
-      <p className="mt-0.5 text-pretty text-muted">
+      <p className="mt-0.5 text-balance text-muted">
         <span className="font-medium">{life.todo}:</span> {todo} {link}
       </p>
     </div>

@@ -87,7 +87,7 @@ function Verdict({ result, onUse }: { result: Result; onUse: (email: string) => 
         <Icon size={22} aria-hidden className="mt-0.5 shrink-0" />
         <div className="min-w-0">
           <h2 className="text-lg font-semibold">{validation.verdicts[verdict]}</h2>
-          <p className="text-pretty">{validation.reasons[reason]}</p>
+          <p className="text-balance">{validation.reasons[reason]}</p>
         </div>
       </div>
       {suggestion && (

@@ -120,11 +120,11 @@ function Meaning({ delivery }: { delivery: Delivery }) {
     <div className={classes('rounded-md px-4 py-3', looks[toneOfDelivery(delivery)])}>
       {error && <p className="font-medium first-letter:uppercase">{error}.</p>}
       {meaningOf(delivery).map((sentence) => (
-        <p key={sentence} className="text-sm text-pretty">
+        <p key={sentence} className="text-sm text-balance">
           {sentence}
         </p>
       ))}
-      {status === 'pending' && <p className="mt-1.5 text-sm text-pretty">{webhooks.retries}</p>}
+      {status === 'pending' && <p className="mt-1.5 text-sm text-balance">{webhooks.retries}</p>}
     </div>
   )
 }
@@ -174,7 +174,7 @@ function Sent({ delivery }: { delivery: Delivery }) {
           [webhooks.sentSize, writtenBytes(request.sizeBytes)],
         ]}
       />
-      <p className="mt-1.5 text-sm text-pretty text-faint">{webhooks.sentBodyWhy}</p>
+      <p className="mt-1.5 text-sm text-balance text-faint">{webhooks.sentBodyWhy}</p>
     </section>
   )
 }

@@ -37,7 +37,7 @@ export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClos
     >
       <ol className="grid list-decimal gap-2 pl-5 text-muted marker:text-faint">
         {webhooks.rotateSteps.map((step) => (
-          <li key={step} className="pl-1 text-pretty">
+          <li key={step} className="pl-1 text-balance">
             {step}
           </li>
         ))}

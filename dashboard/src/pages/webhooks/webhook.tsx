@@ -51,7 +51,7 @@ function Disabled() {
       <TriangleAlert size={16} className="mt-[3px] shrink-0" aria-hidden />
       <div>
         <p className="font-medium">{webhooks.disabledNote}</p>
-        <p className="text-sm text-pretty">{webhooks.disabledWhy}</p>
+        <p className="text-sm text-balance">{webhooks.disabledWhy}</p>
       </div>
     </div>
   )

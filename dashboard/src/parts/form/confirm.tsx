@@ -59,7 +59,7 @@ export function Confirm<Answer>({
   return (
     <Dialog open={open} onClose={onClose} title={title} footer={footer}>
       <div className="grid gap-4">
-        <div className="text-pretty text-muted">{children}</div>
+        <div className="text-balance text-muted">{children}</div>
         {word !== undefined && (
           <TextField
             label={parts.typeToConfirm(word)}
