@@ -24,7 +24,12 @@ const columns: Column<Submission>[] = [
     ),
     className: 'max-w-0 w-full',
   },
-  { id: 'state', header: names.state, aside: true, cell: (submission) => <StateBadge state={stateOf(submission)} /> },
+  {
+    id: 'state',
+    header: names.state,
+    aside: true,
+    cell: (submission) => <StateBadge state={stateOf(submission)} />,
+  },
   {
     id: 'at',
     header: names.at,
