@@ -5,6 +5,7 @@ import { Badge, toneOf } from '../../parts/badge.tsx'
 import { TextField } from '../../parts/form/field.tsx'
 import { Segments } from '../../parts/form/segments.tsx'
 import { VirtualList } from '../../parts/list/virtual-list.tsx'
+import { useIsNarrow } from '../../parts/use-narrow.ts'
 import { validation } from '../../texts/validation.ts'
 
 export type Result = Schemas['Validation'] & { line: number }
@@ -72,6 +73,10 @@ export function Results({ results, actions }: { results: readonly Result[]; acti
 }
 
 function ResultRow({ result: { line, email, verdict, reason, suggestion } }: { result: Result }) {
+  const isNarrow = useIsNarrow()
+  const why = [validation.reasons[reason], suggestion && `${validation.didYouMean} ${suggestion}?`]
+    .filter(Boolean)
+    .join(' ')
   return (
     <div
       data-row
@@ -80,14 +85,14 @@ function ResultRow({ result: { line, email, verdict, reason, suggestion } }: { r
       className="grid h-full grid-cols-[minmax(0,1fr)_auto] items-center gap-x-4 border-b px-4 -outline-offset-2 sm:grid-cols-[44px_minmax(0,1fr)_130px_minmax(0,1.3fr)] sm:px-5"
     >
       <span className="numbers hidden text-sm text-faint sm:block">{line}</span>
-      <span className="truncate font-medium">{email}</span>
+      <span className="min-w-0">
+        <span className="block truncate font-medium">{email}</span>
+        {isNarrow && <span className="block truncate text-xs text-faint">{why}</span>}
+      </span>
       <span className="flex">
         <Badge tone={toneOf(verdict)}>{validation.short[verdict]}</Badge>
       </span>
-      <span className="hidden truncate text-sm text-muted sm:block">
-        {validation.reasons[reason]}
-        {suggestion && ` ${validation.didYouMean} ${suggestion}?`}
-      </span>
+      {!isNarrow && <span className="truncate text-sm text-muted">{why}</span>}
     </div>
   )
 }
