@@ -53,7 +53,7 @@ async function signUp(page: Page): Promise<void> {
   await page.getByLabel('Email address').fill('ben@inbox.test')
   await page.getByText('Posthorn', { exact: true }).waitFor()
   await page.getByLabel('Password').fill('short')
-  await page.getByRole('button', { name: 'Create the account' }).click()
+  await page.getByRole('button', { name: 'Create account' }).click()
   await page.getByText('Use at least 10 characters.').waitFor()
   await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Create account' }).click()
