@@ -20,6 +20,7 @@ export const keyboardDeeds: Record<KeyboardFile, readonly string[]> = {
     'PUT /app/v1/session/organization',
   ],
   mail: [
+    'DELETE /app/v1/captured',
     'DELETE /app/v1/inboxes/{}',
     'DELETE /app/v1/messages/{}',
     'PATCH /app/v1/inboxes/{}',
