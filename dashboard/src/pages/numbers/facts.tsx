@@ -94,7 +94,7 @@ function FactTile({ fact, value, before, hours, isDrawn, onFlip }: FactTileProps
       onClick={onFlip}
       title={numbers.meanings[fact]}
       className={classes(
-        'grid content-start gap-0.5 border-r border-b px-4 py-3 text-left -outline-offset-2 hover:bg-hover',
+        'grid grid-rows-[1fr_auto_auto] items-start gap-0.5 border-r border-b px-4 py-3 text-left -outline-offset-2 hover:bg-hover',
         !isDrawn && 'bg-page',
       )}
     >
