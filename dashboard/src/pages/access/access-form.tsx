@@ -15,7 +15,7 @@ interface AccessFormProps {
 }
 
 export function AccessForm({ submit, sending, children, below }: AccessFormProps) {
-  // The browser's check tells each faulty field, which shows its own words instead of the browser's bubble.
+  // `checkValidity` sends an event to each invalid field, which then shows its own error instead of the browser’s bubble.
   const send = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     if (event.currentTarget.checkValidity()) sending.mutate()
