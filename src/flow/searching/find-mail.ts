@@ -9,7 +9,7 @@ import type { InboxSearches } from './search-inbox.ts'
 
 interface Deps {
   db: Queryable
-  inboxSearches: Pick<InboxSearches, 'prepare' | 'run'>
+  inboxSearches: Pick<InboxSearches, 'prepare' | 'isIndexed' | 'run'>
 }
 
 export interface FoundMail {
@@ -18,6 +18,8 @@ export interface FoundMail {
   last: string | null
   /** Whether every message was searched. */
   isComplete: boolean
+  /** Whether some messages wait to be indexed, so that a later search may find more. */
+  isIndexing: boolean
 }
 
 /** One search covers this many inboxes, those with the newest mail. */
@@ -42,14 +44,15 @@ export async function findMail(
   const { filterOf, before, limit } = search
   const { targets, isWhole } = await readTargets(db, caller, search.inbox)
   const untilMs = performance.now() + maxPrepareMs
-  let [found, cutAt, isComplete] = [[] as MessageId[], '', isWhole]
+  let [found, cutAt, isIndexing] = [[] as MessageId[], '', false]
   for (const target of targets) {
-    // The inboxes are sorted by their newest message, so no further one has a message for this page.
-    if (found.length > limit && target.newestId < found[limit]!) break
     const filter = filterOf(target.id)
+    const oldestId = [found[limit] ?? '', cutAt, filter.sinceId ?? ''].sort().at(-1)!
+    // The inboxes are sorted by their newest message, so no further one has a message for this page.
+    if (target.newestId <= oldestId) break
     if (filter.words !== null) {
-      const isIndexed = performance.now() < untilMs && (await inboxSearches.prepare(target))
-      isComplete &&= isIndexed
+      const isIndexed = await inboxSearches[performance.now() < untilMs ? 'prepare' : 'isIndexed'](target)
+      isIndexing ||= !isIndexed
     }
     const hits = await inboxSearches.run(caller.organizationId, () =>
       findMessageIds(db, filter, before, limit + 1),
@@ -61,7 +64,8 @@ export async function findMail(
   const above = found.filter((id) => id > cutAt)
   const page = above.slice(0, limit)
   const last = above.length > limit ? page.at(-1)! : cutAt || null
-  return { rows: await readMailRows(db, page), last, isComplete: isComplete && cutAt === '' }
+  const isComplete = isWhole && !isIndexing && cutAt === ''
+  return { rows: await readMailRows(db, page), last, isComplete, isIndexing }
 }
 
 function merge(found: readonly MessageId[], { ids }: FoundIds, limit: number): MessageId[] {

@@ -7,7 +7,12 @@ import type { InboxId, OrganizationId } from '../../base/ids.ts'
 import { Reads } from '../../postgres/reads.ts'
 import type { InboxRow } from '../../store/mailbox/inboxes.ts'
 import { settleIndex } from '../../store/mailbox/search.ts'
-import { beginSearch, findSearched, noteSearch } from '../../store/mailbox/searched-inboxes.ts'
+import {
+  beginSearch,
+  findSearched,
+  noteSearch,
+  type SearchedRow,
+} from '../../store/mailbox/searched-inboxes.ts'
 import { type IndexingDeps, indexSome, maxAtOnce, olderMessages } from './word-batch.ts'
 
 interface Deps extends IndexingDeps {
@@ -44,16 +49,27 @@ export class InboxSearches {
 
   /** Indexes the inbox for as long as a search can wait. Returns whether the index is complete. */
   async prepare(inbox: SearchedInbox): Promise<boolean> {
-    const { db, clock } = this.#deps
-    const known = await findSearched(db, inbox.id)
-    const at = clock.now()
-    if (known && at.getTime() - known.usedAt.getTime() > noteMs)
-      await db.transaction((tx) => noteSearch(tx, inbox.id, at))
+    const known = await this.#noteUse(inbox)
     if (known?.isComplete) return true
     const beginning = this.#beginning.get(inbox.id) ?? (known ? null : this.#begin(inbox))
     if (beginning === null) return false
     await inTime(beginning)
-    return (await findSearched(db, inbox.id))?.isComplete ?? false
+    return (await findSearched(this.#deps.db, inbox.id))?.isComplete ?? false
+  }
+
+  /** Returns whether the index of the inbox is complete. Starts no indexing and does not wait for any. */
+  async isIndexed(inbox: SearchedInbox): Promise<boolean> {
+    return (await this.#noteUse(inbox))?.isComplete ?? false
+  }
+
+  /** Records that the inbox is searched, so that its index is kept. Null if it has none. */
+  async #noteUse({ id }: SearchedInbox): Promise<SearchedRow | null> {
+    const { db, clock } = this.#deps
+    const known = await findSearched(db, id)
+    const at = clock.now()
+    if (known && at.getTime() - known.usedAt.getTime() > noteMs)
+      await db.transaction((tx) => noteSearch(tx, id, at))
+    return known
   }
 
   /** Runs `read`, the search itself, once the organization has a free slot. Throws `unavailable` after 15 s without one. */

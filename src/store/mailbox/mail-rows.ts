@@ -13,6 +13,7 @@ export interface MailRow {
   subject: string
   direction: 'inbound' | 'outbound'
   sender: MailboxValue
+  /** At most the first five. */
   to: MailboxValue[]
   /** The first characters of the message's new text. */
   snippet: string
@@ -32,8 +33,15 @@ const snippetLength = 200
 /** A conversation has the mark of attachments if one of this many newest messages has a file. */
 const filesWithin = 10
 
-const messageColumns = `m.id as "messageId", m.direction, m.sender, coalesce(m.recipients->'to', '[]') as "to",
-  left(coalesce(nullif(m.extracted_text, ''), m.text), ${snippetLength}) as snippet`
+/** A row shows one line of each. A stranger's mail may have 1,000 recipients and names of 256 KiB. */
+const [subjectLength, nameLength, maxRecipients] = [500, 200, 5]
+
+const shortMailbox = (mailbox: string) =>
+  `jsonb_strip_nulls(jsonb_build_object('email', ${mailbox}->'email', 'name', left(${mailbox}->>'name', ${nameLength})))`
+const messageColumns = `m.id as "messageId", m.direction, ${shortMailbox('m.sender')} as sender, (
+    select coalesce(jsonb_agg(${shortMailbox('r.mailbox')} order by r.n), '[]')
+    from jsonb_array_elements(m.recipients->'to') with ordinality r(mailbox, n) where r.n <= ${maxRecipients}
+  ) as "to", left(coalesce(nullif(m.extracted_text, ''), m.text), ${snippetLength}) as snippet`
 const isWithFile = `@? '$[*] ? (@.disposition == "attachment")'`
 
 /** The inbox's threads after the position `$3`, `$4`, by their last message, newest first. Comparing rows needs the index. */
@@ -58,7 +66,7 @@ export async function listConversations(
   limit: number,
 ): Promise<MailRow[]> {
   return await db.query<MailRow>(
-    `select t.id as "threadId", t.inbox_id as "inboxId", t.address, t.subject, t.message_count as "messageCount",
+    `select t.id as "threadId", t.inbox_id as "inboxId", t.address, left(t.subject, ${subjectLength}) as subject, t.message_count as "messageCount",
       t.last_message_at as at, ${messageColumns}, exists (
         select from (
           select f.attachments from message f where f.thread_id = t.id order by f.seq desc limit ${filesWithin}
@@ -79,7 +87,8 @@ export async function listConversations(
 /** Reads the rows of messages, newest first. Leaves out deleted messages. */
 export async function readMailRows(db: Queryable, ids: readonly MessageId[]): Promise<MailRow[]> {
   return await db.query<MailRow>(
-    `select m.thread_id as "threadId", m.inbox_id as "inboxId", b.local_part || '@' || b.domain as address, m.subject,
+    `select m.thread_id as "threadId", m.inbox_id as "inboxId", b.local_part || '@' || b.domain as address,
+      left(m.subject, ${subjectLength}) as subject,
       1 as "messageCount", m.created_at as at, ${messageColumns}, m.attachments ${isWithFile} as "hasFiles"
     from message m join inbox b on b.id = m.inbox_id and b.status = 'active'
     where m.id = any($1) order by m.id desc`,

@@ -2,15 +2,15 @@
 import type { InboxId, MessageId, OrganizationId } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 
-interface SearchedInbox {
+export interface SearchedRow {
   /** Whether every message that existed at its first search is indexed. */
   isComplete: boolean
   usedAt: Date
 }
 
 /** Returns null if the inbox is not searched, or its index is being removed. */
-export async function findSearched(db: Queryable, inboxId: InboxId): Promise<SearchedInbox | null> {
-  const [row] = await db.query<SearchedInbox>(
+export async function findSearched(db: Queryable, inboxId: InboxId): Promise<SearchedRow | null> {
+  const [row] = await db.query<SearchedRow>(
     `select before_id is null as "isComplete", used_at as "usedAt" from searched_inbox
     where inbox_id = $1 and removed_to is null`,
     [inboxId],

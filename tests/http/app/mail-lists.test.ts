@@ -88,3 +88,33 @@ test('mail is listed and found over all inboxes, the newest first, page by page,
   assert.deepEqual((await strange<{ rows: Row[] }>('messages?q=refund')).rows, [])
   assert.equal((await strange<{ error: string }>(`threads?inboxId=${first.id}`)).error, 'not_found')
 })
+
+test('a stranger’s long names, subjects and lists of recipients make no long row', async (t) => {
+  const stage = await setStage(t)
+  const { organizationId, api } = await stage.createCaller()
+  const inbox = await api.createInbox()
+  const visitor = await enterDirectly(stage, organizationId)
+  const name = 'x'.repeat(700)
+  const others = Array.from({ length: 500 }, (_, n) => `"${'y'.repeat(300)}" <to${n}@far.test>`)
+  const fields = [
+    `From: "${name}" <ada@far.test>`,
+    `To: ${[inbox.address, ...others].join(',\n ')}`,
+    `Subject: ${'refund '.repeat(200)}`,
+  ]
+  await stage.receive(inbox.address, `${fields.join('\n')}\n\nText.\n`)
+  const readRows = async (path: string) => {
+    const { body } = await visitor.call<{ rows: (Row & { to: { name?: string }[] })[]; indexing?: boolean }>(
+      `/mail/${path}`,
+    )
+    return body
+  }
+  await until('the words to be indexed', async () => {
+    const { rows, indexing } = await readRows('messages?q=refund')
+    return rows.length === 1 && indexing === false
+  })
+  for (const path of ['threads', 'messages?q=refund']) {
+    const [row] = (await readRows(path)).rows
+    assert.deepEqual([row!.from.name?.length, row!.to.length, row!.to[1]!.name?.length], [200, 5, 200], path)
+    assert.ok(row!.subject.length <= 500, path)
+  }
+})

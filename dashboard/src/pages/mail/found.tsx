@@ -17,7 +17,7 @@ const foundAtOnce = 30
 /** New messages become searchable a moment after they arrive. */
 const lookAgainMs = 3_000
 
-/** Finds messages by words or filters. `complete` on the last page means that everything was searched. */
+/** Finds messages by words or filters, and again while messages wait to be indexed. */
 const foundQuery = (inboxId: string, filters: Filters) =>
   infiniteQueryOptions({
     queryKey: ['found', inboxId, filters],
@@ -28,7 +28,7 @@ const foundQuery = (inboxId: string, filters: Filters) =>
     ...paged,
     refetchInterval: ({ state }) => {
       const [first, last] = [state.data?.pages[0], state.data?.pages.at(-1)]
-      return first?.rows.length === 0 || last?.complete === false ? lookAgainMs : false
+      return first?.rows.length === 0 || last?.indexing ? lookAgainMs : false
     },
   })
 

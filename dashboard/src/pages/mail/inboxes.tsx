@@ -31,7 +31,9 @@ export function Inboxes({ className }: { className: string }) {
   const inboxes = query.data?.pages.flatMap((page) => page.inboxes) ?? []
   const current = useCurrent(q, inboxes)
   const queries = useQueryClient()
-  useNewest(allInboxes, () => queries.invalidateQueries({ queryKey: ['inboxes', 'list'] }))
+  useNewest(allInboxes, () =>
+    queries.invalidateQueries({ queryKey: ['inboxes', 'list'] }, { cancelRefetch: false }),
+  )
   const isSearchable = q !== '' || text !== '' || inboxes.length >= manyInboxes
   const open = () => setIsNew(true)
   return (

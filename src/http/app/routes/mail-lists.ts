@@ -125,14 +125,14 @@ function addMessages(api: Api, { inboxSearches }: AppDeps, cursors: Cursors): vo
       const { inboxId = null, q } = query
       const name = { list: `found ${inboxId ?? 'in all'}`, organizationId: caller.organizationId }
       const words = q === undefined ? null : readWords(q)
-      const { rows, last, isComplete } = await findMail({ db, inboxSearches }, caller, {
+      const { rows, last, isComplete, isIndexing } = await findMail({ db, inboxSearches }, caller, {
         inbox: inboxId === null ? null : await readInbox(db, caller, inboxId),
         filterOf: (id) => filterOf(id, query, words),
         before: cursors.read(name, query.cursor),
         limit: limitOf(query),
       })
       const nextCursor = last === null ? null : cursors.write(name, last)
-      return { rows: rows.map(present), complete: isComplete, nextCursor }
+      return { rows: rows.map(present), complete: isComplete, indexing: isIndexing, nextCursor }
     },
   )
 }

@@ -65,6 +65,9 @@ export const FoundMail = component(
     {
       rows: Type.Array(MailRow.ref),
       complete: Type.Boolean({ description: 'Whether every message was searched.' }),
+      indexing: Type.Boolean({
+        description: 'Whether a later search may find more, because messages are being indexed.',
+      }),
       nextCursor: NextCursor,
     },
     { description: 'Found messages, newest first.' },
