@@ -1,4 +1,4 @@
-// Decides whether two requests of one operation are the same: path parameters and body in one canonical form.
+// The digest that two requests of one operation share if they are the same: path parameters and body in canonical form.
 import { sha256 } from '../base/digest.ts'
 
 /** A client's key for one logical action, with the digest of its request. */
