@@ -14,8 +14,9 @@ import { useHidden } from './removal.ts'
 import { hrefOf, useFollow } from './row-link.tsx'
 
 const foundAtOnce = 30
-/** New messages become searchable a moment after they arrive. */
+/** New messages become searchable a moment after they arrive, so a search without results repeats for half a minute. */
 const lookAgainMs = 3_000
+const maxEmptyAnswers = 10
 
 /** Finds messages by words or filters, and again while messages wait to be indexed. */
 const foundQuery = (inboxId: string, filters: Filters) =>
@@ -28,7 +29,8 @@ const foundQuery = (inboxId: string, filters: Filters) =>
     ...paged,
     refetchInterval: ({ state }) => {
       const [first, last] = [state.data?.pages[0], state.data?.pages.at(-1)]
-      return first?.rows.length === 0 || last?.indexing ? lookAgainMs : false
+      const isAwaited = first?.rows.length === 0 && state.dataUpdateCount < maxEmptyAnswers
+      return isAwaited || last?.indexing ? lookAgainMs : false
     },
   })
 

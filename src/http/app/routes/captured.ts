@@ -34,12 +34,12 @@ function addClear(api: Api, { db, blobs }: AppDeps): void {
       config: {
         scope: 'mailbox:manage',
         refusals: [],
-        otherResponses: { 204: { description: 'It is gone.', contentType: null } },
+        otherResponses: { 204: { description: 'All captured mail is deleted.', contentType: null } },
       },
       schema: {
         operationId: 'clearCaptured',
         tags,
-        summary: 'Delete all mail that would have left',
+        summary: 'Delete all captured mail',
         querystring: Nothing,
       },
     },
