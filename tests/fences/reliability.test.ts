@@ -9,14 +9,17 @@ const page = join(root, 'docs/reliability.md')
 const row = /^\| (\d+a?|h\d+) \| ([^|]+) \| ([^|]*) \| ([^|]*) \|$/
 
 /**
- * Returns the files whose tests name a number, as in «check 49: …», «check 39, 63: …», or «hostile 3: …», which is h3.
+ * Returns the files whose tests name a number, as in «check 49: …», «check 39, 63: …», «check 28, check 31: …», or
+ * «hostile 3: …», which is h3.
  */
 function filesByNumber(): Map<string, Set<string>> {
   const found = new Map<string, Set<string>>()
   for (const { path, text } of readSources('{src,tests}/**/*.test.ts')) {
     if (path.startsWith('tests/fences/')) continue
-    for (const [, kind, numbers = ''] of text.matchAll(/\b(check|hostile) (\d+a?(?:(?:, | and )\d+a?)*):/g)) {
-      for (const digits of numbers.split(/, | and /)) {
+    for (const [, kind, numbers = ''] of text.matchAll(
+      /\b(check|hostile) (\d+a?(?:(?:, | and )(?:\1 )?\d+a?)*):/g,
+    )) {
+      for (const [digits] of numbers.matchAll(/\d+a?/g)) {
         const number = kind === 'hostile' ? `h${digits}` : digits
         found.set(number, (found.get(number) ?? new Set()).add(path))
       }

@@ -1,12 +1,5 @@
 // Passkeys (WebAuthn): added by a signed-in person, and used to sign in from the device that holds them.
-import {
-  type AuthenticationResponseJSON,
-  generateAuthenticationOptions,
-  generateRegistrationOptions,
-  type RegistrationResponseJSON,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
-} from '@simplewebauthn/server'
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newUuid, type PersonId, type SessionId } from '../../base/ids.ts'
@@ -28,6 +21,9 @@ import { type ChangeSite, mailChange } from './notices.ts'
 import type { Post } from './post.ts'
 
 type Deps = { db: Db; clock: Clock }
+
+/** Loaded at the first use of a passkey: the library takes a tenth of the service's start. */
+const loadWebAuthn = () => import('@simplewebauthn/server')
 
 const maxPasskeys = 20
 /** EdDSA, ES256 and RS256 (RFC 9053, RFC 8812). Every authenticator has at least one of them. */
@@ -53,6 +49,7 @@ export async function offerRegistration(
   { host }: Site,
 ) {
   const known = await listPasskeys(db, id)
+  const { generateRegistrationOptions } = await loadWebAuthn()
   return await generateRegistrationOptions({
     rpName: 'Posthorn',
     rpID: host,
@@ -105,6 +102,7 @@ export async function addPasskey(
 }
 
 async function readMade(response: object, challenge: string, { origin, host }: Site) {
+  const { verifyRegistrationResponse } = await loadWebAuthn()
   const verified = await verifyRegistrationResponse({
     response: response as RegistrationResponseJSON,
     expectedChallenge: challenge,
@@ -141,6 +139,7 @@ export async function removePasskey(
 
 /** The options for a browser to sign in with any passkey that it has for this site. */
 export async function offerSignIn({ host }: Site) {
+  const { generateAuthenticationOptions } = await loadWebAuthn()
   return await generateAuthenticationOptions({ rpID: host, userVerification: 'preferred' })
 }
 
@@ -176,6 +175,7 @@ async function verifySignature(
     publicKey: new Uint8Array(publicKey),
     counter: signCount,
   }
+  const { verifyAuthenticationResponse } = await loadWebAuthn()
   const verified = await verifyAuthenticationResponse({
     response,
     credential,
