@@ -5,8 +5,6 @@ import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import packageJson from '../package.json' with { type: 'json' }
 import { counted } from './base/counted.ts'
-import { KeyedSignal } from './base/keyed-signal.ts'
-import { Signal } from './base/signal.ts'
 import { FolderWatch } from './blobs/folder-watch.ts'
 import { OwnMark } from './blobs/node-marks.ts'
 import { agreedSettings, agreementMend, describeDisagreement } from './config/agreed.ts'
@@ -29,12 +27,14 @@ import { startCertificate, startOrders } from './roles/certificate.ts'
 import { createSendCache, startCapture, startDelivery } from './roles/delivery.ts'
 import { startJobs } from './roles/jobs.ts'
 import { createRawCache, startMx } from './roles/mx.ts'
-import type { Part, Signals } from './roles/part.ts'
+import type { Part } from './roles/part.ts'
+import { Signals } from './roles/signals.ts'
 import { startWebhooks } from './roles/webhooks.ts'
 import { listFormerDomains } from './store/mailbox/inboxes.ts'
 import { listDisagreements } from './store/nodes.ts'
 import { pagesFolder } from './web/pages-folder.ts'
 import { Membership } from './worker/membership.ts'
+import { Wakes } from './worker/wakes.ts'
 
 /** The listening addresses; null if the role does not run here. */
 export interface Listening {
@@ -105,8 +105,11 @@ async function startRoles(
   roles: readonly Role[],
   { membership, operator, parts }: Joined,
 ): Promise<Omit<Listening, 'operator'>> {
-  const { hold, settings } = foundation
-  const signals: Signals = { filing: new Signal(), announced: new Signal(), grown: new KeyedSignal() }
+  const { hold, settings, log } = foundation
+  const wakes = new Wakes({ membership, roles, log })
+  wakes.start()
+  parts.push(wakes)
+  const signals = new Signals(wakes)
   const rawCache = createRawCache(roles)
   const sendCache = createSendCache(roles)
   const certificate = await startCertificate(foundation, roles, parts)
@@ -120,13 +123,22 @@ async function startRoles(
   if (roles.includes('jobs')) parts.push(startJobs(foundation, certificate, signals, membership, rawCache))
   const delivery = sends ? await startDelivery(foundation, signals, membership, sendCache) : null
   if (delivery) parts.push(delivery)
-  if (roles.includes('webhooks'))
-    parts.push(await startWebhooks(foundation, certificate, signals, membership))
-  const wake = (routes: string[]) => {
+  const calls = roles.includes('webhooks')
+    ? await startWebhooks(foundation, certificate, signals, { membership, wakes })
+    : null
+  if (calls) parts.push(calls)
+  wakes.onHeard((wake) => {
+    signals.heard(wake)
+    calls?.wakeHeld(wake.webhooks)
+    // A node that delivers acquires the queues without an owner itself.
+    if (wake.roles.includes('delivery')) delivery?.wakeHeld(wake.routes)
+    else delivery?.wake(wake.routes)
+  })
+  const wakeQueues = (routes: string[]) => {
     delivery?.wake(routes)
-    signals.announced.wake()
+    wakes.send({ routes })
   }
-  const needs = { grown: signals.grown, wake, roles, sendCache, operator }
+  const needs = { signals, wakeQueues, roles, sendCache, operator }
   const isServed = roles.includes('api') || roles.includes('dashboard')
   const served = isServed
     ? await startApi(foundation, certificate, needs, parts)

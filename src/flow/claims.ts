@@ -16,6 +16,8 @@ export interface ClaimsDeps {
   clock: Clock
   /** The number of this node. Null while other nodes do not know this node. */
   nodeId(): number | null
+  /** Called when claimed work has ended or was postponed. */
+  onEnded?(): void
 }
 
 export class Claims {
@@ -44,6 +46,7 @@ export class Claims {
     const undone = new Set(claimed.ids)
     try {
       await work(claimed, undone)
+      if (undone.size < claimed.ids.length) this.#deps.onEnded?.()
       return claimed.isMore || undone.size > 0
     } finally {
       await this.giveBack(claimed.claim, [...undone])

@@ -20,6 +20,8 @@ import { serveWellKnown } from './well-known.ts'
 export interface ServerDeps extends Omit<HttpDeps, 'authenticate'> {
   /** Null: the API is not served here. */
   keyRing: KeyRing | null
+  /** Called after each request that may have written: it may have announced an event. */
+  wrote(): void
   /** Null: the dashboard is not served here. */
   dashboard: Omit<AppDeps, keyof HttpDeps | 'publicUrl' | 'managedDomain'> | null
 }
@@ -50,6 +52,10 @@ export function createHttpServer(deps: ServerDeps): Api {
       },
       (reply.elapsedTime - (request.waitedMs ?? 0)) / 1000,
     )
+    done()
+  })
+  api.addHook('onResponse', (request, reply, done) => {
+    if (request.method !== 'GET' && request.method !== 'HEAD' && reply.statusCode < 400) deps.wrote()
     done()
   })
   const budget = new ByteBudget(deps.settings.bodyMemoryBytes)

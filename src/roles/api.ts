@@ -23,22 +23,26 @@ import { MessageWaits } from '../http/stream/message-waits.ts'
 import { ParsePool } from '../mail/parse-pool.ts'
 import type { Certificate } from './certificate.ts'
 import { createDashboard, startOrganizationLetters } from './dashboard.ts'
-import { allowsMailTo, graceMs, isLocal, type Part, type Signals } from './part.ts'
+import { allowsMailTo, graceMs, isLocal, type Part } from './part.ts'
+import type { Signals } from './signals.ts'
 import { createAddressGuard, createEventStreams } from './webhooks.ts'
 
-type ApiSignals = Pick<Signals, 'grown'> & { wake(routes: string[]): void }
+type ApiSignals = Pick<Signals, 'grown' | 'announced' | 'streams' | 'waits'>
 
-interface ApiNeeds extends ApiSignals {
+interface ApiNeeds {
+  signals: ApiSignals
+  /** Signals that these queues have new mail. */
+  wakeQueues(routes: string[]): void
   roles: readonly Role[]
   sendCache: SendCache
   operator: ListenAddress
 }
 
-/** Returns the listening addresses. `wake` signals that these routes have work and that an event was announced. */
+/** Returns the listening addresses. */
 export async function startApi(
   foundation: Foundation,
   certificate: Certificate,
-  { grown, wake, roles, sendCache, operator }: ApiNeeds,
+  { signals, wakeQueues, roles, sendCache, operator }: ApiNeeds,
   parts: Part[],
 ): Promise<{ http: ListenAddress; https: ListenAddress | null }> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
@@ -47,10 +51,10 @@ export async function startApi(
   // Separate again: sending must not wait for mail that people view in a browser or search for the first time.
   const pagePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   const domains = new ProvedDomains({ db, clock })
-  const acceptance = createAcceptance(foundation, { domains, parsePool, sendCache, signals: { grown, wake } })
-  const messageWaits = new MessageWaits({ db, clock, log, grown })
+  const acceptance = createAcceptance(foundation, { domains, parsePool, sendCache, signals, wakeQueues })
+  const messageWaits = new MessageWaits({ db, clock, log, grown: signals.grown, changed: signals.waits })
   const inboxSearches = new InboxSearches({ db, clock, log, parsePool: pagePool })
-  const eventStreams = createEventStreams(foundation, certificate)
+  const eventStreams = createEventStreams(foundation, certificate, signals)
   const dashboard = roles.includes('dashboard') ? createDashboard(foundation, acceptance, pagePool) : null
   const publicUrl = publicUrlOf(settings)
   const server = createHttpServer({
@@ -71,6 +75,7 @@ export async function startApi(
     requestRate: new RequestRate({ db, clock }),
     domains,
     mtaStsMode: certificate.mtaStsMode,
+    wrote: () => signals.announced(),
     settings: serverSettings(settings, publicUrl),
   })
   const listeners = await listenWith(server, settings, certificate)
@@ -97,11 +102,12 @@ interface AcceptanceNeeds {
   parsePool: ParsePool
   sendCache: SendCache
   signals: ApiSignals
+  wakeQueues(routes: string[]): void
 }
 
 function createAcceptance(
   { settings, db, clock, log, blobs }: Foundation,
-  { domains, parsePool, sendCache, signals }: AcceptanceNeeds,
+  { domains, parsePool, sendCache, signals, wakeQueues }: AcceptanceNeeds,
 ): Acceptance {
   return new Acceptance({
     db,
@@ -114,8 +120,8 @@ function createAcceptance(
     sendCache,
     routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
     accepted: ({ routes, inboxId }) => {
-      signals.wake(routes)
-      if (inboxId) signals.grown.wake([inboxId])
+      wakeQueues(routes)
+      signals.announced(inboxId ? [inboxId] : [])
     },
   })
 }

@@ -23,7 +23,8 @@ import { DueRoutes } from '../worker/due-routes.ts'
 import { LeaseHolder } from '../worker/lease-holder.ts'
 import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
-import { allowsMailTo, graceMs, type Signals } from './part.ts'
+import { allowsMailTo, graceMs, type Part } from './part.ts'
+import type { Signals } from './signals.ts'
 
 const maxConnections = { domain: 10, special: 20 }
 
@@ -35,13 +36,19 @@ export function createSendCache(roles: readonly Role[]): SendCache {
   return roles.includes('delivery') ? new RecentlyUsed(maxCached) : undefined
 }
 
-/** Starts to own destination queues. `wake` signals that these routes have work. */
+/** A running part that owns queues. `wake` signals that they have work, `wakeHeld` only those that this node owns. */
+export interface Delivery extends Part {
+  wake(routes: readonly string[]): void
+  wakeHeld(routes: readonly string[]): void
+}
+
+/** Starts to own destination queues. */
 export async function startDelivery(
   foundation: Foundation,
-  { announced }: Signals,
+  signals: Pick<Signals, 'announced'>,
   membership: Membership,
   sendCache: SendCache,
-): Promise<{ wake(routes: string[]): void; stop(): Promise<void> }> {
+): Promise<Delivery> {
   const { settings, db, clock, log, blobs, secretBox, hold } = foundation
   await requireOutbound(settings)
   const deps: CourierDeps = {
@@ -51,7 +58,7 @@ export async function startDelivery(
     blobs,
     secretBox,
     hostname: settings.mailHost,
-    results: new DeliveryResults({ db, clock, log, wake: () => announced.wake() }),
+    results: new DeliveryResults({ db, clock, log, wake: () => signals.announced() }),
     sendCache,
     identities: await createIdentities(foundation),
     retryScheduleMs: settings.retryScheduleMs,
@@ -83,6 +90,7 @@ export async function startDelivery(
   if (!hold) moving.start()
   return {
     wake: (keys) => routes.wake(keys),
+    wakeHeld: (keys) => routes.wakeHeld(keys),
     stop: async () => {
       await moving.stop()
       await routes.stop(graceMs)

@@ -11,7 +11,8 @@ import type { ParsePool } from '../mail/parse-pool.ts'
 import type { DmarcNote } from '../mailauth/dmarc/dmarc-note.ts'
 import type { Lookup } from '../mailauth/lookup.ts'
 import { Loop } from '../worker/loop.ts'
-import { isLocal, type Part, type Signals } from './part.ts'
+import { isLocal, type Part } from './part.ts'
+import type { Signals } from './signals.ts'
 
 /** A crash loses counts of up to this period. */
 const flushMs = 5_000
@@ -39,7 +40,7 @@ export function startDmarcNotes(
 /** Returns the loop that sends reports. If none are sent, the loop deletes earlier counts. */
 export function dmarcReportLoop(
   foundation: Foundation,
-  { parsePool, signals }: { parsePool: ParsePool; signals: Signals },
+  { parsePool, signals }: { parsePool: ParsePool; signals: Pick<Signals, 'announced'> },
 ): Loop {
   const { settings, db, clock, log, blobs } = foundation
   const resolver = foundation.resolver.for('dmarc reports')
@@ -53,7 +54,7 @@ export function dmarcReportLoop(
     log,
     blobs,
     // Wakes no delivery: a report is not urgent, so polling finds it.
-    accepted: () => signals.announced.wake(),
+    accepted: () => signals.announced(),
     domains: new ProvedDomains({ db, clock }),
     lifetimeMs: settings.retryLifetimeMs,
     contents: new SendContents({ db, clock, parsePool }),

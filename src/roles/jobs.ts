@@ -34,7 +34,7 @@ import type { Membership } from '../worker/membership.ts'
 import type { Certificate } from './certificate.ts'
 import { dmarcReportLoop } from './dmarc-reports.ts'
 import type { RawCache } from './mx.ts'
-import type { Signals } from './part.ts'
+import type { Signals } from './signals.ts'
 
 const filingBatch = 128
 /**
@@ -71,13 +71,17 @@ export function startJobs(
   const filingPool = new ParsePool({ threads: 1, timeoutMs: readingMs })
   // A second thread for slow and large mail, reports and search words, so that other mail never waits for them.
   const parsePool = new ParsePool({ threads: 1, timeoutMs: readingMs })
-  const claimsOf = (kind: WorkKind) => new Claims({ db, clock, nodeId: () => membership.nodeId }, kind)
+  const nodeId = () => membership.nodeId
+  const claimsOf = (kind: WorkKind, onEnded = () => {}) => new Claims({ db, clock, nodeId, onEnded }, kind)
   const onFiled: FilingDeps['onFiled'] = (messages) => {
-    signals.announced.wake()
-    signals.grown.wake(messages.map(({ inboxId }) => inboxId))
+    signals.announced(messages.map(({ inboxId }) => inboxId))
   }
   const filing = { db, clock, log, blobs, slow: new Set<OrganizationId>(), rawCache, onFiled }
-  const expire = async () => (await expireDeliveries({ db, clock })) > 0
+  const expire = async () => {
+    const isMore = (await expireDeliveries({ db, clock })) > 0
+    if (isMore) signals.announced()
+    return isMore
+  }
   const indexing = { db, log, parsePool, cursor: { last: null }, olderCursor: { last: null } }
   const sweeper = new BlobSweeper({ db, clock, log, blobs })
   const loops = [
@@ -87,7 +91,7 @@ export function startJobs(
       signals,
     ),
     new Loop({ name: 'expire', run: expire, intervalMs: 1_000, log }),
-    ...reportLoops(foundation, { parsePool, claims: claimsOf('report') }),
+    ...reportLoops(foundation, { parsePool, claims: claimsOf('report', () => signals.announced()) }),
     new Loop({ name: 'analyze', run: () => analyzeGrown(db), intervalMs: 2_000, log }),
     ...purgeLoops(foundation),
     new Loop({ name: 'sweep blobs', run: () => sweeper.sweepNext(sweepBatch), intervalMs: sweepMs, log }),
@@ -98,7 +102,8 @@ export function startJobs(
     new Loop({ name: 'fold stored bytes', run: () => foldStoredBytes({ db }), intervalMs: 2_000, log }),
   ]
   const scans = scannerOf(settings)
-  const scanner = scans && new Scanner({ db, clock, log, blobs, clamd: scans, claims: claimsOf('scan') })
+  const scanClaims = claimsOf('scan', () => signals.scanned())
+  const scanner = scans && new Scanner({ db, clock, log, blobs, clamd: scans, claims: scanClaims })
   if (scanner) loops.push(...scanLoops(scanner, log))
   for (const loop of loops) loop.start()
   return {

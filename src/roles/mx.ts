@@ -17,7 +17,8 @@ import { SmtpServer } from '../smtp/server/server.ts'
 import type { SmtpServerOptions } from '../smtp/server/server-options.ts'
 import type { Certificate } from './certificate.ts'
 import { startDmarcNotes } from './dmarc-reports.ts'
-import { graceMs, isLocal, type Part, type Signals } from './part.ts'
+import { graceMs, isLocal, type Part } from './part.ts'
+import type { Signals } from './signals.ts'
 
 /** Measured: reading 100 KB back from the database, as hexadecimal digits, takes 4 ms of CPU. */
 const maxCached = { maxEntries: 20_000, maxBytes: 64 << 20 }
@@ -34,7 +35,7 @@ export function createRawCache(roles: readonly Role[]): RawCache {
 export async function startMx(
   foundation: Foundation,
   certificate: Certificate,
-  { filing }: Signals,
+  signals: Pick<Signals, 'received'>,
   rawCache: RawCache,
   parts: Part[],
 ): Promise<ListenAddress> {
@@ -59,7 +60,7 @@ export async function startMx(
     dmarc: settings.dmarc,
     noteDmarc: startDmarcNotes(foundation, isTrusted, parts),
   })
-  const receiver = createReceiver(foundation, { disk, isTrusted, senderChecks, filing, rawCache })
+  const receiver = createReceiver(foundation, { disk, isTrusted, senderChecks, signals, rawCache })
   const server = new SmtpServer({
     hostname,
     listen: settings.smtp,
@@ -88,13 +89,13 @@ interface ReceiverParts {
   disk: DiskReserve
   isTrusted(address: string): boolean
   senderChecks: SenderChecks
-  filing: Signals['filing']
+  signals: Pick<Signals, 'received'>
   rawCache: RawCache
 }
 
 function createReceiver(
   { settings, db, clock, log, blobs, secretBox }: Foundation,
-  { filing, ...parts }: ReceiverParts,
+  { signals, ...parts }: ReceiverParts,
 ): Receiver {
   return new Receiver({
     ...parts,
@@ -106,7 +107,7 @@ function createReceiver(
     hostname: settings.mailHost,
     isLocal: isLocal(settings),
     domains: new ProvedDomains({ db, clock }),
-    wake: () => filing.wake(),
+    wake: () => signals.received(),
   })
 }
 

@@ -19,8 +19,10 @@ import { createFanOut } from '../worker/fan-out.ts'
 import { LeaseHolder } from '../worker/lease-holder.ts'
 import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
+import type { Wakes } from '../worker/wakes.ts'
 import type { Certificate } from './certificate.ts'
-import type { Signals } from './part.ts'
+import type { Part } from './part.ts'
+import type { Signals } from './signals.ts'
 
 type DomainPolicy = Pick<Certificate, 'mtaStsMode'>
 
@@ -31,9 +33,14 @@ export function createAddressGuard({ allowPrivateNetworks, isDevelopment }: Sett
   return new AddressGuard({ isPublic: isPublicUnicast, allowPrivateNetworks, isDevelopment })
 }
 
-export function createEventStreams(foundation: Foundation, certificate: DomainPolicy): EventStreams {
+export function createEventStreams(
+  foundation: Foundation,
+  certificate: DomainPolicy,
+  { streams }: Pick<Signals, 'streams'>,
+): EventStreams {
   const { db, clock, log } = foundation
-  return new EventStreams({ db, clock, log, present: presenters(foundation, certificate) })
+  const present = presenters(foundation, certificate)
+  return new EventStreams({ db, clock, log, present, announced: streams })
 }
 
 /** Events show their objects in the form of the API. */
@@ -52,9 +59,9 @@ function presenters({ db, settings }: Foundation, { mtaStsMode }: DomainPolicy):
 export async function startWebhooks(
   foundation: Foundation,
   certificate: DomainPolicy,
-  { announced }: Pick<Signals, 'announced'>,
-  membership: Membership,
-): Promise<{ stop(): Promise<void> }> {
+  { fanOut: signal }: Pick<Signals, 'fanOut'>,
+  { membership, wakes }: { membership: Membership; wakes: Wakes },
+): Promise<Part & { wakeHeld(webhooks: readonly string[]): void }> {
   const { settings, db, clock, log, secretBox, hold } = foundation
   if (await restoreOutbox({ db })) log.info('outbox renumbered after a restore')
   const poster = createPoster(foundation)
@@ -69,8 +76,11 @@ export async function startWebhooks(
   })
   const due = new DueEndpoints(notifier.verbsFor.bind(notifier))
   const endpoints = new LeaseHolder({ db, clock, log, membership, source: due })
-  const onDeliveries = (webhooks: string[]) => endpoints.wake(webhooks)
-  const fanOut = createFanOut({ db, clock, log, signal: announced, onDeliveries })
+  const onDeliveries = (webhooks: string[]) => {
+    endpoints.wake(webhooks)
+    wakes.send({ webhooks })
+  }
+  const fanOut = createFanOut({ db, clock, log, signal, onDeliveries })
   const purge = () => purgeAnnounced({ db, clock })
   const purging = new Loop({ name: 'purge announced', run: purge, intervalMs: 2_000, log })
   // In a restored copy calls wait until it is released.
@@ -82,7 +92,7 @@ export async function startWebhooks(
     await notifier.drained()
     await poster.close()
   }
-  return { stop }
+  return { stop, wakeHeld: (webhooks) => endpoints.wakeHeld(webhooks) }
 }
 
 function createPoster({ settings, resolver: shared }: Foundation): Poster {

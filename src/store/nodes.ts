@@ -11,9 +11,10 @@ export const isNodeLock = isLockOf(lockClasses.node)
 const isSilent = `coalesce(n.seen_at < now() - interval '15 s', false)`
 
 /**
- * How long a stop waits for the deletion of the node's row, if the server is silent. Other nodes delete a row that stays.
+ * How long a notification, or the deletion of the node's row at its stop, may wait for a silent server. Other nodes delete
+ * a row that stays.
  */
-const leaveMs = 5_000
+const silentMs = 5_000
 
 export interface Node {
   id: number
@@ -24,6 +25,10 @@ export interface Node {
    * notices that the server has ended the connection, for example if the server died silently and another took its address.
    */
   probe(): void
+  /** Whether other nodes live, as of the last probe or join. True before the first probe. */
+  readonly hasOthers: boolean
+  /** Sends a text of up to 7,999 bytes to the nodes that listen, this node included. Texts can be lost. */
+  notify(text: string): Promise<void>
   /** Releases the lock and its connection. Must be called once. */
   leave(): Promise<void>
 }
@@ -71,8 +76,20 @@ export interface NodeProfile extends NodeAddresses {
   program: NodeProgram | null
 }
 
-/** Registers this node under a new number, and holds its lock on a dedicated connection. */
-export async function joinNodes(db: Db, profile: NodeProfile, at: Date): Promise<Node> {
+const channel = 'posthorn_nodes'
+/** The text of a node that has joined. */
+const joined = ''
+
+/**
+ * Registers this node under a new number, and holds its lock on a dedicated connection. `heard` gets each text that a node
+ * sends.
+ */
+export async function joinNodes(
+  db: Db,
+  profile: NodeProfile,
+  at: Date,
+  heard: (text: string) => void = () => {},
+): Promise<Node> {
   const client = await db.dedicated()
   const { promise: lost, reject } = Promise.withResolvers<never>()
   lost.catch(() => {}) // a caller that does not wait for it learns of the loss from its lease
@@ -90,7 +107,10 @@ export async function joinNodes(db: Db, profile: NodeProfile, at: Date): Promise
         and n.started_at < now() - interval '1 minute'`,
       [id],
     )
-    return { id, lost, probe: makeProbe(client, id, lose), leave: () => leave(client, id) }
+    const node = connectedNode(client, id, { lost, lose, heard })
+    await client.query(`listen ${channel}`)
+    await node.notify(joined)
+    return node
   } catch (error) {
     client.release(true)
     throw error instanceof DbFault ? error : new DbFault(error as Error)
@@ -138,24 +158,52 @@ export async function writeNodeMark(db: Writer, id: number, word: string): Promi
   return rows.length > 0
 }
 
+const probing = `with seen as (
+    update node set seen_at = now() where id = $1 and (seen_at > now() - interval '3 s') is not true)
+  select exists (select from node n where n.id <> $1
+    and coalesce(n.seen_at, n.started_at) > now() - interval '15 s') as "hasOthers"`
+
 /**
- * Makes one query at a time. A missing answer counts as a lost connection only after the usual query timeout, because a
+ * Makes one probe at a time. A missing answer counts as a lost connection only after the usual query timeout, because a
  * slow server still holds the lock.
  */
-function makeProbe(client: PoolClient, id: number, lose: (error: Error) => void): () => void {
-  const seen = `update node set seen_at = now() where id = $1 and (seen_at > now() - interval '3 s') is not true`
-  let isAsking = false
-  return () => {
-    if (isAsking) return
+function connectedNode(
+  client: PoolClient,
+  id: number,
+  { lost, lose, heard }: { lost: Promise<never>; lose(error: Error): void; heard(text: string): void },
+): Node {
+  let [isAsking, hasOthers] = [false, true]
+  client.on('notification', ({ payload = joined }) => {
+    if (payload === joined) hasOthers = true
+    else heard(payload)
+  })
+  const probe = async () => {
     isAsking = true
-    client.query(statement(seen, [id])).then(() => (isAsking = false), lose)
+    const { rows } = await client.query<{ hasOthers: boolean }>(statement(probing, [id]))
+    hasOthers = rows[0]!.hasOthers
+    isAsking = false
+  }
+  return {
+    id,
+    lost,
+    get hasOthers() {
+      return hasOthers
+    },
+    probe: () => void (isAsking || probe().catch(lose)),
+    notify: async (text) => {
+      await client.query(inTime('select pg_notify($1, $2)', [channel, text]))
+    },
+    leave: () => leave(client, id),
   }
 }
 
 async function leave(client: PoolClient, id: number): Promise<void> {
-  const leaving = { ...statement('delete from node where id = $1', [id]), query_timeout: leaveMs }
-  await client.query(leaving).catch(() => {})
+  await client.query(inTime('delete from node where id = $1', [id])).catch(() => {})
   client.release(true)
+}
+
+function inTime(text: string, values: readonly unknown[]): ReturnType<typeof statement> {
+  return { ...statement(text, values), query_timeout: silentMs }
 }
 
 /**

@@ -1,7 +1,7 @@
 // Turns the outbox's rows into webhook deliveries, once all transactions older than theirs have ended.
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import { othersPollMs, type Signal } from '../base/signal.ts'
+import { type Signal, unwokenPollMs } from '../base/signal.ts'
 import type { Db } from '../postgres/db.ts'
 import { fanOut } from '../store/events/webhook-deliveries.ts'
 import { hasWebhooks } from '../store/events/webhooks.ts'
@@ -11,7 +11,7 @@ interface FanOutOptions {
   db: Db
   clock: Clock
   log: Log
-  /** Woken when this node has added events to the outbox. */
+  /** Woken when events were added to the outbox. */
   signal: Signal
   /** Called with the endpoints that have new deliveries. */
   onDeliveries(webhooks: string[]): void
@@ -40,5 +40,5 @@ export function createFanOut({ db, clock, log, signal, onDeliveries }: FanOutOpt
     if (isMore) signal.wake()
     return false
   }
-  return new Loop({ name: 'fan out', run, signal, intervalMs: othersPollMs, collectMs: debounceMs, log })
+  return new Loop({ name: 'fan out', run, signal, intervalMs: unwokenPollMs, collectMs: debounceMs, log })
 }

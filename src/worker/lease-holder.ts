@@ -135,6 +135,11 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     }
   }
 
+  /** Wakes the workers of keys that another node found work for. That node acquires the keys without an owner. */
+  wakeHeld(keys: readonly string[]): void {
+    for (const key of keys) this.#held.get(key)?.worker.wake()
+  }
+
   #hint(key: string): void {
     this.#hinted.add(key)
     this.#acquiring.wake()

@@ -40,8 +40,8 @@ const failureWaitMs = [500, 1_000, 2_000, 5_000]
  * - *over*: `stop` was called. `stop` ends every wait at once, and resolves when the run under way has ended. The loop
  *   cannot be started again.
  *
- * A wake-up ends only the idle state. It comes from this process, after a commit of new work. The interval finds work
- * that other nodes committed. The loop stores nothing, so a crash leaves exactly the commits of `run`.
+ * A wake-up ends only the idle state. It comes after a commit of new work on this node or another. The interval finds
+ * work whose wake-up was lost. The loop stores nothing, so a crash leaves exactly the commits of `run`.
  */
 export class Loop {
   readonly #options: LoopOptions

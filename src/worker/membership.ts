@@ -47,6 +47,7 @@ export class Membership {
   /** The addresses that the other nodes know. */
   #published = this.#addresses
   readonly #lostListeners: (() => void)[] = []
+  #heard: (text: string) => void = () => {}
 
   constructor(options: MembershipOptions) {
     this.#options = options
@@ -85,6 +86,21 @@ export class Membership {
     this.#lostListeners.push(listener)
   }
 
+  /** Whether a text would reach another node. */
+  get hasOthers(): boolean {
+    return this.#node?.hasOthers ?? false
+  }
+
+  /** Sends a text to the other nodes. It is lost while this node has no number. */
+  async notify(text: string): Promise<void> {
+    await this.#node?.notify(text)
+  }
+
+  /** Calls `heard` with each text that a node sends, this node included. */
+  onHeard(heard: (text: string) => void): void {
+    this.#heard = heard
+  }
+
   async #join(): Promise<false> {
     if (this.#node) {
       this.#node.probe()
@@ -93,7 +109,8 @@ export class Membership {
     }
     const { db, clock, log, mark, program, admit } = this.#options
     const addresses = this.#addresses
-    const node = await joinNodes(db, { ...addresses, mark: mark?.published ?? null, program }, clock.now())
+    const profile = { ...addresses, mark: mark?.published ?? null, program }
+    const node = await joinNodes(db, profile, clock.now(), (text) => this.#heard(text))
     await admit().catch(async (error) => {
       await node.leave()
       throw error

@@ -2,8 +2,6 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
-import { KeyedSignal } from '../../src/base/keyed-signal.ts'
-import { Signal } from '../../src/base/signal.ts'
 import { checkDmarcReports } from '../../src/cli/doctor/dmarc-reports.ts'
 import { Resolver } from '../../src/dns/resolver.ts'
 import { SharedResolver } from '../../src/dns/shared-resolver.ts'
@@ -44,7 +42,7 @@ const { clock, db } = node.foundation
 const parsePool = new ParsePool({ threads: 1, timeoutMs: 1_000 })
 const asking = new Resolver({ servers: [dns.address], timeoutMs: 300, tries: 1 })
 const foundation = { ...node.foundation, resolver: new SharedResolver({ resolver: asking }) }
-const signals = { filing: new Signal(), announced: new Signal(), grown: new KeyedSignal() }
+const signals = { announced: () => {} }
 const reports = dmarcReportLoop(foundation, { parsePool, signals })
 reports.start()
 place.after(async () => {

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { Clock } from '../../src/base/clock.ts'
-import { KeyedSignal } from '../../src/base/keyed-signal.ts'
 import { SecretBox } from '../../src/base/secret-box.ts'
 import { DiskBlobs } from '../../src/blobs/disk.ts'
 import { defaultRetention } from '../../src/config/setting-values.ts'
@@ -33,6 +32,7 @@ import { MessageWaits } from '../../src/http/stream/message-waits.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
 import { Db } from '../../src/postgres/db.ts'
 import { createDashboard } from '../../src/roles/dashboard.ts'
+import { Signals } from '../../src/roles/signals.ts'
 import type { Limits } from '../../src/store/accounts/organizations.ts'
 import { AddressGuard } from '../../src/webhook/address-guard.ts'
 import { Api } from '../support/api.ts'
@@ -107,7 +107,7 @@ export async function setStage(
   const routePolicy = { mode: 'capture' as const, isLocal: (domain: string) => domain === managedDomain }
   const domains = new ProvedDomains({ db, clock })
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
-  const grown = new KeyedSignal()
+  const signals = new Signals({ send: () => {} })
   const acceptance = new Acceptance({
     db,
     clock,
@@ -117,7 +117,7 @@ export async function setStage(
     routePolicy,
     lifetimeMs,
     contents: new SendContents({ db, clock, parsePool }),
-    accepted: ({ inboxId }) => grown.wake(inboxId ? [inboxId] : []),
+    accepted: ({ inboxId }) => signals.announced(inboxId ? [inboxId] : []),
   })
   const settings = {
     publicUrl: 'http://127.0.0.1',
@@ -151,9 +151,9 @@ export async function setStage(
     event: presentEvent,
     domain: async () => null,
   }
-  const eventStreams = new EventStreams({ db, clock, log, present })
+  const eventStreams = new EventStreams({ db, clock, log, present, announced: signals.streams })
   const isOutside = { isPublic: isPublicUnicast, allowPrivateNetworks: false, isDevelopment: false }
-  const messageWaits = new MessageWaits({ db, clock, log, grown })
+  const messageWaits = new MessageWaits({ db, clock, log, grown: signals.grown, changed: signals.waits })
   const inboxSearches = new InboxSearches({ db, clock, log, parsePool })
   const events = { eventStreams, inboxSearches, messageWaits, addressGuard: new AddressGuard(isOutside) }
   const server = createHttpServer({
@@ -170,6 +170,7 @@ export async function setStage(
     ...events,
     domains,
     mtaStsMode: () => 'testing' as const,
+    wrote: () => signals.announced(),
     dashboard: {
       ...createDashboard({ db, clock, log, secretBox, settings: access }, acceptance, parsePool),
       passwords,
@@ -207,7 +208,7 @@ export async function setStage(
     wake: () => {},
   })
   const onFiled = (messages: readonly { inboxId: string }[]) =>
-    grown.wake(messages.map(({ inboxId }) => inboxId))
+    signals.announced(messages.map(({ inboxId }) => inboxId))
   return {
     base,
     db,

@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { OrganizationId } from '../../base/ids.ts'
-import { othersPollMs } from '../../base/signal.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
 import type { Db } from '../../postgres/db.ts'
 import {
@@ -42,8 +41,8 @@ interface Deps {
 }
 
 const chunk = 500
-/** How long to wait for messages on the wire to end. */
-const onWireMs = 30_000
+/** How long to wait for messages on the wire to end, and how often to look. */
+const [onWireMs, pollMs] = [30_000, 200]
 
 /**
  * Deletes the organization and returns what it had at the start. Tombstones without a name keep its addresses taken, as no
@@ -104,7 +103,7 @@ async function removeSent({ db }: Deps, id: OrganizationId): Promise<void> {
       await removeSubmissions(tx, ids)
       return ids.length
     })
-  for (const untilMs = performance.now() + onWireMs; ; await sleep(othersPollMs)) {
+  for (const untilMs = performance.now() + onWireMs; ; await sleep(pollMs)) {
     while ((await removeSome()) > 0);
     const submissions = await countSubmissions(db, id)
     if (submissions === 0) return
@@ -120,8 +119,7 @@ async function removeMail(deps: Deps, id: OrganizationId): Promise<void> {
   const { db, blobs } = deps
   for (const table of receivedTables) while ((await removeSomeReceived(deps, table, id)) > 0);
   // A node's jobs may be purging the same inbox. Wait until they finish.
-  for (; await hasUnpurged(db, id); await sleep(othersPollMs))
-    while (await purgeDeleted({ db, blobs }, chunk));
+  for (; await hasUnpurged(db, id); await sleep(pollMs)) while (await purgeDeleted({ db, blobs }, chunk));
 }
 
 async function removeSomeReceived(

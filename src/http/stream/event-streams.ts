@@ -7,7 +7,7 @@ import { FairLimit } from '../../base/fair-limit.ts'
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { OutageLog } from '../../base/outage-log.ts'
-import { othersPollMs } from '../../base/signal.ts'
+import { rest, type Signal, unwokenPollMs } from '../../base/signal.ts'
 import type { Caller } from '../../flow/caller.ts'
 import { type Presenters, writeAnnouncements } from '../../flow/events/write-announcements.ts'
 import { idleMs } from '../../flow/people/sessions.ts'
@@ -29,9 +29,13 @@ export interface EventStreamsOptions {
   clock: Clock
   log: Log
   present: Presenters
+  /** Woken when an event may have been announced. */
+  announced: Signal
 }
 
 const rowsPolled = 1_000
+/** The shortest time between two polls. Events gather meanwhile. */
+const pollGapMs = 50
 const keyCheckMs = 1_000
 const heartbeatMs = 15_000
 const keptMs = 7 * 86_400_000
@@ -52,7 +56,7 @@ export class EventStreams {
   /** Readers have been woken for all rows up to this cursor. Null: not yet for any row. */
   #polled: OutboxCursor | null = null
   #running: Promise<void> | null = null
-  #isStopping = false
+  readonly #stop = new AbortController()
   #checkedMs = 0
   #beatMs = 0
 
@@ -85,7 +89,7 @@ export class EventStreams {
       )
     const response = open()
     // If the client left while its cursor was looked up, `close` has already been emitted and will not come again.
-    if (this.#isStopping || response.destroyed) return void response.end()
+    if (this.#stop.signal.aborted || response.destroyed) return void response.end()
     const reader = new EventReader(caller, cursor, response)
     this.#readers.add(reader)
     response.once('close', () => this.#readers.delete(reader))
@@ -95,7 +99,7 @@ export class EventStreams {
 
   /** Ends all streams. Their readers reconnect to another node, or to this node once it runs again. */
   async stop(): Promise<void> {
-    this.#isStopping = true
+    this.#stop.abort()
     for (const reader of this.#readers) reader.end()
     await this.#running
   }
@@ -122,17 +126,19 @@ export class EventStreams {
 
   async #run(): Promise<void> {
     this.#polled = null
-    while (this.#readers.size > 0 && !this.#isStopping) {
+    const { signal: stop } = this.#stop
+    while (this.#readers.size > 0 && !stop.aborted) {
       try {
         await this.#endRevoked()
         this.#beat()
         const isMore = await this.#poll()
         this.#outage.succeed()
-        if (!isMore) await sleep(othersPollMs)
+        await rest(pollGapMs, stop)
+        if (!isMore) await this.#options.announced.wait(unwokenPollMs, stop)
       } catch (error) {
         if (isLost(error)) this.#outage.fail(error)
         else this.#options.log.warn({ err: error }, 'live stream failed to read events; retrying')
-        await sleep(1_000)
+        await rest(1_000, stop)
       }
     }
   }

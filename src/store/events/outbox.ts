@@ -70,10 +70,14 @@ export interface OutboxEvent {
   announcedAt: Date
 }
 
+const isAfter = '(o.xact, o.seq) > ($1::xid8, $2::bigint)'
 /** The condition of rows before which no running transaction can still add a row. */
 const isSettled = 'o.xact < pg_snapshot_xmin(pg_current_snapshot())'
 
-/** Returns the organizations of the next `limit` rows, the last row, and whether there may be more. */
+/**
+ * Returns the organizations of the next `limit` rows, the last row, and whether there are more. Those may not be readable
+ * before a running transaction ends.
+ */
 export async function findOrganizationsAfter(
   db: Queryable,
   after: OutboxCursor,
@@ -81,11 +85,16 @@ export async function findOrganizationsAfter(
 ): Promise<{ organizationIds: Set<OrganizationId>; last: OutboxCursor; isMore: boolean }> {
   const rows = await db.query<OutboxCursor & { organizationId: OrganizationId }>(
     `select o.xact::text as xact, o.seq, o.organization_id as "organizationId" from outbox o
-    where (o.xact, o.seq) > ($1::xid8, $2::bigint) and ${isSettled} order by o.xact, o.seq limit $3`,
+    where ${isAfter} and ${isSettled} order by o.xact, o.seq limit $3`,
     [after.xact, after.seq, limit],
   )
   const organizationIds = new Set(rows.map(({ organizationId }) => organizationId))
-  return { organizationIds, last: rows.at(-1) ?? after, isMore: rows.length === limit }
+  const last = rows.at(-1) ?? after
+  const [rest] = await db.query<{ isMore: boolean }>(
+    `select exists (select from outbox o where ${isAfter}) as "isMore"`,
+    [last.xact, last.seq],
+  )
+  return { organizationIds, last, isMore: rest!.isMore }
 }
 
 interface EventColumns extends EventCursor, Omit<OutboxEvent, 'cursor' | 'item'> {
