@@ -123,9 +123,11 @@ const hostile: [what: string, answer: Answer, reason: RegExp][] = [
 for (const [what, answer, reason] of hostile)
   test(`${what} yields no verdict, and ends soon`, async (t) => {
     const { rspamd, connections } = await fake(t, answer)
-    const [verdict, ms] = await timed(rspamd.check(mail('plain'), envelope))
+    const check = rspamd.check(mail('plain'), envelope)
+    // A timer of this process: an endless answer from the same process delays it as much as the client's own timer.
+    const verdict = await Promise.race([check, pause(1_500)])
+    assert.ok(verdict, 'no verdict within 1.5 s')
     assert.match(reasonOf(verdict), reason)
-    assert.ok(ms < 1_500, `${ms} ms`)
     await until('the connection to be gone', () => connections() === 0)
   })
 
