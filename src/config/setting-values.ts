@@ -7,6 +7,7 @@ import type { RelayTarget } from '../flow/delivering/next-hop.ts'
 import type { OutboundAddresses } from '../flow/delivering/outbound.ts'
 import { parseDomain, parseEmail } from '../mail/address.ts'
 import type { Blocklist } from '../mailauth/blocklists.ts'
+import { urlsOfHosts } from '../postgres/primary.ts'
 import type { ClamdAddress } from '../scan/clamd.ts'
 import type { RspamdAddress } from '../scan/rspamd.ts'
 import type { Limits } from '../store/accounts/organizations.ts'
@@ -259,13 +260,28 @@ function hasPlainUser(url: URL): boolean {
 }
 
 export function databaseUrl(text: string): string | null {
-  // Security: the message does not repeat the hosts, because a badly escaped password may look like a host.
-  if (/^postgres(?:ql)?:\/\/(?:[^/]*@)?[^/@]*,[^/@]*(?:[/?#]|$)|[?&]host=[^&]*(?:,|%2c)/i.test(text))
+  if (/[?&](?:host|port)=[^&]*(?:,|%2c)/i.test(text))
     throw new SettingError(
-      'POSTHORN_DATABASE_URL names several hosts, but must name one: write one address that follows the primary, such as that of a proxy (docs/operating.md, "A database that fails over")',
+      'POSTHORN_DATABASE_URL names several hosts in a parameter: write them before the path, as in postgres://user@a:5432,b:5432/name',
     )
-  if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) return null
-  return hasPlainUser(new URL(text)) ? text : null
+  if (!/^postgres(ql)?:\/\//.test(text)) return null
+  const urls = urlsOfHosts(text).map((url) => URL.parse(url))
+  if (!urls.every((url) => url !== null && hasPlainUser(url))) return null
+  if (urls.length > 1) requireHosts(urls as URL[])
+  return text
+}
+
+/** Security: the messages do not repeat the hosts, because a badly escaped password may look like a host. */
+function requireHosts(urls: URL[]): void {
+  if (urls.some(({ hostname }) => hostname === ''))
+    throw new SettingError(
+      'POSTHORN_DATABASE_URL has an empty host: write a name or an address between commas',
+    )
+  const wanted = urls[0]!.searchParams.get('target_session_attrs') ?? 'read-write'
+  if (wanted !== 'read-write' && wanted !== 'primary')
+    throw new SettingError(
+      'POSTHORN_DATABASE_URL names several hosts, and Posthorn uses only the primary: set target_session_attrs=read-write',
+    )
 }
 
 /** The name of a file. Refuses the content of a key file: 32 bytes in hex or Base64, or a PEM. */

@@ -115,16 +115,28 @@ for (const [what, environment, words] of [
 
 for (const url of [
   'postgres://posthorn:swordfish@h1.test:5450,h2.test:5450/posthorn?target_session_attrs=read-write',
-  'postgres://h1.test,h2.test:5450/posthorn',
-  'postgres://posthorn:swordfish@localhost/posthorn?host=h1.test,h2.test',
+  'postgres://h1.test,[2001:db8::1]:5450,10.0.0.1/posthorn',
+  'postgresql://h1.test,h2.test/posthorn?target_session_attrs=primary&sslmode=verify-full',
 ])
-  test(`a database URL with several hosts is refused with a reason: ${url.replace(/\?.*/, '')}`, () => {
+  test(`a database URL may name the hosts of a cluster: ${url.replace(/.*@/, '')}`, () => {
+    assert.equal(readSettings({ POSTHORN_DATABASE_URL: url }).databaseUrl, url)
+  })
+
+for (const [url, reason] of [
+  ['postgres://posthorn:swordfish@localhost/posthorn?host=h1.test,h2.test', /write them before the path/],
+  ['postgres://h1.test,/posthorn', /has an empty host/],
+  ['postgres://posthorn:swordfish@h1.test/posthorn?port=5432,5433', /write them before the path/],
+  ['postgres://posthorn:swordfish@h1.test,,h2.test/posthorn', /is not valid/],
+  ['postgres://posthorn:swordfish@h1.test,h2.test/posthorn?target_session_attrs=any', /only the primary/],
+  ['postgres://posthorn:sword,fi/sh@h1.test/posthorn', /is not valid/],
+] as const)
+  test(`a database URL is refused with a reason: ${url.replace(/.*@/, '')}`, () => {
     assert.throws(
       () => readSettings({ POSTHORN_DATABASE_URL: url }),
       (error) =>
         error instanceof SettingError &&
-        /names several hosts, but must name one: .* follows the primary/.test(error.message) &&
-        !error.message.includes('swordfish'),
+        reason.test(error.message) &&
+        !/swordfish|fi\/sh|h1\.test/.test(error.message),
     )
   })
 

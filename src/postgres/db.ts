@@ -1,7 +1,9 @@
 // The connection to PostgreSQL: prepared statements, transactions, and faults sorted by what the caller can do.
 import pg from 'pg'
 import { meters } from '../base/meters.ts'
+import { Primary, urlsOfHosts } from './primary.ts'
 import { Reads, readTimeoutMs, tookTooLong } from './reads.ts'
+import { firstAnswerMs, type Session, setUpSession, statementTimeoutMs } from './session.ts'
 
 /** Counts and sequence numbers stay below 2^53, so bigint columns are read as numbers. */
 const readTypes = { getTypeParser: readType as typeof pg.types.getTypeParser }
@@ -11,7 +13,7 @@ function readType(oid: number, format?: 'text' | 'binary') {
 }
 
 export interface DbOptions {
-  /** A URL, or the folder of a Unix socket with user and database. */
+  /** A URL, which may name the hosts of a cluster, or the folder of a Unix socket with user and database. */
   connection: { connectionString: string } | { host: string; port: number; user: string; database: string }
   maxConnections?: number
 }
@@ -71,59 +73,38 @@ function faultKind({ code, message }: Error & { code?: string }): DbFault['kind'
     : 'other'
 }
 
-const statementTimeoutMs = 60_000
-/** Settings of each session, set after connecting: a pooler in between refuses them as startup parameters. */
-const sessionSettings = {
-  statement_timeout: statementTimeoutMs,
-  lock_timeout: 15_000,
-  // Shorter than the lock timeout, and than the 10 s limit for filing mail. A node that hangs within a transaction blocks
-  // the inboxes that it has locked for this long.
-  idle_in_transaction_session_timeout: 8_000,
-  // Statements are short: compiling plans costs more than it saves, and a parallel plan would give a read several CPUs.
-  jit: 'off',
-  max_parallel_workers_per_gather: 0,
-  // Every statement has an index. A plan made while a table was empty must not scan it once it is large.
-  enable_seqscan: 'off',
-  enable_hashjoin: 'off',
-  enable_mergejoin: 'off',
-  enable_material: 'off',
-  plan_cache_mode: 'force_generic_plan',
-  // A machine that lost power sends nothing: the server ends its session, with its locks, after 14 s instead of two hours.
-  tcp_keepalives_idle: 5,
-  tcp_keepalives_interval: 3,
-  tcp_keepalives_count: 3,
-  tcp_user_timeout: 14_000,
-}
-
 /** For copying whole tables: no time limits, scans allowed, and one fixed text form of every value. */
 const unlimited = `set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set enable_seqscan = on;
   set enable_hashjoin = on; set enable_mergejoin = on; set client_encoding = 'UTF8'; set bytea_output = 'hex';
   set datestyle = 'ISO'; set intervalstyle = 'postgres'; set extra_float_digits = 1; set timezone = 'UTC'`
 
-interface Session {
-  /** Process id of the session's backend, by `pg_backend_pid()`. The id that a pooler in between sends is another. */
-  pid: number
-  statementTimeoutMs: number
-}
-
 /** A pool of connections to one database. */
 export class Db implements Queryable {
   readonly #pool: pg.Pool
+  /** Null: the URL names one server. */
+  readonly #primary: Primary | null
   readonly #sessions = new WeakMap<pg.ClientBase, Session>()
   readonly #reads: Reads
   #noRoomAtMs = Number.NEGATIVE_INFINITY
   readonly writer = { query: (text, values) => this.query(text, values) } as Writer
 
   constructor({ connection, maxConnections = 16 }: DbOptions) {
+    const urls = 'connectionString' in connection ? urlsOfHosts(connection.connectionString) : []
+    this.#primary = urls.length > 1 ? new Primary(urls) : null
     this.#pool = new pg.Pool({
       ...connection,
+      ...(this.#primary && { Client: this.#primary.Client }),
       max: maxConnections,
       types: readTypes,
       connectionTimeoutMillis: 5_000,
       keepAlive: true,
       keepAliveInitialDelayMillis: 5_000,
       application_name: 'posthorn',
-      onConnect: async (client) => void this.#sessions.set(client, await setUpSession(client)),
+      onConnect: async (client) => {
+        const { isReadOnly, ...session } = await setUpSession(client)
+        if (this.#primary && isReadOnly) throw readOnlyFault()
+        this.#sessions.set(client, session)
+      },
     })
     // If an idle connection breaks, the next query opens another. If the fault lasts, that query gets it.
     this.#pool.on('error', () => {})
@@ -230,7 +211,7 @@ export class Db implements Queryable {
     } catch (error) {
       const fault = new DbFault(error as Error)
       if (fault.sqlState === diskFull) this.#noRoomAtMs = performance.now()
-      throw fault
+      throw this.#noted(fault)
     }
   }
 
@@ -243,6 +224,7 @@ export class Db implements Queryable {
   /** Returns a connection whose statements end after `timeoutMs`. */
   async #connect(timeoutMs: number): Promise<pg.PoolClient> {
     try {
+      await this.#primary?.find()
       // Throws synchronously if a file that the URL names, such as `sslrootcert`, is missing.
       const client = await this.#pool.connect()
       const session = this.#sessions.get(client)!
@@ -256,8 +238,14 @@ export class Db implements Queryable {
       }
       return client
     } catch (error) {
-      throw new DbFault(error as Error)
+      throw this.#noted(new DbFault(error as Error))
     }
+  }
+
+  /** A lost connection, or a read-only transaction, may mean that the primary has changed. */
+  #noted(fault: DbFault): DbFault {
+    if (fault.kind === 'lost') this.#primary?.doubt()
+    return fault
   }
 
   /** Runs `work` in one transaction: commits when it resolves, rolls back when it rejects. */
@@ -311,11 +299,11 @@ export class Db implements Queryable {
   }
 
   async close(): Promise<void> {
+    await this.#primary?.close()
     await this.#pool.end()
   }
 }
 
-const firstAnswerMs = 5_000
 const commit = `select pg_logical_emit_message(true, 'posthorn', '')`
 const diskFull = '53100'
 /** SQLSTATE `query_canceled`: by the statement timeout, or by `pg_cancel_backend`. */
@@ -333,18 +321,9 @@ function cancelOn(signal: AbortSignal | undefined, cancel: () => Promise<void>):
   }
 }
 
-/**
- * Makes an acknowledged commit durable on the server's disk, whatever the configuration, the role or the database sets.
- * If they also require a standby, keeps their value. As a session setting, it outlasts later changes of the configuration.
- */
-const commitDurably = `set_config('synchronous_commit', case when current_setting('synchronous_commit') in ('off', 'local')
-    then 'on' else current_setting('synchronous_commit') end, false)`
-
-async function setUpSession(client: pg.ClientBase): Promise<Session> {
-  const text = `select pg_backend_pid() as pid, ${commitDurably}, (select count(set_config(s.key, s.value, false)) from jsonb_each_text($1) s)`
-  const asked = { text, values: [JSON.stringify(sessionSettings)], query_timeout: firstAnswerMs }
-  const { rows } = await client.query<{ pid: number }>(asked as pg.QueryConfig)
-  return { pid: rows[0]!.pid, statementTimeoutMs }
+/** The error of PostgreSQL for a write in such a transaction. */
+function readOnlyFault(): Error {
+  return Object.assign(new Error('the server is read-only'), { code: '25006' })
 }
 
 /** Returns whether a new transaction would be read-only. On a standby PostgreSQL always says `on`. */

@@ -1,7 +1,7 @@
 // An external PostgreSQL for tests that depend on its settings, its address or its replication.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
@@ -18,6 +18,7 @@ export class ExternalServer {
   readonly owner: Owner | null
   readonly #bin: string
   #port = 5432
+  #pid: number | null = null
   #stop: () => Promise<void> = async () => {}
 
   private constructor(folder: string, owner: Owner | null, bin: string) {
@@ -27,6 +28,24 @@ export class ExternalServer {
   }
 
   static async make(t: Scope): Promise<ExternalServer> {
+    const server = await ExternalServer.#prepare(t)
+    const words = [
+      ...['-D', join(server.folder, 'cluster'), '-U', 'posthorn', '-A', 'trust', '--no-sync'],
+      ...['-E', 'UTF8', '--locale=C'],
+    ]
+    await server.#execute('initdb', words)
+    return server
+  }
+
+  /** A copy of this running server, which follows it once it is started. */
+  async makeStandby(t: Scope): Promise<ExternalServer> {
+    const standby = await ExternalServer.#prepare(t)
+    const words = ['-D', join(standby.folder, 'cluster'), '-U', 'posthorn', '-R', '--no-sync', '-c', 'fast']
+    await standby.#execute('pg_basebackup', [...words, '-h', this.folder, '-p', String(this.#port)])
+    return standby
+  }
+
+  static async #prepare(t: Scope): Promise<ExternalServer> {
     const folder = mkdtempSync('/tmp/posthorn-pg-')
     const owner = await chooseOwner(folder)
     const debian = '/usr/lib/postgresql/15/bin'
@@ -37,20 +56,11 @@ export class ExternalServer {
       rmSync(folder, { recursive: true, force: true })
     })
     if (owner) chownSync(folder, owner.uid, owner.gid)
-    const words = [
-      '-D',
-      join(folder, 'cluster'),
-      '-U',
-      'posthorn',
-      '-A',
-      'trust',
-      '--no-sync',
-      '-E',
-      'UTF8',
-      '--locale=C',
-    ]
-    await execute(join(bin, 'initdb'), words, { ...owner, cwd: '/' })
     return server
+  }
+
+  async #execute(program: string, words: string[]): Promise<void> {
+    await execute(join(this.#bin, program), words, { ...this.owner, cwd: '/' })
   }
 
   /** Stops the former server, starts one and returns its URL. */
@@ -60,7 +70,9 @@ export class ExternalServer {
     const words = ['-D', join(this.folder, 'cluster'), ...own.flatMap((setting) => ['-c', setting])]
     this.#port = Number(settings.find((setting) => setting.startsWith('port='))?.slice(5) ?? 5432)
     const child = spawn(join(this.#bin, 'postgres'), words, { ...this.owner, cwd: '/', stdio: 'ignore' })
+    this.#pid = child.pid!
     this.#stop = async () => {
+      this.thaw()
       child.kill('SIGINT')
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
     }
@@ -73,6 +85,26 @@ export class ExternalServer {
     const port = await freePort()
     await this.start(`port=${port}`, 'listen_addresses=127.0.0.1', ...settings)
     return `postgres://posthorn:horn%2Fsecret@127.0.0.1:${port}/postgres`
+  }
+
+  async stop(): Promise<void> {
+    await this.#stop()
+  }
+
+  /** Stops all processes of the server. They answer nothing, and their connections stay open. */
+  freeze(): void {
+    for (const pid of this.#processes()) process.kill(pid, 'SIGSTOP')
+  }
+
+  thaw(): void {
+    for (const pid of this.#processes()) process.kill(pid, 'SIGCONT')
+  }
+
+  /** The postmaster and its children. */
+  #processes(): number[] {
+    if (this.#pid === null || !existsSync(`/proc/${this.#pid}`)) return []
+    const children = readFileSync(`/proc/${this.#pid}/task/${this.#pid}/children`, 'utf8')
+    return [this.#pid, ...children.split(' ').filter(Boolean).map(Number)]
   }
 
   /** The same as a standby without a primary. */
