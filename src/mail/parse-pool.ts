@@ -5,7 +5,7 @@ import type { Report, ReportAddress } from './bounce/report.ts'
 import type { MailBytes, ParseAnswer, ParseRequest, ReadMail } from './parse-worker.ts'
 import { ChangedFile, checkSize } from './read/file-bytes.ts'
 import { type ParsedMail, plainTextView } from './read/parse.ts'
-import type { SafeHtml } from './read/safe-html.ts'
+import type { SafeHtml } from './read/shown-html.ts'
 import type { SearchedMail } from './read/words.ts'
 
 export interface ParsePoolOptions {

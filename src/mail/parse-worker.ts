@@ -6,7 +6,8 @@ import { ChangedFile, FileBytes } from './read/file-bytes.ts'
 import { htmlToText } from './read/html-text.ts'
 import { type ParsedMail, parseMail } from './read/parse.ts'
 import { withoutMargins } from './read/quote.ts'
-import { type SafeHtml, safeHtml } from './read/safe-html.ts'
+import { safeHtml } from './read/safe-html.ts'
+import type { SafeHtml } from './read/shown-html.ts'
 import { type SearchedMail, writeVector } from './read/words.ts'
 
 /** A mail in memory or in a file. */

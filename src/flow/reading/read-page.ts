@@ -2,7 +2,7 @@
 import { ServiceError } from '../../base/errors.ts'
 import type { FairLimit } from '../../base/fair-limit.ts'
 import type { ParsePool } from '../../mail/parse-pool.ts'
-import { maxSafeHtml, type SafeHtml } from '../../mail/read/safe-html.ts'
+import { maxSafeHtml, type SafeHtml } from '../../mail/read/shown-html.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import type { LongText } from '../../store/long-text.ts'
 import type { Caller } from '../caller.ts'

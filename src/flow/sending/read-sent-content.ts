@@ -2,7 +2,7 @@
 import type { FairLimit } from '../../base/fair-limit.ts'
 import type { OrganizationId, SubmissionId } from '../../base/ids.ts'
 import type { ParsePool } from '../../mail/parse-pool.ts'
-import { maxSafeHtml, type SafeHtml } from '../../mail/read/safe-html.ts'
+import { maxSafeHtml, type SafeHtml } from '../../mail/read/shown-html.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import { findSentContent, type SentContent } from '../../store/sending/submission-life.ts'
 

@@ -1,16 +1,6 @@
 // Reduces a mail's HTML to text, tables and pictures that are safe in a browser: nothing that runs, loads, covers or asks.
 import sanitizeHtml from 'sanitize-html'
-
-export interface SafeHtml {
-  html: string
-  /** Number of pictures on other servers. Their addresses are in `data-remote-src`. */
-  remoteImages: number
-  /** The HTML exceeded 256 KiB, so only its beginning is shown. */
-  isCut: boolean
-}
-
-/** Nested elements take quadratic time. This many characters are read within one or two seconds. */
-export const maxSafeHtml = 1 << 18
+import { maxSafeHtml, type SafeHtml } from './shown-html.ts'
 
 /** Deeper than any mail that people read. Each level takes a level of the browser's stack. */
 const maxDepth = 200
