@@ -44,6 +44,7 @@ export const keys = {
   serverUngranted:
     'POST /v1/send and POST /v1/validate need a server key. The operator of this service can grant your organization server keys.',
   scopesTitle: 'Permissions',
+  callsOf: (count: number) => (count === 1 ? '1 API call' : `${count} API calls`),
   automatic: 'Mark mail as automatic',
   automaticHint:
     'For agents. The mark tells other programs that no person wrote the mail, so two agents stop answering each other.',

@@ -1,5 +1,6 @@
 // The form of a key: its name, its expiry and its purpose, with all that follows from the purpose folded.
 import { useState } from 'react'
+import { callsOfScope } from '../../api/calls.gen.ts'
 import { Checkbox, Select, TextArea, TextField } from '../../parts/form/field.tsx'
 import { RadioGroup } from '../../parts/form/radio-group.tsx'
 import { useSession } from '../../shell/session.ts'
@@ -105,16 +106,18 @@ function Scopes({ draft, onChange, faults }: PartProps) {
       <legend className="mb-2 text-sm font-medium">{keys.scopesTitle}</legend>
       <div className="grid gap-2.5 sm:grid-cols-2">
         {offered.map((scope) => (
-          <Checkbox
-            key={scope}
-            label={scopeWords[scope]?.label ?? scope}
-            hint={scopeWords[scope]?.what}
-            checked={draft.scopes.includes(scope)}
-            onChange={(isOn) => {
-              const others = draft.scopes.filter((one) => one !== scope)
-              onChange({ ...draft, scopes: isOn ? [...others, scope] : others })
-            }}
-          />
+          <div key={scope}>
+            <Checkbox
+              label={scopeWords[scope]?.label ?? scope}
+              hint={scopeWords[scope]?.what}
+              checked={draft.scopes.includes(scope)}
+              onChange={(isOn) => {
+                const others = draft.scopes.filter((one) => one !== scope)
+                onChange({ ...draft, scopes: isOn ? [...others, scope] : others })
+              }}
+            />
+            <Calls calls={callsOfScope[scope] ?? []} />
+          </div>
         ))}
       </div>
       {faults.scopes && (
@@ -123,6 +126,20 @@ function Scopes({ draft, onChange, faults }: PartProps) {
         </p>
       )}
     </fieldset>
+  )
+}
+
+/** The API calls that a permission allows, folded. */
+function Calls({ calls }: { calls: readonly string[] }) {
+  return (
+    <details className="ml-[26px] text-sm text-faint">
+      <summary>{keys.callsOf(calls.length)}</summary>
+      <ul className="mt-1 grid gap-0.5 font-mono text-xs break-all">
+        {calls.map((call) => (
+          <li key={call}>{call}</li>
+        ))}
+      </ul>
+    </details>
   )
 }
 
