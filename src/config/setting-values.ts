@@ -273,11 +273,16 @@ export function databaseUrl(text: string): string | null {
 
 /** Security: the messages do not repeat the hosts, because a badly escaped password may look like a host. */
 function requireHosts(urls: URL[]): void {
+  const { searchParams } = urls[0]!
+  if (searchParams.has('host') || searchParams.has('port'))
+    throw new SettingError(
+      'POSTHORN_DATABASE_URL names several hosts, and one more in a parameter: remove host and port from its parameters',
+    )
   if (urls.some(({ hostname }) => hostname === ''))
     throw new SettingError(
       'POSTHORN_DATABASE_URL has an empty host: write a name or an address between commas',
     )
-  const wanted = urls[0]!.searchParams.get('target_session_attrs') ?? 'read-write'
+  const wanted = searchParams.get('target_session_attrs') ?? 'read-write'
   if (wanted !== 'read-write' && wanted !== 'primary')
     throw new SettingError(
       'POSTHORN_DATABASE_URL names several hosts, and Posthorn uses only the primary: set target_session_attrs=read-write',

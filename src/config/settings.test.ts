@@ -125,6 +125,7 @@ for (const url of [
 for (const [url, reason] of [
   ['postgres://posthorn:swordfish@localhost/posthorn?host=h1.test,h2.test', /write them before the path/],
   ['postgres://h1.test,/posthorn', /has an empty host/],
+  ['postgres://h1.test,h2.test/posthorn?port=5433', /remove host and port/],
   ['postgres://posthorn:swordfish@h1.test/posthorn?port=5432,5433', /write them before the path/],
   ['postgres://posthorn:swordfish@h1.test,,h2.test/posthorn', /is not valid/],
   ['postgres://posthorn:swordfish@h1.test,h2.test/posthorn?target_session_attrs=any', /only the primary/],

@@ -1,11 +1,13 @@
 // Follows the primary of a PostgreSQL cluster that is named by several hosts, and ends the connections to its predecessor.
 import pg from 'pg'
-import { rest } from '../base/signal.ts'
+import { rest, Signal } from '../base/signal.ts'
 
 /** How often the primary is asked whether it still takes writes: a frozen server breaks no connection. */
 const askEveryMs = 5_000
-/** How often all servers are asked while none takes writes. */
-const searchEveryMs = 1_000
+/** How long after a search without a result all servers are asked again. */
+const searchAgainMs = 1_000
+/** The shortest time between two searches, however many connections fail. */
+const searchGapMs = 250
 /** How long a server may take to answer. */
 const answerMs = 3_000
 
@@ -21,14 +23,25 @@ class NoPrimary extends Error {
   readonly code = '25006'
 }
 
+/** A server that takes writes, and its timeline, whose number grows with each promotion. */
+interface Answer {
+  url: string
+  timeline: number
+}
+
 /** The primary of two or more servers. Close it to end its watch. */
 export class Primary {
   readonly #urls: readonly string[]
   readonly #connections = new Map<pg.Client, string>()
+  readonly #asking = new Set<pg.Client>()
   readonly #stop = new AbortController()
+  readonly #doubt = new Signal()
   readonly #watching: Promise<void>
-  #url: string | null = null
-  #search: Promise<void> | null = null
+  /** Settles with the search under way, or with the next one. */
+  #searched = newSearch()
+  #present: Answer | null = null
+  /** Whether the last search had a result. */
+  #isKnown = false
 
   constructor(urls: readonly string[]) {
     this.#urls = urls
@@ -37,29 +50,32 @@ export class Primary {
 
   /** The class of connections to the present primary. `find` must have resolved before. */
   get Client(): typeof pg.Client {
-    const connectionString = () => this.#url!
+    const present = () => this.#present!.url
     const note = (client: pg.Client, url: string) => this.#note(client, url)
     return class extends pg.Client {
       constructor(config: pg.ClientConfig) {
-        const url = connectionString()
+        const url = present()
         super({ ...config, connectionString: url })
         note(this, url)
       }
     }
   }
 
-  /** Resolves once the primary is known. Rejects if no server takes writes now. */
+  /** Resolves once the primary is known. Rejects if the next search finds no server that takes writes. */
   async find(): Promise<void> {
-    if (this.#url === null) await this.#searchOnce()
+    if (this.#isKnown) return
+    this.#doubt.wake()
+    await this.#searched.promise
   }
 
-  /** Searches for the primary again, because a connection failed or is read-only. */
+  /** Asks the primary again soon, because a connection failed or is read-only. */
   doubt(): void {
-    void this.#searchOnce().catch(() => {})
+    this.#doubt.wake()
   }
 
   async close(): Promise<void> {
     this.#stop.abort()
+    this.#endAsking()
     await this.#watching
   }
 
@@ -70,55 +86,91 @@ export class Primary {
 
   async #watch(): Promise<void> {
     const { signal: stop } = this.#stop
-    for (let isKnown = false; !stop.aborted; await rest(isKnown ? askEveryMs : searchEveryMs, stop))
-      isKnown = await this.#searchOnce().then(
-        () => true,
-        () => false,
-      )
+    while (!stop.aborted) {
+      const fault = await this.#search()
+      this.#isKnown = fault === null
+      const { resolve, reject } = this.#searched
+      this.#searched = newSearch()
+      if (fault === null) resolve()
+      else reject(new NoPrimary(`no server takes writes: ${fault}`))
+      await rest(searchGapMs, stop)
+      await this.#doubt.wait(this.#isKnown ? askEveryMs : searchAgainMs, stop)
+    }
+    this.#searched.reject(new NoPrimary('the connections are being closed'))
   }
 
-  /** One search at a time. Rejects with `NoPrimary`. */
-  async #searchOnce(): Promise<void> {
-    this.#search ??= this.#searchAll().finally(() => (this.#search = null))
-    await this.#search
-  }
-
-  /** The present primary stays unless it fails, so that two servers that both take writes do not alternate. */
-  async #searchAll(): Promise<void> {
-    const present = this.#url
-    if (present !== null && (await faultOf(present)) === null) return
-    const faults: string[] = []
+  /**
+   * Returns null, or why no server is known to take writes. The present primary stays while it takes writes, so that a node
+   * does not alternate between two such servers. A server of an older timeline is a former primary.
+   */
+  async #search(): Promise<string | null> {
+    const present = this.#present
+    if (present && this.#isKnown && (await this.#takesWrites(present))) return null
+    const faults = new Set<string>()
     const answers = this.#urls.map(async (url) => {
-      const fault = await faultOf(url)
-      if (fault === null) return url
-      faults.push(fault)
-      throw new Error(fault)
+      try {
+        const answer = await this.#ask(url)
+        if (answer.timeline < (present?.timeline ?? 0)) throw new Error('a former primary')
+        return answer
+      } catch (error) {
+        faults.add((error as Error).message || (error as NodeJS.ErrnoException).code || 'no answer')
+        throw error
+      }
     })
     const found = await Promise.any(answers).catch(() => null)
-    if (found === null) throw new NoPrimary(`no server takes writes: ${[...new Set(faults)].join('; ')}`)
-    this.#url = found
-    for (const [client, url] of this.#connections) if (url !== found) cut(client)
+    this.#endAsking()
+    if (!found) return [...faults].join('; ')
+    this.#present = found
+    for (const [client, url] of this.#connections) if (url !== found.url) cut(client)
+    return null
+  }
+
+  async #takesWrites({ url }: Answer): Promise<boolean> {
+    try {
+      await this.#ask(url)
+      return true
+    } catch (error) {
+      // SQLSTATE class 53: it lives, and has no connection left for this question.
+      return /^53/.test((error as { code?: string }).code ?? '')
+    }
+  }
+
+  /** Rejects if the server does not take writes, or does not answer in time. */
+  async #ask(url: string): Promise<Answer> {
+    // Throws synchronously if a file that the URL names is missing.
+    const client = new pg.Client({ connectionString: url, application_name: 'posthorn' })
+    client.on('error', () => {})
+    this.#asking.add(client)
+    const timer = setTimeout(() => cut(client), answerMs)
+    try {
+      await client.connect()
+      const { rows } = await client.query<{ timeline: number | null }>(askTimeline)
+      const { timeline } = rows[0]!
+      if (timeline === null) throw new Error('a standby, or read-only')
+      void client.end().catch(() => {})
+      return { url, timeline }
+    } catch (error) {
+      cut(client)
+      throw error
+    } finally {
+      clearTimeout(timer)
+      this.#asking.delete(client)
+    }
+  }
+
+  #endAsking(): void {
+    for (const client of this.#asking) cut(client)
   }
 }
 
-/** Why a server cannot be the primary, or null. */
-async function faultOf(url: string): Promise<string | null> {
-  const limits = { connectionTimeoutMillis: answerMs, query_timeout: answerMs }
-  try {
-    // Throws synchronously if a file that the URL names is missing.
-    const client = new pg.Client({ connectionString: url, ...limits, application_name: 'posthorn' })
-    client.on('error', () => {})
-    try {
-      await client.connect()
-      const { rows } = await client.query(`select current_setting('transaction_read_only') as value`)
-      return rows[0].value === 'on' ? 'it is a standby, or read-only' : null
-    } finally {
-      cut(client)
-    }
-  } catch (error) {
-    const { message, code } = error as NodeJS.ErrnoException
-    return message || code || 'no answer'
-  }
+/** Null if the server takes no writes. The name of a WAL file begins with its timeline, as eight hexadecimal digits. */
+const askTimeline = `select case when current_setting('transaction_read_only') = 'off'
+  then ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer end as timeline`
+
+function newSearch(): PromiseWithResolvers<void> {
+  const search = Promise.withResolvers<void>()
+  search.promise.catch(() => {}) // often there is no waiter
+  return search
 }
 
 /** Ends a connection without waiting for its server. Its running statement rejects as on any broken connection. */

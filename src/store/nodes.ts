@@ -109,7 +109,8 @@ export async function joinNodes(
     )
     const node = connectedNode(client, id, { lost, lose, heard })
     await client.query(`listen ${channel}`)
-    await node.notify(joined)
+    // Without it, other nodes learn of this node at their next probe.
+    await node.notify(joined).catch(() => {})
     return node
   } catch (error) {
     client.release(true)
@@ -191,7 +192,10 @@ function connectedNode(
     },
     probe: () => void (isAsking || probe().catch(lose)),
     notify: async (text) => {
-      await client.query(inTime('select pg_notify($1, $2)', [channel, text]))
+      const notifying = client.query(inTime('select pg_notify($1, $2)', [channel, text]))
+      await notifying.catch((error) => {
+        throw new DbFault(error)
+      })
     },
     leave: () => leave(client, id),
   }

@@ -38,3 +38,17 @@ test('membership: a returning node joins anew, and has no number until it is adm
   assert.deepEqual(await listLivingNodes(db), [membership.nodeId])
   assert.notEqual(membership.nodeId, first)
 })
+
+test('membership: a node knows whether there are other nodes', async (t) => {
+  const db = new Db({ connection: await testDatabase(t) })
+  t.after(() => db.close())
+  const options = { db, clock: new Clock(), log: silentLog, mark: null, program: null, admit: async () => {} }
+  const [first, second] = [new Membership(options), new Membership(options)]
+  t.after(() => Promise.all([first.stop(), second.stop()]))
+  await first.start()
+  await until('it to be alone', () => !first.hasOthers)
+  await second.start()
+  await until('both to know each other', () => first.hasOthers && second.hasOthers)
+  await second.stop()
+  await until('it to be alone again', () => !first.hasOthers)
+})

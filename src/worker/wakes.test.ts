@@ -6,12 +6,12 @@ import { silentLog } from '../base/log.ts'
 import { type HeardWake, Wakes } from './wakes.ts'
 
 /** A node that hears its own texts too, as PostgreSQL sends them. */
-function makeNode(t: { after(end: () => Promise<void>): void }, { hasOthers = true } = {}) {
+function makeNode(t: { after(end: () => Promise<void>): void }) {
   const texts: string[] = []
   let hear: (text: string) => void = () => {}
   const membership = {
     nodeId: 7,
-    hasOthers,
+    hasOthers: true,
     notify: async (text: string) => {
       texts.push(text)
       hear(text)
@@ -23,7 +23,7 @@ function makeNode(t: { after(end: () => Promise<void>): void }, { hasOthers = tr
   wakes.onHeard((wake) => heard.push(wake))
   wakes.start()
   t.after(() => wakes.stop())
-  return { wakes, texts, heard, hear: (text: string) => hear(text) }
+  return { wakes, membership, texts, heard, hear: (text: string) => hear(text) }
 }
 
 test('wakes: the first goes at once, and those of the next moment go together', async (t) => {
@@ -44,10 +44,16 @@ test('wakes: the first goes at once, and those of the next moment go together', 
 })
 
 test('wakes: without another node nothing is sent', async (t) => {
-  const { wakes, texts } = makeNode(t, { hasOthers: false })
-  wakes.send({ received: true })
-  await wakes.stop()
-  assert.deepEqual(texts, [])
+  const { wakes, membership, texts } = makeNode(t)
+  membership.hasOthers = false
+  wakes.send({ routes: ['a.test'] })
+  membership.hasOthers = true
+  wakes.send({ routes: ['b.test'] })
+  await until('the second', () => texts.length > 0)
+  assert.deepEqual(
+    texts.map((text) => JSON.parse(text).routes),
+    [['b.test']],
+  )
 })
 
 test('wakes: many long names go in several notifications that fit, and beyond 1,000 none wait', async (t) => {

@@ -13,6 +13,7 @@ import { changeOrganizationStatus } from '../../src/flow/accounts/organization.t
 import { formatEventId, parseEventId } from '../../src/http/stream/event-reader.ts'
 import { announce, type OutboxItem } from '../../src/store/events/outbox.ts'
 import { addKey } from '../support/agent-key.ts'
+import { announceAsNode } from '../support/announce.ts'
 import { type EventSource, openStream, type StreamedEvent } from '../support/event-source.ts'
 import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, send, startNode, type TestCaller, type TestNode } from '../support/node.ts'
@@ -37,9 +38,7 @@ async function tell(
     type: 'suppression.created',
     content: { suppression: 'x'.repeat(padding) },
   }))
-  await db.transaction((tx) =>
-    announce(tx, { organizationId: caller.organizationId, at: clock.now(), items }),
-  )
+  await announceAsNode(db, { organizationId: caller.organizationId, at: clock.now(), items })
   return items.map(({ id }) => id)
 }
 

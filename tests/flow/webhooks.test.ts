@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { randomUUID, randomUUIDv7 } from 'node:crypto'
 import { after, test } from 'node:test'
 import { changeOrganizationStatus } from '../../src/flow/accounts/organization.ts'
-import { announce, type OutboxItem } from '../../src/store/events/outbox.ts'
+import type { OutboxItem } from '../../src/store/events/outbox.ts'
 import { judgeStrictly, readDocument } from '../http/document.ts'
+import { announceAsNode } from '../support/announce.ts'
 import { proveDomain } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { makePlace, send, startNode, type TestCaller, type TestNode } from '../support/node.ts'
@@ -85,9 +86,7 @@ async function tell({ node, caller }: Stage, count = 1): Promise<string[]> {
     type: 'suppression.created',
     content: { suppression: { n } },
   }))
-  await db.transaction((tx) =>
-    announce(tx, { organizationId: caller.organizationId, at: clock.now(), items }),
-  )
+  await announceAsNode(db, { organizationId: caller.organizationId, at: clock.now(), items })
   return items.map(({ id }) => id)
 }
 
@@ -242,9 +241,7 @@ test('webhooks: bodies show message, submission and event as the API does, long 
   const { db, clock } = node.foundation
   const id = randomUUIDv7()
   const items: OutboxItem[] = [{ id, type: 'message.sent', submission: submission.id, event: 0 }]
-  await db.transaction((tx) =>
-    announce(tx, { organizationId: caller.organizationId, at: clock.now(), items }),
-  )
+  await announceAsNode(db, { organizationId: caller.organizationId, at: clock.now(), items })
   const call = await until('the call', () => stage.receiver.calls.find((one) => idOf(one) === id))
   const told = call.body.data as Record<string, Record<string, unknown>>
   assert.deepEqual([told['message']!['id'], told['submission']!['id']], [message.id, submission.id])

@@ -67,7 +67,13 @@ test('a node leaves a frozen primary for the new one, and keeps no connection to
     const [row] = await primary.ask(own)
     return Number(row!['count']) === 0
   })
-  assert.ok(node.foundation.db.pool.idle + node.foundation.db.pool.busy > 0)
+  // Nobody demoted the old one, so it would take writes.
+  const countOn = async (server: ExternalServer) => (await server.ask('select count(*) from submission'))[0]
+  const before = await countOn(primary)
+  await standby.stop()
+  const faultOf = () => node.foundation.db.query('select 1').then(String, (error) => error.message)
+  await until('the reason', async () => /no server takes writes: .*a former primary/.test(await faultOf()))
+  assert.deepEqual(await countOn(primary), before)
 })
 
 /** Replication is asynchronous here, so a test waits until nothing would be lost. */

@@ -36,6 +36,8 @@ export interface EventStreamsOptions {
 const rowsPolled = 1_000
 /** The shortest time between two polls. Events gather meanwhile. */
 const pollGapMs = 50
+/** How soon to poll again for rows that cannot be read before a running transaction ends. */
+const unsettledPollMs = 200
 const keyCheckMs = 1_000
 const heartbeatMs = 15_000
 const keptMs = 7 * 86_400_000
@@ -131,10 +133,10 @@ export class EventStreams {
       try {
         await this.#endRevoked()
         this.#beat()
-        const isMore = await this.#poll()
+        const nextPollMs = await this.#poll()
         this.#outage.succeed()
         await rest(pollGapMs, stop)
-        if (!isMore) await this.#options.announced.wait(unwokenPollMs, stop)
+        if (nextPollMs > 0) await this.#options.announced.wait(nextPollMs, stop)
       } catch (error) {
         if (isLost(error)) this.#outage.fail(error)
         else this.#options.log.warn({ err: error }, 'live stream failed to read events; retrying')
@@ -143,15 +145,16 @@ export class EventStreams {
     }
   }
 
-  /** Wakes the readers whose organizations have new rows, and lets them read. Returns true if more rows may be waiting. */
-  async #poll(): Promise<boolean> {
+  /** Wakes the readers whose organizations have new rows. Returns how long the next poll may wait for a wake-up. */
+  async #poll(): Promise<number> {
     const { db } = this.#options
     const found = this.#polled && (await findOrganizationsAfter(db, this.#polled, rowsPolled))
     this.#polled = found?.last ?? (await newestCursor(db))
     this.#shared.clear()
     for (const reader of this.#readers)
       if (!found || found.organizationIds.has(reader.organizationId)) reader.wake()
-    return found?.isMore ?? false
+    if (!found?.isMore) return unwokenPollMs
+    return found.organizationIds.size > 0 ? 0 : unsettledPollMs
   }
 
   async #serve(reader: EventReader): Promise<void> {

@@ -127,6 +127,8 @@ export class MessageWaits {
     const endListening =
       'inboxId' in watched ? this.#options.grown.listen(watched.inboxId, () => signal.wake()) : () => {}
     this.#waiters.add(waiter)
+    // A message may have come between the first read and this moment.
+    this.#options.changed.wake()
     meters.waiting.inc()
     this.#begin()
     return () => {

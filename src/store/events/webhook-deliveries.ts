@@ -19,7 +19,8 @@ export async function fanOut(db: Writer, wanted: number, at: Date): Promise<Fann
     'select taken, is_more as "isMore", is_wanted as "isWanted", webhooks from fan_out_events($1, $2)',
     [wanted, at],
   )
-  return row ?? { taken: 0, isMore: false, isWanted: true, webhooks: [] }
+  // Another node fans out. It may not see the newest rows, so there may be more.
+  return row ?? { taken: 0, isMore: true, isWanted: true, webhooks: [] }
 }
 
 /** Renumbers the outbox after a restore into another cluster, because its transaction numbers are then meaningless. */
