@@ -1,5 +1,4 @@
-// Writes the API types that the dashboard is checked against, and the calls that each scope of a key allows, from the
-// documents that the server's code generates.
+// Writes the API types that the dashboard is checked against, from the documents that the server's code generates.
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,10 +12,11 @@ import type { DeskDeps } from '../src/operator/desk/deps.ts'
 import { createDesk } from '../src/operator/desk/desk.ts'
 
 const root = resolve(import.meta.dirname, '..')
+const documentPath = '/app/openapi.json'
 const types = join(root, 'dashboard/src/api')
 
 /** Routes describe themselves before any call, so this server needs no services behind it. */
-async function readDocuments(): Promise<{ app: string; api: string }> {
+async function readAppDocument(): Promise<string> {
   const settings: ServerDeps['settings'] = {
     publicUrl: '',
     managedDomain: 'inbox.test',
@@ -31,19 +31,15 @@ async function readDocuments(): Promise<{ app: string; api: string }> {
   const deps = {
     settings,
     dashboard,
-    keyRing: {},
+    keyRing: null,
     log: silentLog,
     secretBox: new SecretBox(randomBytes(32)),
   }
   const server = createHttpServer(deps as unknown as ServerDeps)
-  const read = async (path: string) => {
-    const { statusCode, body } = await server.inject(path)
-    if (statusCode !== 200) throw new Error(`${path} answers ${statusCode}`)
-    return body
-  }
-  const documents = { app: await read('/app/openapi.json'), api: await read('/openapi.json') }
+  const { statusCode, body } = await server.inject(documentPath)
   await server.close()
-  return documents
+  if (statusCode !== 200) throw new Error(`${documentPath} answers ${statusCode}`)
+  return body
 }
 
 async function readDeskDocument(): Promise<string> {
@@ -71,25 +67,5 @@ function generate(document: string, name: string): void {
   }
 }
 
-interface Operation {
-  security?: Record<string, string[]>[]
-}
-
-function callsOfScopes(document: string): Record<string, string[]> {
-  const calls: Record<string, string[]> = {}
-  const paths: Record<string, Record<string, Operation>> = JSON.parse(document).paths
-  for (const [path, operations] of Object.entries(paths))
-    for (const [method, { security = [] }] of Object.entries(operations))
-      for (const scope of security.flatMap((scheme) => Object.values(scheme).flat()))
-        (calls[scope] ??= []).push(`${method.toUpperCase()} ${path}`)
-  return calls
-}
-
-const { app, api } = await readDocuments()
-generate(app, 'app.gen.ts')
-const calls = JSON.stringify(callsOfScopes(api), null, 2)
-writeFileSync(
-  join(types, 'calls.gen.ts'),
-  `/** The calls of the API that each scope of a key allows. */\nexport const callsOfScope: Record<string, string[]> = ${calls}\n`,
-)
+generate(await readAppDocument(), 'app.gen.ts')
 generate(await readDeskDocument(), 'desk.gen.ts')

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
+import { callsOfScope } from '../../dashboard/src/pages/keys/scope-calls.ts'
 import packageJson from '../../package.json' with { type: 'json' }
 import {
   type Document,
@@ -105,6 +106,15 @@ function everySchema(value: unknown, found: Schema[] = []): Schema[] {
   for (const member of Object.values(value)) everySchema(member, found)
   return found
 }
+
+test('the form of a key lists the calls that each scope allows', () => {
+  const calls: Record<string, string[]> = {}
+  for (const [path, ofPath] of Object.entries(document.paths))
+    for (const [method, { security = [] }] of Object.entries(ofPath))
+      for (const scope of security.flatMap((scheme) => Object.values(scheme).flat()))
+        (calls[scope] ??= []).push(`${method.toUpperCase()} ${path}`)
+  assert.deepEqual(callsOfScope, calls)
+})
 
 test('every reference resolves, every shared part is used, and operation names are unique', () => {
   for (const { document } of written) {

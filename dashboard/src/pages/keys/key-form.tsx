@@ -1,6 +1,6 @@
 // The form of a key: its name, its expiry and its purpose, with all that follows from the purpose folded.
 import { useState } from 'react'
-import { callsOfScope } from '../../api/calls.gen.ts'
+
 import { Checkbox, Select, TextArea, TextField } from '../../parts/form/field.tsx'
 import { RadioGroup } from '../../parts/form/radio-group.tsx'
 import { useSession } from '../../shell/session.ts'
@@ -8,6 +8,7 @@ import { keys, scopeWords } from '../../texts/keys.ts'
 import { InboxPicker } from './inbox-picker.tsx'
 import { type KeyDraft, type KeyFaults, type Preset, presetOf, withPreset } from './key-draft.ts'
 import { memberScopes, serverScopes } from './member-scopes.ts'
+import { callsOfScope } from './scope-calls.ts'
 import { useNameHint } from './taken-name.ts'
 
 interface PartProps {
