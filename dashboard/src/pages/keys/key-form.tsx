@@ -1,6 +1,5 @@
 // The form of a key: its name, its expiry and its purpose, with all that follows from the purpose folded.
 import { useState } from 'react'
-
 import { Checkbox, Select, TextArea, TextField } from '../../parts/form/field.tsx'
 import { RadioGroup } from '../../parts/form/radio-group.tsx'
 import { useSession } from '../../shell/session.ts'
@@ -117,7 +116,7 @@ function Scopes({ draft, onChange, faults }: PartProps) {
                 onChange({ ...draft, scopes: isOn ? [...others, scope] : others })
               }}
             />
-            <Calls calls={callsOfScope[scope] ?? []} />
+            <Calls calls={callsOfScope[scope]} />
           </div>
         ))}
       </div>

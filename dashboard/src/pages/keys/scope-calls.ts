@@ -1,6 +1,7 @@
 // The calls of the API that each scope of a key allows, as the OpenAPI document has them (tests/http/openapi.test.ts).
+import type { MemberScope } from './member-scopes.ts'
 
-export const callsOfScope: Record<string, string[]> = {
+export const callsOfScope: Record<MemberScope, readonly string[]> = {
   'mailbox:read': [
     'GET /v1/inboxes',
     'GET /v1/inboxes/{inboxId}',
