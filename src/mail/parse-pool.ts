@@ -62,7 +62,7 @@ export class ParsePool {
     return await viewAsText(raw, `shown as plain text, for it could not be read: ${fault}`)
   }
 
-  /** The report in the mail, or null if it is no report. Rejects if the mail is unreadable, whether or not a retry helps. */
+  /** The report in the mail, or null if it is no report. Rejects if the mail is unreadable, for now or permanently. */
   async report(raw: MailBytes, sentTo?: ReportAddress, timeLimit?: TimeLimit): Promise<Report | null> {
     const outcome = await this.#run({ kind: 'report', raw, sentTo }, timeLimit)
     if (!('report' in outcome)) throw new Error('fault' in outcome ? outcome.fault : 'no answer')
@@ -76,14 +76,14 @@ export class ParsePool {
     return outcome.vectors
   }
 
-  /** The text of the HTML. Rejects if it cannot be read, whether or not a retry helps. */
+  /** The text of the HTML. Rejects if it cannot be read, for now or permanently. */
   async textOf(html: string): Promise<string> {
     const outcome = await this.#run({ kind: 'text', html })
     if (!('text' in outcome)) throw new Error('fault' in outcome ? outcome.fault : 'no answer')
     return outcome.text
   }
 
-  /** The HTML in a form that is safe in a browser. Rejects if it cannot be made, whether or not a retry helps. */
+  /** The HTML in a form that is safe in a browser. Rejects if it cannot be made, for now or permanently. */
   async pageOf(html: string): Promise<SafeHtml> {
     const outcome = await this.#run({ kind: 'page', html })
     if (!('page' in outcome)) throw new Error('fault' in outcome ? outcome.fault : 'no answer')
