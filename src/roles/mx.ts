@@ -12,7 +12,7 @@ import { Receiver } from '../flow/receiving/receive.ts'
 import { SenderChecks } from '../flow/receiving/sender-checks.ts'
 import type { Foundation } from '../foundation.ts'
 import { Blocklists } from '../mailauth/blocklists.ts'
-import { Rspamd } from '../scan/rspamd.ts'
+import type { Rspamd, RspamdAddress, RspamdOptions } from '../scan/rspamd.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
 import type { SmtpServerOptions } from '../smtp/server/server-options.ts'
 import type { Certificate } from './certificate.ts'
@@ -41,7 +41,7 @@ export async function startMx(
 ): Promise<ListenAddress> {
   const { settings, clock, log, blobs, secretBox, dnsCache } = foundation
   const hostname = settings.mailHost
-  const rspamd = settings.rspamd && new Rspamd(settings.rspamd, { log, mtaName: hostname })
+  const rspamd = settings.rspamd && (await openRspamd(settings.rspamd, { log, mtaName: hostname }))
   const disk = new DiskReserve({
     folders: writtenFolders(settings),
     reserveBytes: settings.diskReserveBytes,
@@ -83,6 +83,12 @@ export async function startMx(
     },
   })
   return address
+}
+
+/** Loads the client only where Rspamd is used. */
+async function openRspamd(address: RspamdAddress, options: RspamdOptions): Promise<Rspamd> {
+  const { Rspamd } = await import('../scan/rspamd.ts')
+  return new Rspamd(address, options)
 }
 
 interface ReceiverParts {

@@ -1,5 +1,5 @@
 // Makes one webhook call: without redirects, with limits on time and on bytes read, and only to allowed addresses.
-import { Agent, type Dispatcher } from 'undici'
+import type { Agent, Dispatcher } from 'undici'
 import type { AddressGuard } from './address-guard.ts'
 import { CallFault, type ConnectDeps, guardedConnector } from './connect.ts'
 
@@ -26,24 +26,14 @@ const bodyTimeoutMs = 2_000
 /** Calls endpoints. Keeps connections for the next call. */
 export class Poster {
   readonly #guard: AddressGuard
-  readonly #agent: Agent
+  readonly #deps: ConnectDeps
   readonly #timeoutMs: number
+  #agent: Promise<Agent> | null = null
 
   constructor({ timeoutMs = 15_000, ...deps }: PosterOptions) {
     this.#guard = deps.guard
+    this.#deps = deps
     this.#timeoutMs = timeoutMs
-    this.#agent = new Agent({
-      connect: guardedConnector(deps),
-      allowH2: false,
-      // No limit: one receiver may serve endpoints of many customers, and no customer should wait for another's calls.
-      connections: null,
-      pipelining: 1,
-      keepAliveTimeout: 10_000,
-      keepAliveMaxTimeout: 60_000,
-      maxHeaderSize: 16_384,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    })
   }
 
   /** Posts the body. Never rejects. `signal` aborts the call. */
@@ -61,7 +51,9 @@ export class Poster {
     signal.addEventListener('abort', cut, { once: true })
     try {
       const { origin, pathname, search } = new URL(url)
-      const answer = await this.#agent.request({
+      this.#agent ??= openAgent(this.#deps)
+      const agent = await this.#agent
+      const answer = await agent.request({
         origin,
         path: pathname + search,
         method: 'POST',
@@ -81,8 +73,26 @@ export class Poster {
   }
 
   async close(): Promise<void> {
-    await this.#agent.destroy()
+    const agent = await this.#agent
+    await agent?.destroy()
   }
+}
+
+/** Loads undici at the first call: most starts make none, and loading it takes a tenth of a start. */
+async function openAgent(deps: ConnectDeps): Promise<Agent> {
+  const { Agent } = await import('undici')
+  return new Agent({
+    connect: guardedConnector(deps),
+    allowH2: false,
+    // No limit: one receiver may serve endpoints of many customers, and no customer should wait for another's calls.
+    connections: null,
+    pipelining: 1,
+    keepAliveTimeout: 10_000,
+    keepAliveMaxTimeout: 60_000,
+    maxHeaderSize: 16_384,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
 }
 
 function timedOut(ms: number): string {
