@@ -93,18 +93,24 @@ export class ExternalServer {
 
   /** Stops all processes of the server. They answer nothing, and their connections stay open. */
   freeze(): void {
-    for (const pid of this.#processes()) process.kill(pid, 'SIGSTOP')
+    this.#signal('SIGSTOP')
   }
 
   thaw(): void {
-    for (const pid of this.#processes()) process.kill(pid, 'SIGCONT')
+    this.#signal('SIGCONT')
   }
 
-  /** The postmaster and its children. */
-  #processes(): number[] {
-    if (this.#pid === null || !existsSync(`/proc/${this.#pid}`)) return []
+  /** Signals the postmaster and its children. */
+  #signal(signal: NodeJS.Signals): void {
+    if (this.#pid === null || !existsSync(`/proc/${this.#pid}`)) return
     const children = readFileSync(`/proc/${this.#pid}/task/${this.#pid}/children`, 'utf8')
-    return [this.#pid, ...children.split(' ').filter(Boolean).map(Number)]
+    for (const pid of [this.#pid, ...children.split(' ').filter(Boolean).map(Number)])
+      try {
+        process.kill(pid, signal)
+      } catch (error) {
+        // A child may end by itself after it was listed.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+      }
   }
 
   /** The same as a standby without a primary. */
