@@ -21,11 +21,12 @@ export interface Node {
   /** Rejects when the connection that holds the lock is lost. The node may be considered dead, and must leave. */
   lost: Promise<never>
   /**
-   * Reports this node as living, over that connection, and may find the connection lost. Without a query, the client never
-   * notices that the server has ended the connection, for example if the server died silently and another took its address.
+   * Reports this node as living, over that connection, with the word of its newest mark, if any. Returns whether other nodes
+   * now know that mark. May find the connection lost: without a query, the client never notices that the server has ended
+   * it, for example if the server died silently and another took its address. Does nothing during an earlier report.
    */
-  probe(): void
-  /** Whether other nodes live, as of the last probe or join. True before the first probe. */
+  report(word: string | null): Promise<boolean>
+  /** Whether other nodes live, as of the last report or join. True before the first report. */
   readonly hasOthers: boolean
   /** Sends a text of up to 7,999 bytes to the nodes that listen, this node included. Texts can be lost. */
   notify(text: string): Promise<void>
@@ -109,7 +110,7 @@ export async function joinNodes(
     )
     const node = connectedNode(client, id, { lost, lose, heard })
     await client.query(`listen ${channel}`)
-    // Without it, other nodes learn of this node at their next probe.
+    // Without it, other nodes learn of this node at their next report.
     await node.notify(joined).catch(() => {})
     return node
   } catch (error) {
@@ -150,22 +151,13 @@ export async function writeNodeAddresses(
   await db.query('update node set smtp_address = $2, capture_address = $3 where id = $1', [id, smtp, capture])
 }
 
-/**
- * Publishes the word of the node's mark, which the other nodes then look for in the blob store. Returns false if the node
- * is no longer known.
- */
-export async function writeNodeMark(db: Writer, id: number, word: string): Promise<boolean> {
-  const rows = await db.query('update node set mark_word = $2 where id = $1 returning id', [id, word])
-  return rows.length > 0
-}
-
-const probing = `with seen as (
-    update node set seen_at = now() where id = $1 and (seen_at > now() - interval '3 s') is not true)
-  select exists (select from node n where n.id <> $1
+const reporting = `with seen as (
+    update node set seen_at = now(), mark_word = coalesce($2, mark_word) where id = $1 returning id)
+  select exists (select from seen) as "isKnown", exists (select from node n where n.id <> $1
     and coalesce(n.seen_at, n.started_at) > now() - interval '15 s') as "hasOthers"`
 
 /**
- * Makes one probe at a time. A missing answer counts as a lost connection only after the usual query timeout, because a
+ * Makes one report at a time. A missing answer counts as a lost connection only after the usual query timeout, because a
  * slow server still holds the lock.
  */
 function connectedNode(
@@ -173,16 +165,21 @@ function connectedNode(
   id: number,
   { lost, lose, heard }: { lost: Promise<never>; lose(error: Error): void; heard(text: string): void },
 ): Node {
-  let [isAsking, hasOthers] = [false, true]
+  let [isReporting, hasOthers] = [false, true]
   client.on('notification', ({ payload = joined }) => {
     if (payload === joined) hasOthers = true
     else heard(payload)
   })
-  const probe = async () => {
-    isAsking = true
-    const { rows } = await client.query<{ hasOthers: boolean }>(statement(probing, [id]))
+  const report = async (word: string | null) => {
+    if (isReporting) return false
+    isReporting = true
+    const values = [id, word]
+    const { rows } = await client.query<{ isKnown: boolean; hasOthers: boolean }>(
+      statement(reporting, values),
+    )
+    isReporting = false
     hasOthers = rows[0]!.hasOthers
-    isAsking = false
+    return rows[0]!.isKnown
   }
   return {
     id,
@@ -190,7 +187,11 @@ function connectedNode(
     get hasOthers() {
       return hasOthers
     },
-    probe: () => void (isAsking || probe().catch(lose)),
+    report: (word) =>
+      report(word).catch((error) => {
+        lose(error)
+        return false
+      }),
     notify: async (text) => {
       const notifying = client.query(inTime('select pg_notify($1, $2)', [channel, text]))
       await notifying.catch((error) => {

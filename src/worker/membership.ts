@@ -9,7 +9,6 @@ import {
   type NodeMark,
   type NodeProfile,
   writeNodeAddresses,
-  writeNodeMark,
 } from '../store/nodes.ts'
 import { Loop } from './loop.ts'
 
@@ -34,8 +33,13 @@ export interface MembershipOptions {
   admit(): Promise<void>
 }
 
-/** Shorter than the time it takes to copy a data folder, delete the copy's `folder-id` and start a node on the copy. */
+/**
+ * How often this node reports itself, with a new mark each time. Shorter than the time it takes to copy a data folder,
+ * delete the copy's `folder-id` and start a node on the copy.
+ */
 const markMs = 5_000
+/** The same while no mark can be left, for example on a full disk. For the other nodes a node hangs that is silent for 15 s. */
+const reportMs = 6_000
 
 /** Keeps this node known to the other nodes from `start` to `stop`, as long as the database can be reached. */
 export class Membership {
@@ -46,13 +50,15 @@ export class Membership {
   #addresses: NodeAddresses = { smtp: null, capture: null }
   /** The addresses that the other nodes know. */
   #published = this.#addresses
+  /** The word of the newest mark; null once the other nodes know it. */
+  #word: string | null = null
   readonly #lostListeners: (() => void)[] = []
   #heard: (text: string) => void = () => {}
 
   constructor(options: MembershipOptions) {
     this.#options = options
     const { log } = options
-    this.#joining = new Loop({ name: 'join nodes', run: () => this.#join(), intervalMs: 1_000, log })
+    this.#joining = new Loop({ name: 'join nodes', run: () => this.#join(), intervalMs: reportMs, log })
     this.#marking = new Loop({ name: 'mark blobs', run: () => this.#mark(), intervalMs: markMs, log })
   }
 
@@ -103,7 +109,8 @@ export class Membership {
 
   async #join(): Promise<false> {
     if (this.#node) {
-      this.#node.probe()
+      // A report that takes long delays nothing else.
+      void this.#report(this.#node, this.#word)
       await this.#publish()
       return false
     }
@@ -128,12 +135,19 @@ export class Membership {
     return false
   }
 
+  async #report(node: Node, word: string | null): Promise<void> {
+    if (!(await node.report(word)) || word === null) return
+    this.#options.mark?.publish()
+    this.#word = null
+  }
+
   /** Replaces the word in the mark, so that a copy of the blob folder passes for the original for at most `markMs`. */
   async #mark(): Promise<false> {
-    const [node, { mark, db }] = [this.#node, this.#options]
-    if (!mark || !node) return false
-    const left = await mark.leave()
-    if (left && (await writeNodeMark(db.writer, node.id, left.word))) mark.publish()
+    const { mark } = this.#options
+    if (!mark || !this.#node) return false
+    // While the other nodes do not know the newest mark, the next report tries again.
+    this.#word ??= (await mark.leave())?.word ?? null
+    if (this.#word !== null) this.#joining.wake()
     return false
   }
 
