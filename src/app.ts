@@ -33,6 +33,7 @@ import { startWebhooks } from './roles/webhooks.ts'
 import { listFormerDomains } from './store/mailbox/inboxes.ts'
 import { listDisagreements } from './store/nodes.ts'
 import { pagesFolder } from './web/pages-folder.ts'
+import { DueWork } from './worker/due-work.ts'
 import { Membership } from './worker/membership.ts'
 import { Wakes } from './worker/wakes.ts'
 
@@ -105,11 +106,12 @@ async function startRoles(
   roles: readonly Role[],
   { membership, operator, parts }: Joined,
 ): Promise<Omit<Listening, 'operator'>> {
-  const { hold, settings, log } = foundation
+  const { hold, settings, db, clock, log } = foundation
   const wakes = new Wakes({ membership, roles, log })
   wakes.start()
   parts.push(wakes)
   const signals = new Signals(wakes)
+  const dueWork = new DueWork({ db, clock, log, managedDomain: settings.managedDomain })
   const rawCache = createRawCache(roles)
   const sendCache = createSendCache(roles)
   const certificate = await startCertificate(foundation, roles, parts)
@@ -120,11 +122,12 @@ async function startRoles(
   // Membership stops after the jobs, because peers would take over the jobs' claims as abandoned. It stops before SMTP, so
   // that peers stop sending to this node before its listener closes.
   parts.push(membership)
-  if (roles.includes('jobs')) parts.push(startJobs(foundation, certificate, signals, membership, rawCache))
-  const delivery = sends ? await startDelivery(foundation, signals, membership, sendCache) : null
+  if (roles.includes('jobs'))
+    parts.push(startJobs(foundation, certificate, signals, { membership, dueWork, rawCache }))
+  const delivery = sends ? await startDelivery(foundation, signals, { membership, dueWork }, sendCache) : null
   if (delivery) parts.push(delivery)
   const calls = roles.includes('webhooks')
-    ? await startWebhooks(foundation, certificate, signals, { membership, wakes })
+    ? await startWebhooks(foundation, certificate, signals, { membership, wakes, dueWork })
     : null
   if (calls) parts.push(calls)
   wakes.onHeard((wake) => {
@@ -138,13 +141,15 @@ async function startRoles(
     delivery?.wake(routes)
     wakes.send({ routes })
   }
-  const needs = { signals, wakeQueues, roles, sendCache, operator }
+  const needs = { signals, wakeQueues, roles, sendCache, operator, dueWork }
   const isServed = roles.includes('api') || roles.includes('dashboard')
   const served = isServed
     ? await startApi(foundation, certificate, needs, parts)
     : { http: null, https: null }
   if (settings.acme && !hold && roles.includes('jobs'))
     parts.push(startOrders(foundation, settings.acme, certificate.changed))
+  dueWork.start()
+  parts.push(dueWork)
   return { ...served, smtp }
 }
 

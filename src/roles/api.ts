@@ -21,6 +21,7 @@ import { createHttpsServer } from '../http/https.ts'
 import { createHttpServer, type ServerDeps } from '../http/server.ts'
 import { MessageWaits } from '../http/stream/message-waits.ts'
 import { ParsePool } from '../mail/parse-pool.ts'
+import type { DueWork } from '../worker/due-work.ts'
 import type { Certificate } from './certificate.ts'
 import { createDashboard, startOrganizationLetters } from './dashboard.ts'
 import { allowsMailTo, graceMs, isLocal, type Part } from './part.ts'
@@ -36,13 +37,14 @@ interface ApiNeeds {
   roles: readonly Role[]
   sendCache: SendCache
   operator: ListenAddress
+  dueWork: DueWork
 }
 
 /** Returns the listening addresses. */
 export async function startApi(
   foundation: Foundation,
   certificate: Certificate,
-  { signals, wakeQueues, roles, sendCache, operator }: ApiNeeds,
+  { signals, wakeQueues, roles, sendCache, operator, dueWork }: ApiNeeds,
   parts: Part[],
 ): Promise<{ http: ListenAddress; https: ListenAddress | null }> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
@@ -92,7 +94,7 @@ export async function startApi(
   })
   if (dashboard) {
     const pages = publicUrl || `http://${formatAddress(reachable(listeners.addresses.http))}`
-    parts.push(startOrganizationLetters(foundation, dashboard.post, { pages, operator }))
+    parts.push(startOrganizationLetters(foundation, dueWork, dashboard.post, { pages, operator }))
   }
   return listeners.addresses
 }

@@ -29,8 +29,8 @@ export interface Certificate {
 }
 
 /** How soon a node shows a certificate that another node ordered. */
-const reloadMs = 5_000
-const orderPollMs = 5_000
+const reloadMs = 20_000
+const orderPollMs = 20_000
 const evaluateMs = 10_000
 const stopMs = 2_000
 

@@ -4,7 +4,7 @@ import { defaultLimits } from '../flow/accounts/organization.ts'
 import { Guard } from '../flow/people/guard.ts'
 import { allLetters, LetterLimits } from '../flow/people/letter-limits.ts'
 import { Oidc } from '../flow/people/oidc.ts'
-import { sendOrganizationLetters } from '../flow/people/organization-letters.ts'
+import { organizationLettersDue, sendOrganizationLetters } from '../flow/people/organization-letters.ts'
 import { Passwords } from '../flow/people/passwords.ts'
 import { Post } from '../flow/people/post.ts'
 import { Sessions } from '../flow/people/sessions.ts'
@@ -14,7 +14,7 @@ import type { Foundation } from '../foundation.ts'
 import type { ServerDeps } from '../http/server.ts'
 import type { ParsePool } from '../mail/parse-pool.ts'
 import { pagesFolder } from '../web/pages-folder.ts'
-import { Loop } from '../worker/loop.ts'
+import type { DueWork } from '../worker/due-work.ts'
 import type { Part } from './part.ts'
 
 /** Limits of letters to people, all kinds together. */
@@ -24,9 +24,6 @@ const ownLimits = {
   messagesPerDay: allLetters.perDay,
   recipientsPerDay: allLetters.perDay,
 }
-
-/** How often a node polls for letters about organizations: the operator's commands run in other processes. */
-const lettersMs = 2_000
 
 /** Builds what the server needs to serve the dashboard. Letters to people are accepted like any other mail. */
 export function createDashboard(
@@ -75,14 +72,15 @@ export function createDashboard(
 
 /** Starts to send letters about organizations. They link to `pages`, and to the desk at the `operator` address. */
 export function startOrganizationLetters(
-  { settings, db, log }: Pick<Foundation, 'settings' | 'db' | 'log'>,
+  { settings, db }: Pick<Foundation, 'settings' | 'db'>,
+  dueWork: DueWork,
   post: Post,
   { pages, operator }: { pages: string; operator: ListenAddress },
 ): Part {
   const links = { pages, desk: `http://${formatAddress(reachable(operator))}/#/approvals` }
   const letters = { db, post, operatorMail: settings.operatorMail, links }
   const run = () => sendOrganizationLetters(letters)
-  const loop = new Loop({ name: 'send letters', run, intervalMs: lettersMs, log })
+  const loop = dueWork.createLoop(organizationLettersDue(settings), { name: 'send letters', run })
   loop.start()
   return loop
 }

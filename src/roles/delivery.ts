@@ -19,7 +19,9 @@ import type { SendCache } from '../flow/sending/send-cache.ts'
 import type { Foundation } from '../foundation.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
 import { listNodeAddresses } from '../store/nodes.ts'
+import { routesDue } from '../store/sending/routes.ts'
 import { DueRoutes } from '../worker/due-routes.ts'
+import type { DueWork } from '../worker/due-work.ts'
 import { LeaseHolder } from '../worker/lease-holder.ts'
 import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
@@ -46,7 +48,7 @@ export interface Delivery extends Part {
 export async function startDelivery(
   foundation: Foundation,
   signals: Pick<Signals, 'announced'>,
-  membership: Membership,
+  { membership, dueWork }: { membership: Membership; dueWork: DueWork },
   sendCache: SendCache,
 ): Promise<Delivery> {
   const { settings, db, clock, log, blobs, secretBox, hold } = foundation
@@ -87,6 +89,7 @@ export async function startDelivery(
     (await moveDeliveries({ db, clock }, settings.delivery, settings.managedDomain)) > 0
   const moving = new Loop({ name: 'move to routes', run: move, intervalMs: 60_000, log })
   routes.start()
+  dueWork.watch(routesDue, () => routes.poll())
   if (!hold) moving.start()
   return {
     wake: (keys) => routes.wake(keys),

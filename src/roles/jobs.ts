@@ -1,13 +1,12 @@
 // The jobs role of a node: filing, reading of reports, scanning, expiry, purges, checks and roll-ups.
 import type { OrganizationId, SubmissionId } from '../base/ids.ts'
-import type { Log } from '../base/log.ts'
 import { Signal } from '../base/signal.ts'
 import { partCount } from '../blobs/blobs.ts'
 import { sentContentMs } from '../config/setting-values.ts'
 import { Claims } from '../flow/claims.ts'
 import { expireDeliveries } from '../flow/delivering/end-deliveries.ts'
 import { switchManagedKeys } from '../flow/domains/managed-keys.ts'
-import { recheckDomains } from '../flow/domains/verify-domain.ts'
+import { recheckDomains, recheckDue } from '../flow/domains/verify-domain.ts'
 import { purgeDeleted } from '../flow/mailbox/delete-inbox.ts'
 import { OldMessages } from '../flow/mailbox/old-messages.ts'
 import { type FilingDeps, fileSlow, fileSpooled } from '../flow/receiving/file.ts'
@@ -15,7 +14,7 @@ import { Scanner } from '../flow/receiving/scan.ts'
 import { dropOldMail, readReports } from '../flow/reports/read-report.ts'
 import { makeSearchableAtEase } from '../flow/searching/make-searchable.ts'
 import { endSearches } from '../flow/upkeep/end-searches.ts'
-import { foldMetrics } from '../flow/upkeep/fold-metrics.ts'
+import { foldingDue, foldMetrics } from '../flow/upkeep/fold-metrics.ts'
 import { foldStoredBytes } from '../flow/upkeep/fold-stored.ts'
 import { purgeContents } from '../flow/upkeep/purge-contents.ts'
 import { purgeStale } from '../flow/upkeep/purge-stale.ts'
@@ -25,10 +24,16 @@ import { removeSettled } from '../flow/upkeep/remove-settled.ts'
 import { BlobSweeper } from '../flow/upkeep/sweep-blobs.ts'
 import type { Foundation } from '../foundation.ts'
 import { ParsePool } from '../mail/parse-pool.ts'
-import { analyzeGrown } from '../postgres/analyze.ts'
+import { analysisDue, analyzeGrown } from '../postgres/analyze.ts'
 import { type AttachmentScanner, BuiltInScanner } from '../scan/built-in.ts'
 import { Clamd } from '../scan/clamd.ts'
-import type { WorkKind } from '../store/work.ts'
+import { storedDue } from '../store/accounts/usage.ts'
+import { managedKeysDue } from '../store/domains/dkim-keys.ts'
+import { inboxPurgeDue } from '../store/mailbox/removal.ts'
+import { indexingDue } from '../store/mailbox/searched-inboxes.ts'
+import { expiryDue } from '../store/sending/deliveries.ts'
+import { type WorkKind, workDue } from '../store/work.ts'
+import type { DueWork } from '../worker/due-work.ts'
 import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
 import type { Certificate } from './certificate.ts'
@@ -53,8 +58,10 @@ const oldMessageBatch = 100
 const reportBatch = 64
 const domainBatch = 20
 const sweepBatch = 500
-/** How often DNS is polled for keys of the managed domain that wait to be published. */
+/** How often DNS is polled while keys of the managed domain wait to be published. */
 const ownKeysMs = 5_000
+/** How often rows past their retention are removed. Each run costs up to four statements. */
+const retentionMs = 600_000
 /** Sweeps each part of the blob store once a day. */
 const sweepMs = 86_400_000 / partCount
 /** Messages scanned concurrently. Each worker holds its message during the scan. */
@@ -64,8 +71,7 @@ export function startJobs(
   foundation: Foundation,
   { mtaStsMode }: Pick<Certificate, 'mtaStsMode'>,
   signals: Signals,
-  membership: Membership,
-  rawCache: RawCache,
+  { membership, dueWork, rawCache }: { membership: Membership; dueWork: DueWork; rawCache: RawCache },
 ): { stop(): Promise<void> } {
   const { settings, db, clock, log, blobs } = foundation
   const filingPool = new ParsePool({ threads: 1, timeoutMs: readingMs })
@@ -89,22 +95,23 @@ export function startJobs(
       { ...filing, parsePool: filingPool, claims: claimsOf('mail') },
       { ...filing, parsePool, claims: claimsOf('mail') },
       signals,
+      dueWork,
     ),
-    new Loop({ name: 'expire', run: expire, intervalMs: 1_000, log }),
-    ...reportLoops(foundation, { parsePool, claims: claimsOf('report', () => signals.announced()) }),
-    new Loop({ name: 'analyze', run: () => analyzeGrown(db), intervalMs: 2_000, log }),
-    ...purgeLoops(foundation),
+    dueWork.createLoop(expiryDue, { name: 'expire', run: expire }),
+    ...reportLoops(foundation, { parsePool, claims: claimsOf('report', () => signals.announced()), dueWork }),
+    dueWork.createLoop(analysisDue, { name: 'analyze', run: () => analyzeGrown(db) }),
+    ...purgeLoops(foundation, dueWork),
     new Loop({ name: 'sweep blobs', run: () => sweeper.sweepNext(sweepBatch), intervalMs: sweepMs, log }),
-    ...domainLoops(foundation, mtaStsMode),
-    new Loop({ name: 'make searchable', run: () => makeSearchableAtEase(indexing), intervalMs: 1_000, log }),
+    ...domainLoops(foundation, mtaStsMode, dueWork),
+    dueWork.createLoop(indexingDue, { name: 'make searchable', run: () => makeSearchableAtEase(indexing) }),
     dmarcReportLoop(foundation, { parsePool, signals }),
-    new Loop({ name: 'fold metrics', run: () => foldMetrics({ db, clock }), intervalMs: 2_000, log }),
-    new Loop({ name: 'fold stored bytes', run: () => foldStoredBytes({ db }), intervalMs: 2_000, log }),
+    dueWork.createLoop(foldingDue, { name: 'fold metrics', run: () => foldMetrics({ db, clock }) }),
+    dueWork.createLoop(storedDue, { name: 'fold stored bytes', run: () => foldStoredBytes({ db }) }),
   ]
   const scans = scannerOf(settings)
   const scanClaims = claimsOf('scan', () => signals.scanned())
   const scanner = scans && new Scanner({ db, clock, log, blobs, clamd: scans, claims: scanClaims })
-  if (scanner) loops.push(...scanLoops(scanner, log))
+  if (scanner) loops.push(...scanLoops(scanner, dueWork))
   for (const loop of loops) loop.start()
   return {
     stop: async () => {
@@ -122,7 +129,7 @@ function scannerOf({ clamd, isDevelopment }: Foundation['settings']): Attachment
 }
 
 /** Deletes expired rows in small steps. */
-function purgeLoops({ settings, db, clock, log, blobs }: Foundation): Loop[] {
+function purgeLoops({ settings, db, clock, log, blobs }: Foundation, dueWork: DueWork): Loop[] {
   const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
   let after: SubmissionId | null = null
   const purgeOld = async () => {
@@ -134,11 +141,11 @@ function purgeLoops({ settings, db, clock, log, blobs }: Foundation): Loop[] {
   const purgePeople = () => purgeStale({ db, clock }, purgeBatch)
   return [
     ...retentionLoops({ settings, db, clock, log, blobs }),
-    new Loop({ name: 'purge', run: purge, intervalMs: 2_000, log }),
-    new Loop({ name: 'purge contents', run: purgeOld, intervalMs: 60_000, log }),
-    new Loop({ name: 'purge tombstones', run: purgeStones, intervalMs: 60_000, log }),
-    new Loop({ name: 'end searches', run: endUnused, intervalMs: 60_000, log }),
-    new Loop({ name: 'purge stale', run: purgePeople, intervalMs: 600_000, log }),
+    dueWork.createLoop(inboxPurgeDue, { name: 'purge', run: purge }),
+    new Loop({ name: 'purge contents', run: purgeOld, intervalMs: retentionMs, log }),
+    new Loop({ name: 'purge tombstones', run: purgeStones, intervalMs: retentionMs, log }),
+    new Loop({ name: 'end searches', run: endUnused, intervalMs: retentionMs, log }),
+    new Loop({ name: 'purge stale', run: purgePeople, intervalMs: retentionMs, log }),
   ]
 }
 
@@ -149,7 +156,7 @@ function retentionLoops({ settings, db, clock, log, blobs }: Retaining): Loop[] 
   const { submissions, messages, audit } = settings.retention
   const loops: Loop[] = []
   const add = (name: string, run: () => Promise<boolean>) =>
-    void loops.push(new Loop({ name, run, intervalMs: 60_000, log }))
+    void loops.push(new Loop({ name, run, intervalMs: retentionMs, log }))
   if (submissions !== null) add('remove settled', () => removeSettled({ db, clock }, submissions, purgeBatch))
   if (messages !== null) {
     const remover = new OldMessages({ db, clock, blobs }, messages)
@@ -164,8 +171,8 @@ function filingLoops(
   quick: FilingDeps & { slow: Set<OrganizationId> },
   slow: FilingDeps & { slow: Set<OrganizationId> },
   { filing }: Signals,
+  dueWork: DueWork,
 ): Loop[] {
-  const { log } = quick
   const isSlow = new Signal()
   const file = async () => {
     const isMore = await fileSpooled(quick, filingBatch)
@@ -174,39 +181,40 @@ function filingLoops(
   }
   const fileNext = () => fileSlow(slow, filingBatch)
   return [
-    new Loop({ name: 'file', run: file, signal: filing, intervalMs: 1_000, collectMs: filingPauseMs, log }),
-    new Loop({ name: 'file slow mail', run: fileNext, signal: isSlow, intervalMs: 1_000, log }),
+    dueWork.createLoop(workDue.mail, { name: 'file', run: file, signal: filing, collectMs: filingPauseMs }),
+    new Loop({ name: 'file slow mail', run: fileNext, signal: isSlow, log: quick.log }),
   ]
 }
 
 function reportLoops(
   { settings, db, clock, log, blobs, secretBox }: Foundation,
-  { parsePool, claims }: { parsePool: ParsePool; claims: Claims },
+  { parsePool, claims, dueWork }: { parsePool: ParsePool; claims: Claims; dueWork: DueWork },
 ): Loop[] {
   const reporting = { db, clock, log, blobs, parsePool, secretBox, claims }
   const read = () => readReports(reporting, reportBatch)
   const dropOld = () => dropOldMail(reporting, settings.retention['operator-mail'], purgeBatch)
   return [
-    new Loop({ name: 'read reports', run: read, intervalMs: 1_000, log }),
-    new Loop({ name: 'drop old mail', run: dropOld, intervalMs: 60_000, log }),
+    dueWork.createLoop(workDue.report, { name: 'read reports', run: read }),
+    new Loop({ name: 'drop old mail', run: dropOld, intervalMs: retentionMs, log }),
   ]
 }
 
 function domainLoops(
   { settings, db, clock, log, resolver }: Foundation,
   mtaStsMode: Certificate['mtaStsMode'],
+  dueWork: DueWork,
 ): Loop[] {
   const { mailHost, managedDomain } = settings
   const checking = { db, clock, log, resolver: resolver.for('domain checks'), mailHost, mtaStsMode }
   const recheck = () => recheckDomains(checking, domainBatch)
   const switchKeys = () => switchManagedKeys(checking, managedDomain).then(() => false)
   return [
-    new Loop({ name: 'check domains', run: recheck, intervalMs: 2_000, log }),
-    new Loop({ name: 'check own keys', run: switchKeys, intervalMs: ownKeysMs, log }),
+    dueWork.createLoop(recheckDue, { name: 'check domains', run: recheck }),
+    dueWork.createLoop(managedKeysDue, { name: 'check own keys', run: switchKeys, collectMs: ownKeysMs }),
   ]
 }
 
-function scanLoops(scanner: Scanner, log: Log): Loop[] {
-  const scan = { name: 'scan', run: () => scanner.scanNext(), intervalMs: 1_000, log }
-  return Array.from({ length: scanWorkers }, () => new Loop(scan))
+function scanLoops(scanner: Scanner, dueWork: DueWork): Loop[] {
+  const scan = { name: 'scan', run: () => scanner.scanNext() }
+  return Array.from({ length: scanWorkers }, () => dueWork.createLoop(workDue.scan, scan))
 }

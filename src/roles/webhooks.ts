@@ -5,19 +5,20 @@ import { isPublicUnicast } from '../dns/public-address.ts'
 import type { Resolver } from '../dns/resolver.ts'
 import { viewOneDomain } from '../flow/domains/domain-view.ts'
 import { Notifier } from '../flow/events/notify.ts'
-import { purgeAnnounced, restoreOutbox } from '../flow/events/purge-outbox.ts'
+import { announcedPurgeDue, purgeAnnounced, restoreOutbox } from '../flow/events/purge-outbox.ts'
 import type { Presenters } from '../flow/events/write-announcements.ts'
 import type { Foundation } from '../foundation.ts'
 import { presentEvent, presentMessage, presentSubmission } from '../http/present.ts'
 import { EventStreams } from '../http/stream/event-streams.ts'
 import { findDomain } from '../store/domains/domains.ts'
+import { webhooksDue } from '../store/events/webhooks.ts'
 import { AddressGuard } from '../webhook/address-guard.ts'
 import { CallFault } from '../webhook/connect.ts'
 import { Poster } from '../webhook/post.ts'
 import { DueEndpoints } from '../worker/due-endpoints.ts'
+import type { DueWork } from '../worker/due-work.ts'
 import { createFanOut } from '../worker/fan-out.ts'
 import { LeaseHolder } from '../worker/lease-holder.ts'
-import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
 import type { Wakes } from '../worker/wakes.ts'
 import type { Certificate } from './certificate.ts'
@@ -60,7 +61,7 @@ export async function startWebhooks(
   foundation: Foundation,
   certificate: DomainPolicy,
   { fanOut: signal }: Pick<Signals, 'fanOut'>,
-  { membership, wakes }: { membership: Membership; wakes: Wakes },
+  { membership, wakes, dueWork }: { membership: Membership; wakes: Wakes; dueWork: DueWork },
 ): Promise<Part & { wakeHeld(webhooks: readonly string[]): void }> {
   const { settings, db, clock, log, secretBox, hold } = foundation
   if (await restoreOutbox({ db })) log.info('outbox renumbered after a restore')
@@ -80,11 +81,14 @@ export async function startWebhooks(
     endpoints.wake(webhooks)
     wakes.send({ webhooks })
   }
-  const fanOut = createFanOut({ db, clock, log, signal, onDeliveries })
+  const fanOut = createFanOut({ db, clock, log, dueWork, signal, onDeliveries })
   const purge = () => purgeAnnounced({ db, clock })
-  const purging = new Loop({ name: 'purge announced', run: purge, intervalMs: 2_000, log })
+  const purging = dueWork.createLoop(announcedPurgeDue, { name: 'purge announced', run: purge })
   // In a restored copy calls wait until it is released.
-  if (!hold) endpoints.start()
+  if (!hold) {
+    endpoints.start()
+    dueWork.watch(webhooksDue, () => endpoints.poll())
+  }
   fanOut.start()
   purging.start()
   const stop = async () => {

@@ -2,6 +2,7 @@
 import type { OrganizationId } from '../base/ids.ts'
 import { Arguments } from '../postgres/arguments.ts'
 import type { Writer } from '../postgres/db.ts'
+import type { DueCondition } from './due.ts'
 
 export type WorkKind = 'mail' | 'report' | 'scan'
 
@@ -43,6 +44,13 @@ const tables = {
   mail: { name: 'spool', id: 'id', dueAt: 'due_at', lease: '300 s' },
   report: { name: 'kept_mail', id: 'id', dueAt: 'retry_at', lease: '300 s' },
   scan: { name: 'scan', id: 'message_id', dueAt: 'due_at', lease: '600 s' },
+}
+
+/** Hold if rows of the kind exist. Few of them wait for a later time. */
+export const workDue: Record<WorkKind, DueCondition> = {
+  mail: 'exists (select from spool)',
+  report: 'exists (select from kept_mail where turn is not null)',
+  scan: 'exists (select from scan)',
 }
 
 /** The condition that a row is still the claim's. The two parameters hold the claim. */

@@ -142,6 +142,7 @@ test('lease holder: our own expired lease is taken anew, and its former worker i
   found.push('a.test')
   await until('it to be taken over anew', async () => {
     if (workers.length === 1) await db.query(`update route set lease_until = now() - interval '1 s'`)
+    holder.poll()
     return workers.length > 1
   })
   const [before, after] = workers

@@ -43,7 +43,7 @@ export interface Search<Worker> {
   at: Date
   /** Keys that are known to have work. The search removes each key that it has looked up. */
   hinted: Set<string>
-  /** Whether all keys must be searched. */
+  /** Whether to search for all rows with work, because some work is due. */
   isPoll: boolean
   held: Workers<Worker>
 }
@@ -77,18 +77,15 @@ const leaseMs = 15_000
 const renewIntervalMs = 3_000
 /** When less than this is left of the lease, nothing is finished and nothing new begins. */
 const leaseMarginMs = 2_000
-const pollIntervalMs = 1_000
-/** Interval of the check whether a poll is due: short, because wake-ups restart it. A check sends no statement. */
-const checkIntervalMs = 200
 const idleMs = 1_000
 
 /**
- * The life of a lease. A row with work is *found* by a hint or by a poll of all rows. It is *acquired* under a new epoch,
- * which fences its former owner. Its worker runs while the lease is *held*, renewed every three seconds. The lease is
- * *released* once the worker has ended by itself, with all results recorded. If a hint came after the worker's last poll,
- * the row is searched for again. The lease is *lost* if a renewal does not return it, if this node is considered dead, or
- * if it had run out and was acquired again. Then the worker is cut, and its later results are void. After a crash, the
- * row's owner is a node whose advisory lock is gone, so another node may acquire the row.
+ * The life of a lease. A row with work is *found* by a hint, or by a poll of all rows if some work is due. It is
+ * *acquired* under a new epoch, which fences its former owner. Its worker runs while the lease is *held*, renewed every
+ * three seconds. The lease is *released* once the worker has ended by itself, with all results recorded. If a hint came
+ * after the worker's last poll, the row is searched for again. The lease is *lost* if a renewal does not return it, if
+ * this node is considered dead, or if it had run out and was acquired again. Then the worker is cut, and its later results
+ * are void. After a crash, the row's owner is a node whose advisory lock is gone, so another node may acquire the row.
  */
 export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
   readonly #options: LeaseHolderOptions<Row, Worker>
@@ -97,7 +94,8 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
   readonly #acquiring: Loop
   readonly #renewing: Loop
   readonly #outage: OutageLog
-  #polledAtMs = Number.NEGATIVE_INFINITY
+  /** Whether all rows must be searched. */
+  #isPollDue = true
 
   constructor(options: LeaseHolderOptions<Row, Worker>) {
     this.#options = options
@@ -109,7 +107,6 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     this.#acquiring = new Loop({
       name: `acquire ${name}s`,
       run: () => this.#acquire(),
-      intervalMs: checkIntervalMs,
       collectMs: debounceMs,
       log,
     })
@@ -124,6 +121,12 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
   start(): void {
     this.#acquiring.start()
     this.#renewing.start()
+  }
+
+  /** Searches for all rows with work. */
+  poll(): void {
+    this.#isPollDue = true
+    this.#acquiring.wake()
   }
 
   /** Wakes the workers of keys that have work. Keys without a worker are searched for at once. */
@@ -160,22 +163,22 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     for (const { worker } of this.#held.values()) worker.cut()
   }
 
-  /** Searches for hinted keys immediately, and for all rows with work once a second. */
+  /** Searches for hinted keys, and for all rows with work if some work is due. */
   async #acquire(): Promise<boolean> {
     const { db, clock, membership, source } = this.#options
     const { nodeId } = membership
     if (nodeId === null) return false
-    const startedMs = performance.now()
-    const isPoll = startedMs - this.#polledAtMs >= pollIntervalMs
+    const isPoll = this.#isPollDue
     if (!isPoll && this.#hinted.size === 0 && !source.hasMore(this.#held)) return false
     const at = clock.now()
-    const keys = await source.find({ db, nodeId, at, hinted: this.#hinted, isPoll, held: this.#held })
-    if (isPoll) {
-      this.#polledAtMs = startedMs
-      // The database has answered, so there is no outage. A worker may report one after the database has returned. Then
-      // the next poll ends it here.
-      this.#outage.succeed()
-    }
+    this.#isPollDue = false
+    const search = { db, nodeId, at, hinted: this.#hinted, isPoll, held: this.#held }
+    const keys = await source.find(search).catch((error) => {
+      this.#isPollDue ||= isPoll
+      throw error
+    })
+    // The database has answered, so there is no outage.
+    if (isPoll) this.#outage.succeed()
     const askedMs = performance.now()
     const owner = { nodeId, leaseMs }
     const rows = keys.length > 0 ? await source.leases.acquire(db.writer, owner, at, keys) : []
@@ -208,8 +211,11 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     try {
       await held.worker.run()
     } catch (error) {
-      if (isLost(error)) this.#outage.fail(error)
-      else log.warn({ err: error, [leases.table.name]: row.key }, 'leased work was interrupted')
+      if (isLost(error)) {
+        this.#outage.fail(error)
+        // The database may have returned already. The poll after the release ends the outage.
+        this.#isPollDue = true
+      } else log.warn({ err: error, [leases.table.name]: row.key }, 'leased work was interrupted')
     }
     await leases.release(db.writer, nodeId, row).catch(() => {}) // the lease runs out by itself
     if (this.#held.get(row.key) !== held) return

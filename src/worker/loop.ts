@@ -1,4 +1,4 @@
-// Runs one kind of job again and again: at once while there is more, when woken, and otherwise at an interval.
+// Runs one kind of job again and again: at once while there is more, when woken, and at an interval if it has one.
 import { backoffMs } from '../base/backoff.ts'
 import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
@@ -12,8 +12,8 @@ export interface LoopOptions {
   run(): Promise<boolean>
   /** A signal by which others wake the loop. They need not know whether it runs on this node. */
   signal?: Signal
-  /** How long to wait for a wake-up before running anyway. */
-  intervalMs: number
+  /** How long to wait for a wake-up before running anyway. Default: a loop without a wake-up does not run again. */
+  intervalMs?: number
   /** How long to let work gather after a run that left nothing to do. 0: the first wake-up runs it at once. */
   collectMs?: number
   log: Log
@@ -27,6 +27,8 @@ export interface LoopOptions {
 export const debounceMs = 20
 
 const failureWaitMs = [500, 1_000, 2_000, 5_000]
+/** The longest wait of a timer. */
+const neverMs = 2_147_483_647
 
 /**
  * A loop that never dies of a failed run. Its states, from `start` to `stop`:
@@ -40,8 +42,8 @@ const failureWaitMs = [500, 1_000, 2_000, 5_000]
  * - *over*: `stop` was called. `stop` ends every wait at once, and resolves when the run under way has ended. The loop
  *   cannot be started again.
  *
- * A wake-up ends only the idle state. It comes after a commit of new work on this node or another. The interval finds
- * work whose wake-up was lost. The loop stores nothing, so a crash leaves exactly the commits of `run`.
+ * A wake-up ends only the idle state. It comes after a commit of new work on this node or another, or from `DueWork`,
+ * which also finds work whose wake-up was lost. The loop stores nothing, so a crash leaves exactly the commits of `run`.
  */
 export class Loop {
   readonly #options: LoopOptions
@@ -81,7 +83,7 @@ export class Loop {
         outage.succeed()
         if (more) continue
         await rest(this.#options.collectMs ?? 0, stop)
-        await this.#signal.wait(this.#options.intervalMs, stop)
+        await this.#signal.wait(this.#options.intervalMs ?? neverMs, stop)
       } catch (error) {
         meters.jobFailures.inc({ name })
         failures++

@@ -28,8 +28,6 @@ export interface WakesOptions {
 const namesAtOnce = 28
 /** More names than this wait for no notification: the polls of the other nodes find their work. */
 const maxNames = 1_000
-/** Without a wake there is nothing to send. */
-const neverMs = 2_147_483_647
 
 export class Wakes {
   readonly #options: WakesOptions
@@ -46,7 +44,6 @@ export class Wakes {
     this.#loop = new Loop({
       name: 'wake nodes',
       run: () => this.#notify(),
-      intervalMs: neverMs,
       collectMs: debounceMs,
       log,
     })

@@ -7,10 +7,16 @@ import { type DomainEvaluation, evaluate, selectorsSeen } from '../../dns/evalua
 import { lookupRecords, type RecordAnswers } from '../../dns/lookup-domain.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
-import { activateFoundKeys, deleteRetiredKeys, listDomainKeys } from '../../store/domains/dkim-keys.ts'
+import {
+  activateFoundKeys,
+  deleteRetiredKeys,
+  listDomainKeys,
+  retiredKeysDue,
+} from '../../store/domains/dkim-keys.ts'
 import {
   claimDueDomains,
   type DomainRow,
+  domainsDue,
   findDomain,
   isProvedByAnother,
   lockDomain,
@@ -40,6 +46,9 @@ export async function verifyDomain(deps: Deps, caller: Caller, id: string): Prom
   if (!view) throw gone()
   return view
 }
+
+/** Holds if `recheckDomains` can do something. */
+export const recheckDue = `(${domainsDue} or ${retiredKeysDue(listedRetiredMs)})`
 
 /** Checks domains whose last check is a day old, up to `limit` at once. True if there may be more. */
 export async function recheckDomains({ log, ...deps }: Deps & { log: Log }, limit: number): Promise<boolean> {

@@ -5,6 +5,7 @@ import {
   failDisabled,
   mendOutbox,
   purgeDeletedWebhook,
+  purgeDue,
   purgeOldDeliveries,
   purgeOutbox,
 } from '../../store/events/webhook-deliveries.ts'
@@ -17,6 +18,8 @@ const outboxMs = 7 * day
 const unseenMs = 30 * day
 const deliveriesMs = 30 * day
 const chunk = 500
+/** Holds if `purgeAnnounced` can do something. */
+export const announcedPurgeDue = purgeDue({ outboxMs, deliveriesMs })
 
 /** Processes one chunk of each kind. True while there is more. */
 export async function purgeAnnounced({ db, clock }: Deps): Promise<boolean> {

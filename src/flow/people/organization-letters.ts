@@ -4,6 +4,7 @@ import type { Db } from '../../postgres/db.ts'
 import {
   clearLetterDue,
   type LetterDueRow,
+  lettersDue,
   listLettersDue,
 } from '../../store/accounts/organization-letters.ts'
 import type { OrganizationLetter } from '../../store/accounts/organizations.ts'
@@ -20,6 +21,13 @@ interface OrganizationLettersDeps {
 }
 
 const batch = 50
+
+/** Holds if `sendOrganizationLetters` can send a letter. */
+export function organizationLettersDue({
+  operatorMail,
+}: Pick<OrganizationLettersDeps, 'operatorMail'>): string {
+  return lettersDue(operatorMail === null ? ['approval'] : ['approval', 'request'])
+}
 
 /** Sends a batch of due letters. True if more may be due. */
 export async function sendOrganizationLetters(deps: OrganizationLettersDeps): Promise<boolean> {

@@ -1,6 +1,7 @@
 // Letters about organizations: those that are due, and marking them as sent.
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Queryable, Writer } from '../../postgres/db.ts'
+import type { DueCondition } from '../due.ts'
 import type { OrganizationLetter } from './organizations.ts'
 
 /** An organization with its owners, oldest first. */
@@ -8,6 +9,12 @@ export interface LetterDueRow {
   id: OrganizationId
   name: string
   owners: string[]
+}
+
+/** Holds if a letter of one of these kinds is due. */
+export function lettersDue(letters: readonly OrganizationLetter[]): DueCondition {
+  const kinds = letters.map((letter) => `'${letter}'`)
+  return `exists (select from organization where letter_due in (${kinds}))`
 }
 
 /** Lists due letters, oldest first: requests that are still pending, or approvals of organizations still active. */

@@ -1,6 +1,7 @@
 // An organization's use of its limits, by their names, and the counting of its stored bytes.
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Queryable, Writer } from '../../postgres/db.ts'
+import type { DueCondition } from '../due.ts'
 import type { Limits } from './organizations.ts'
 
 export type Use = Pick<
@@ -31,6 +32,9 @@ export const countGone = `counted as (
   insert into stored_delta (organization_id, bytes)
   select g.organization_id, sum(r.size_bytes) from gone g join raw r on r.id = g.raw_id
   where g.direction = 'inbound' group by 1)`
+
+/** Holds if `foldStored` finds a row. */
+export const storedDue: DueCondition = 'exists (select from stored_delta)'
 
 /** Folds up to `limit` deletions into the counters; returns how many. */
 export async function foldStored(db: Writer, limit: number): Promise<number> {

@@ -1,6 +1,7 @@
 // Sealed DKIM keys by domain and selector: those of the deployment's own domains, and those of customers' domains.
 import type { DomainId, OrganizationId } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
+import type { DueCondition } from '../due.ts'
 
 export interface DkimKeyRow {
   domain: string
@@ -29,6 +30,10 @@ export interface KeyOwner {
 
 const columns = `domain, selector, algorithm, sealed_key as "sealedKey", public_record as "publicRecord", state,
   retired_at as "retiredAt"`
+
+/** Holds if a key of the managed domain waits to be seen in DNS. */
+export const managedKeysDue: DueCondition = `exists (select from dkim_key
+  where domain = asked.managed_domain and domain_id is null and state = 'pending')`
 
 /** Lists the keys of one of the deployment's own domains, in the order of creation, RSA before Ed25519. */
 export async function listDkimKeys(db: Queryable, domain: string): Promise<KeyInLifeRow[]> {
@@ -133,6 +138,11 @@ export async function hasKeyInUse(
     [domain, domainId, algorithm],
   )
   return rows.length > 0
+}
+
+/** Holds if `deleteRetiredKeys` finds a key that was retired more than `keptMs` ago. */
+export function retiredKeysDue(keptMs: number): DueCondition {
+  return `exists (select from dkim_key where retired_at < asked.at - interval '${keptMs} ms')`
 }
 
 /** Deletes keys that were retired before `before`. */

@@ -2,6 +2,7 @@
 import type { DomainId, OrganizationId } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
+import type { DueCondition } from '../due.ts'
 import { countRows, newestFirst } from '../rows.ts'
 
 export type DomainState = 'pending' | 'verified' | 'failed'
@@ -147,6 +148,9 @@ export async function updateChecked(tx: Tx, row: DomainRow): Promise<void> {
 export async function touchDomain(tx: Tx, id: DomainId, at: Date): Promise<void> {
   await tx.query('update domain set updated_at = $2 where id = $1', [id, at])
 }
+
+/** Holds if `claimDueDomains` finds a domain. */
+export const domainsDue: DueCondition = 'exists (select from domain where next_check_at <= asked.at)'
 
 /** Claims domains whose check is due, until `leaseUntil`. If the process dies, others can claim them then. */
 export async function claimDueDomains(

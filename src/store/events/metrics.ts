@@ -2,6 +2,7 @@
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Queryable, Writer } from '../../postgres/db.ts'
 import type { Limits } from '../accounts/organizations.ts'
+import type { DueCondition } from '../due.ts'
 
 /** How often each fact happened: accepted sends, received messages, and results of recipients. */
 export interface Counts {
@@ -130,6 +131,15 @@ export async function readUsage(
 
 function arraysOf(within: Stretch[]): unknown[] {
   return [within.map(({ grain }) => grain), within.map(({ from }) => from), within.map(({ until }) => until)]
+}
+
+/** Holds if there are deltas, or roll-ups of a grain that began longer ago than its period. */
+export function metricsDue(keptMs: Record<Stretch['grain'], number>): DueCondition {
+  const old = Object.entries(keptMs).map(
+    ([grain, ms]) =>
+      `exists (select from metric where grain = '${grain}' and at < asked.at - interval '${ms} ms')`,
+  )
+  return `(${['exists (select from metric_delta)', ...old].join(' or ')})`
 }
 
 /** Folds up to `wanted` deltas into the roll-ups; returns how many. */

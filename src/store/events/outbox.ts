@@ -52,6 +52,12 @@ export async function announce(
   await tx.query('select append_outbox($1, $2)', [JSON.stringify(facts), at])
 }
 
+/** The condition that the outbox has rows after the cursor. Some may not be readable yet. */
+export const hasUnread = (
+  cursor: 'webhooks' | 'search',
+) => `exists (select from outbox_cursor c cross join lateral (
+    select from outbox o where (o.xact, o.seq) > (c.xact, c.seq) limit 1) next where c.name = '${cursor}')`
+
 /** A row's position in the outbox. */
 export interface OutboxCursor {
   xact: string

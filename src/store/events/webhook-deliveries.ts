@@ -1,7 +1,8 @@
 // Webhook deliveries: fanned out from the outbox, called, recorded, listed, replayed and purged.
 import { firstUuidAt, type OrganizationId, type WebhookId } from '../../base/ids.ts'
 import type { Queryable, Tx, Writer } from '../../postgres/db.ts'
-import type { OutboxItem } from './outbox.ts'
+import type { DueCondition } from '../due.ts'
+import { hasUnread, type OutboxItem } from './outbox.ts'
 import type { WebhookLease } from './webhooks.ts'
 
 export interface FannedOut {
@@ -12,6 +13,9 @@ export interface FannedOut {
   isWanted: boolean
   webhooks: string[]
 }
+
+/** Holds if an endpoint exists and `fanOut` has not read all of the outbox. */
+export const fanOutDue: DueCondition = `(exists (select from webhook where status <> 'deleted') and ${hasUnread('webhooks')})`
 
 /** Turns the next outbox rows into deliveries, by the function `fan_out_events`. */
 export async function fanOut(db: Writer, wanted: number, at: Date): Promise<FannedOut> {
@@ -167,6 +171,25 @@ export async function replayDelivery(
     [webhook, id, at],
   )
   return row ?? null
+}
+
+/** Holds if one of the four functions below can remove or fail a row that is older than its period. */
+export function purgeDue({
+  outboxMs,
+  deliveriesMs,
+}: {
+  outboxMs: number
+  deliveriesMs: number
+}): DueCondition {
+  const isOld = (ms: number) => `created_at < asked.at - interval '${ms} ms'`
+  const pending = `webhook_delivery where webhook_id = w.id and status = 'pending'`
+  return `(exists (select from webhook where status = 'deleted')
+    or exists (select from webhook w cross join lateral (
+      (select from ${pending} and next_attempt_at is null limit 1)
+      union all
+      (select from ${pending} and next_attempt_at is not null limit 1)) d where w.status = 'disabled')
+    or exists (select from (select created_at from webhook_delivery order by id limit 1) d where ${isOld(deliveriesMs)})
+    or exists (select from (select created_at from outbox order by xact, seq limit 1) o where ${isOld(outboxMs)}))`
 }
 
 /** Fails up to `limit` waiting deliveries of disabled endpoints; returns how many. */

@@ -2,6 +2,7 @@
 import type { OrganizationId, PersonId, WebhookId } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
+import { anyDue, type DueCondition } from '../due.ts'
 import { isUnowned, type Lease, Leases, living } from '../leases.ts'
 import { countRows } from '../rows.ts'
 import { skipScan } from '../sending/skip-scan.ts'
@@ -41,14 +42,6 @@ export async function insertWebhook(
   })
   await tx.query('select begin_fan_out()')
   await tx.query(named.insertInto('webhook'), named.values)
-}
-
-/** Whether any organization has an endpoint. */
-export async function hasWebhooks(db: Queryable): Promise<boolean> {
-  const [row] = await db.query<{ has: boolean }>(
-    `select exists (select from webhook where status <> 'deleted') as has`,
-  )
-  return row!.has
 }
 
 export async function countWebhooks(db: Queryable, organizationId: OrganizationId): Promise<number> {
@@ -169,6 +162,10 @@ export async function isBeingCalled(tx: Tx, id: WebhookId, at: Date): Promise<bo
   )
   return rows.length > 0
 }
+
+/** Holds if `findDueWebhooks` can find an endpoint. */
+export const webhooksDue: DueCondition = `(exists (select from webhook_delivery where ${isFirst})
+  or ${anyDue('next_attempt_at', `webhook_delivery where ${isAgain}`)})`
 
 /** Finds up to `limit` endpoints with due deliveries and without a living owner. Endpoints without failures come first. */
 export async function findDueWebhooks(

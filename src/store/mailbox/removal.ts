@@ -9,6 +9,7 @@ import {
 } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 import { countGone } from '../accounts/usage.ts'
+import type { DueCondition } from '../due.ts'
 import { countRows } from '../rows.ts'
 
 /** Finds settled submissions accepted before `before`, oldest first: their ids begin with their time. */
@@ -201,6 +202,10 @@ export async function removeKeys(tx: Tx, id: OrganizationId): Promise<void> {
   await tx.query('delete from received_usage where organization_id = $1', [id])
 }
 
+const unpurged = `inbox where status = 'deleted' and not purged`
+/** Holds if `purgeMessages` finds an inbox. */
+export const inboxPurgeDue: DueCondition = `exists (select from ${unpurged})`
+
 /**
  * Purges up to `limit` messages of one deleted inbox. After the last message, also purges its threads and search data.
  * Null: no inbox is left to purge.
@@ -209,9 +214,7 @@ export async function purgeMessages(
   tx: Tx,
   limit: number,
 ): Promise<{ rawIds: string[]; submissionIds: SubmissionId[] } | null> {
-  const [inbox] = await tx.query<{ id: InboxId }>(
-    `select id from inbox where status = 'deleted' and not purged limit 1 for update skip locked`,
-  )
+  const [inbox] = await tx.query<{ id: InboxId }>(`select id from ${unpurged} limit 1 for update skip locked`)
   if (!inbox) return null
   const rows = await tx.query<{ rawId: string | null; submissionId: SubmissionId | null }>(
     `with gone as (

@@ -1,6 +1,8 @@
 // The searched inboxes: only their messages are indexed. Each row has the progress, and the time of the last search.
 import type { InboxId, MessageId, OrganizationId } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
+import type { DueCondition } from '../due.ts'
+import { hasUnread } from '../events/outbox.ts'
 
 export interface SearchedRow {
   /** Whether every message that existed at its first search is indexed. */
@@ -17,6 +19,11 @@ export async function findSearched(db: Queryable, inboxId: InboxId): Promise<Sea
   )
   return row ?? null
 }
+
+/** Holds if an inbox is searched and a message may not be indexed yet, or if one waits to be indexed. */
+export const indexingDue: DueCondition = `(exists (select from search_waiting)
+  or exists (select from searched_inbox) and ${hasUnread('search')}
+  or exists (select from searched_inbox where before_id is not null))`
 
 /**
  * Whether any inbox is searched, or any message waits to be indexed. It may be a message of an inbox no longer searched.

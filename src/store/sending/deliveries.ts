@@ -1,6 +1,5 @@
 // Deliveries: claiming those that are due, recording results, ending them.
-import type { InboxId, OrganizationId, SubmissionId } from '../../base/ids.ts'
-import { newUuid } from '../../base/ids.ts'
+import { type InboxId, newUuid, type OrganizationId, type SubmissionId } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import { column, columnOf, pick } from '../../postgres/columns.ts'
 import type { Queryable, Tx, Writer } from '../../postgres/db.ts'
@@ -258,6 +257,8 @@ export interface DeliveryKey {
 
 const keyColumns = `submission_id as "submissionId", position`
 const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
+/** Holds if `findExpired` finds a delivery. */
+export const expiryDue = `exists (select from delivery where expires_at <= asked.at and ${waiting})`
 /** Queues with waiting mail. */
 const queues = skipScan('queues', 'route', `delivery where ${waiting}`)
 

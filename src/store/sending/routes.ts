@@ -1,6 +1,7 @@
 // Destination queues: the routes, their owners, and how operators pause, resume and flush them.
 import type { OrganizationId, SubmissionId } from '../../base/ids.ts'
 import type { Queryable, Tx, Writer } from '../../postgres/db.ts'
+import { anyDue, type DueCondition } from '../due.ts'
 import { isUnowned, type Lease, Leases, living } from '../leases.ts'
 import type { StoredStep } from './conversation.ts'
 import { skipScan } from './skip-scan.ts'
@@ -116,6 +117,10 @@ export async function walkQueues(
   const candidates = seen.filter(({ isDue }) => isDue)
   return { candidates, next: seen.find(({ step }) => step === walk.max) ?? null }
 }
+
+/** Holds if `walkQueues` or `findOrphaned` can find a queue. */
+export const routesDue: DueCondition = `(exists (select from delivery where claim_epoch is not null)
+  or ${anyDue('d.due_at', `delivery d where ${waiting}`)})`
 
 /** Finds the queues whose lost owner left deliveries on the wire, each with the organization of one such delivery. */
 export async function findOrphaned(db: Queryable, nodeId: number): Promise<Candidate[]> {
