@@ -22,8 +22,9 @@ const batch = 2_000
 
 /** Runs on every node with the webhooks role. One node works at a time; the others find nothing to do. */
 export function createFanOut({ db, clock, log, dueWork, signal, onDeliveries }: FanOutOptions): Loop {
-  // Without an endpoint a wake-up costs no statement. The poll for due work finds the first endpoint's first event.
-  let hasEndpoints = false
+  // The first run finds out. Without an endpoint a wake-up costs no statement, until the poll for due work finds an event
+  // for the first endpoint.
+  let hasEndpoints = true
   const run = async () => {
     if (!hasEndpoints) return false
     const { isMore, isWanted, webhooks } = await fanOut(db.writer, batch, clock.now())

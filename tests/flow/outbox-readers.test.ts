@@ -57,7 +57,7 @@ test('outbox: without an endpoint, a stream and a search it is not read, and eac
   const list = async (query: string) =>
     (await api.want<{ messages: Message[] }>(`${path}${query}`)).messages.length
   await until('all to be filed', async () => (await list('')) === 10)
-  const polls = () => count(' asked')
+  const polls = () => count('as managed_domain')
   const before = polls()
   await until('polls for due work', () => polls() >= before + 3)
   const [{ rows }] = (await db.query('select count(*) as rows from outbox')) as [{ rows: number }]
