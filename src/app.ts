@@ -5,8 +5,8 @@ import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import packageJson from '../package.json' with { type: 'json' }
 import { counted } from './base/counted.ts'
-import { FolderWatch } from './blobs/folder-watch.ts'
 import { OwnMark } from './blobs/node-marks.ts'
+import { StoreWatch } from './blobs/store-watch.ts'
 import { agreedSettings, agreementMend, describeDisagreement } from './config/agreed.ts'
 import { listenAs } from './config/listener.ts'
 import type { ListenAddress } from './config/setting-values.ts'
@@ -72,7 +72,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     await requireSharedBlobs(foundation, number)
     await warnOfFormerDomains(foundation)
     warnOfHold(foundation)
-    const watch = new FolderWatch(foundation)
+    const watch = new StoreWatch(foundation)
     await watch.start()
     parts.push(watch)
     const desk = startOperator(foundation, { phase: () => phase, blobFault: () => watch.fault })
@@ -162,7 +162,7 @@ async function markBlobs({ blobs, log }: Foundation, folder: number): Promise<Ow
   } catch (error) {
     log.warn(
       { err: error },
-      'blob folder could not be marked: other nodes cannot see that this node shares it',
+      'blob store could not be marked: other nodes cannot see that this node shares it',
     )
     return null
   }

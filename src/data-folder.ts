@@ -1,8 +1,8 @@
-// Claims the data folder for one running service, and checks that all nodes of one database share a blob folder.
+// Claims the data folder for one running service, and checks that all nodes of one database share a blob store.
 import { randomInt } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { StartRefused } from './base/errors.ts'
-import type { Blobs } from './blobs/blobs.ts'
+import { type Blobs, NotOurStore } from './blobs/blobs.ts'
 import { hasMark } from './blobs/node-marks.ts'
 import type { Db } from './postgres/db.ts'
 import { holdLock, isLockOf, lockClasses } from './postgres/locks.ts'
@@ -67,18 +67,24 @@ function notOurs(file: string, reason: string): StartRefused {
   return new StartRefused('data folder', `${file} ${reason}`, mend)
 }
 
-/** Refuses a blob folder that lacks the living nodes' marks: the other nodes could not read large mail in it. */
+/** Refuses a blob store that lacks the living nodes' marks: the other nodes could not read large mail in it. */
 export async function requireSharedBlobs(
   { db, blobs }: { db: Db; blobs: Blobs },
   own: number | null,
 ): Promise<void> {
   for (const mark of await listNodeMarks(db)) {
     // Our own number can only be from an earlier run of this service, because the folder is claimed.
-    if (mark.folder === own || (await hasMark(blobs, mark))) continue
+    if (mark.folder === own || (await hasMark(blobs, mark).catch(refuseToStart))) continue
     throw new StartRefused(
       'blobs',
-      `${blobs.location} is not the blob folder of the other nodes of this database`,
-      'set POSTHORN_BLOB_URL of every node to one folder that all of them see',
+      `${blobs.location} is not the blob store of the other nodes of this database`,
+      'set POSTHORN_BLOB_URL of every node to one folder or bucket that all of them see',
     )
   }
+}
+
+function refuseToStart(error: unknown): never {
+  if (!(error instanceof NotOurStore)) throw error
+  const mend = 'start this node when the store answers: only then can it see that the other nodes share it'
+  throw new StartRefused('blobs', error.message, mend)
 }

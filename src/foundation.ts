@@ -8,7 +8,7 @@ import type { Log } from './base/log.ts'
 import type { SecretBox } from './base/secret-box.ts'
 import { syncFolder } from './base/sync-folder.ts'
 import type { Blobs } from './blobs/blobs.ts'
-import { DiskBlobs } from './blobs/disk.ts'
+import { openBlobs } from './blobs/open-blobs.ts'
 import type { Settings } from './config/settings.ts'
 import { DnsCache } from './dns/cache.ts'
 import { Resolver } from './dns/resolver.ts'
@@ -60,7 +60,8 @@ const checkPatience = { timeoutMs: 2_500, tries: 2, deadlineMs: 8_000 }
  */
 export async function openFoundation(settings: Settings, log: Log, progress: Progress): Promise<Foundation> {
   await makeFolder({ about: 'data folder', setting: 'POSTHORN_DATA_DIR', folder: settings.dataDir })
-  await makeFolder({ about: 'blobs', setting: 'POSTHORN_BLOB_URL', folder: settings.blobFolder })
+  if ('folder' in settings.blobStore)
+    await makeFolder({ about: 'blobs', setting: 'POSTHORN_BLOB_URL', folder: settings.blobStore.folder })
   return await open(settings, log, progress, 'made')
 }
 
@@ -170,7 +171,11 @@ async function open(
       stop()
       await leave()
     }
-    const blobs = new DiskBlobs(settings.blobFolder, await readDatabaseId(db))
+    const blobs = await openBlobs({
+      store: settings.blobStore,
+      scratchFolder: settings.dataDir,
+      databaseId: await readDatabaseId(db),
+    })
     if (missing === 'made') await markFolder({ db, blobs, log })
     const hold = await findHold(db)
     const resolver = new Resolver({ servers: settings.dnsServers })
@@ -218,7 +223,7 @@ async function prepareDatabase(
 async function markFolder({ db, blobs, log }: Pick<Foundation, 'db' | 'blobs' | 'log'>): Promise<void> {
   await claimBlobFolder({ db, blobs }).catch((err) => {
     if (err instanceof DbFault) throw err
-    log.warn({ err }, 'blob folder could not be marked: large mail is refused until it is')
+    log.warn({ err }, 'blob store could not be marked: large mail is refused until it is')
   })
 }
 

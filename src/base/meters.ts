@@ -118,7 +118,7 @@ export const meters = {
   }),
   blobFolderOk: new Gauge({
     name: 'posthorn_blob_folder_ok',
-    help: '1 if the blob folder exists and has the mark of the database. 0: large mail is refused.',
+    help: '1 if the blob store answers and has the mark of the database. 0: large mail is refused.',
     registers,
   }),
   jobFailures: new Counter({

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 /** Takes chunks one after the other. Nothing can be read before `commit` resolves. */
 export interface BlobWriter {
   write(chunk: Buffer): Promise<void>
-  /** Once this resolves, the blob is durable and readable under its key. Throws `NotOurStore`, and then leaves no blob. */
+  /** Once this resolves, the blob is durable and readable under its key. Throws `NotOurStore`; a blob left then is an orphan. */
   commit(): Promise<void>
   abort(): Promise<void>
 }
@@ -21,9 +21,33 @@ export const partCount = 256
 
 /** The store belongs to another database, or does not answer: nothing is stored there. */
 export class NotOurStore extends Error {
-  constructor(reason: string) {
-    super(reason)
+  constructor(reason: string, options?: ErrorOptions) {
+    super(reason, options)
     this.name = 'NotOurStore'
+  }
+}
+
+/** The store has no blob with this key. It has the code of a missing file. */
+export class NoBlob extends Error {
+  readonly code = 'ENOENT'
+
+  constructor(location: string, key: string) {
+    super(`${location} has no blob ${key}`)
+    this.name = 'NoBlob'
+  }
+}
+
+/** Writes all pieces and commits the blob. If that fails, aborts it and throws the failure. */
+export async function writeAll(
+  writer: BlobWriter,
+  pieces: Iterable<Buffer> | AsyncIterable<Buffer>,
+): Promise<void> {
+  try {
+    for await (const piece of pieces) await writer.write(piece)
+    await writer.commit()
+  } catch (error) {
+    await writer.abort()
+    throw error
   }
 }
 
@@ -45,6 +69,8 @@ export interface Blobs {
   open(key: string, range: { start: number; end: number }): Promise<Readable | null>
   /** Gives `use` the path of a file that holds the blob until `use` has ended. `use` must not change the file. */
   withFile<Found>(key: string, use: (path: string) => Promise<Found>): Promise<Found>
+  /** Gives the blob's file a second name; false if that is not possible. Such a file must not be changed. */
+  link(key: string, path: string): Promise<boolean>
   has(key: string): Promise<boolean>
   /** Deleting a missing blob is no error: a crash may have come between the row and the blob. */
   delete(key: string): Promise<void>
@@ -54,6 +80,9 @@ export interface Blobs {
   /** Returns when it was last written, by the store's own clock; null if it is gone. */
   writtenAtMs(stored: StoredBlob): Promise<number | null>
   remove(stored: StoredBlob): Promise<void>
+
+  /** Returns the name of something that the store contains; null if it is empty. */
+  findContent(): Promise<string | null>
 
   /** Returns the database that owns the store; null if the store has no mark. */
   owner(): Promise<string | null>

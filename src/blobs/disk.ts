@@ -1,23 +1,12 @@
 // Blobs in a folder: one file per blob, flushed and renamed before it is reported as stored.
 import { createReadStream } from 'node:fs'
-import {
-  type FileHandle,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from 'node:fs/promises'
+import { link, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { syncFolder } from '../base/sync-folder.ts'
-import { type Blobs, type BlobWriter, NotOurStore, type StoredBlob } from './blobs.ts'
+import { type Blobs, type BlobWriter, NotOurStore, type StoredBlob, writeAll } from './blobs.ts'
+import { BufferedWriter } from './buffered-writer.ts'
 import { findFolderFault, readMark, writeMark } from './folder-mark.ts'
-
-const bufferedBytes = 256 * 1024
 
 /** Each part of the store is a folder. Files are named by their owner, so they need no reference count. */
 export class DiskBlobs implements Blobs {
@@ -61,14 +50,7 @@ export class DiskBlobs implements Blobs {
   }
 
   async put(key: string, bytes: Buffer | AsyncIterable<Buffer>): Promise<void> {
-    const writer = await this.create(key)
-    try {
-      for await (const piece of Buffer.isBuffer(bytes) ? [bytes] : bytes) await writer.write(piece)
-      await writer.commit()
-    } catch (error) {
-      await writer.abort()
-      throw error
-    }
+    await writeAll(await this.create(key), Buffer.isBuffer(bytes) ? [bytes] : bytes)
   }
 
   read(key: string): Readable {
@@ -82,6 +64,18 @@ export class DiskBlobs implements Blobs {
 
   async withFile<Found>(key: string, use: (path: string) => Promise<Found>): Promise<Found> {
     return await use(this.#pathOf(key))
+  }
+
+  async link(key: string, path: string): Promise<boolean> {
+    try {
+      await link(this.#pathOf(key), path)
+      return true
+    } catch (error) {
+      // Another file system, or one without links, or one that forbids them for files of others.
+      const { code } = error as NodeJS.ErrnoException
+      if (['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS'].includes(code ?? '')) return false
+      throw error
+    }
   }
 
   async has(key: string): Promise<boolean> {
@@ -105,11 +99,18 @@ export class DiskBlobs implements Blobs {
     await rm(join(dirname(this.#pathOf(key)), name), { force: true })
   }
 
+  async findContent(): Promise<string | null> {
+    const names = (await readdir(this.location).catch(nullWhereMissing)) ?? []
+    // The file system itself keeps this entry in the root of a disk.
+    return names.find((name) => name !== 'lost+found') ?? null
+  }
+
   async owner(): Promise<string | null> {
     return await readMark(this.location)
   }
 
   async claim(id: string): Promise<void> {
+    await this.#makeFolder(this.location)
     await writeMark(this.location, id)
   }
 
@@ -174,32 +175,6 @@ function folderOf(part: number): string {
 function nullWhereMissing(error: unknown): null {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
   throw error
-}
-
-/** Writes chunks to a file through one reused buffer, so that the socket's chunks are free at once. */
-class BufferedWriter {
-  readonly #file: FileHandle
-  readonly #buffer = Buffer.allocUnsafeSlow(bufferedBytes)
-  #length = 0
-
-  constructor(file: FileHandle) {
-    this.#file = file
-  }
-
-  async write(chunk: Buffer): Promise<void> {
-    for (let at = 0; at < chunk.length; ) {
-      const count = chunk.copy(this.#buffer, this.#length, at)
-      this.#length += count
-      at += count
-      if (this.#length === this.#buffer.length) await this.flush()
-    }
-  }
-
-  async flush(): Promise<void> {
-    const length = this.#length
-    this.#length = 0
-    for (let at = 0; at < length; ) at += (await this.#file.write(this.#buffer, at, length - at)).bytesWritten
-  }
 }
 
 /** Flushes the folders above `path`, up to the one that contains `made`, so that the new names are durable. */

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { counted } from '../base/counted.ts'
 import { createLog } from '../base/log.ts'
-import { DiskBlobs } from '../blobs/disk.ts'
+import { openBlobs } from '../blobs/open-blobs.ts'
 import { holdWords, releaseMend } from '../config/settings.ts'
 import type { Manifest } from '../flow/backup/manifest.ts'
 import { formatBytes } from '../flow/backup/progress-reporter.ts'
@@ -107,8 +107,9 @@ async function restoreAll(name: string, options: BackupOptions): Promise<void> {
   const settings = loadSettings(options)
   const log = createLog('warn', settings.logFormat, options.terminal.stderr)
   const progress = (line: string) => remark(options, line)
-  const { dataDir, blobFolder, secretKeyFile } = settings
-  const deps = { dataDir, blobFolder, secretKeyFile, blobs: new DiskBlobs(blobFolder), log, progress }
+  const { dataDir, blobStore, secretKeyFile } = settings
+  const blobs = await openBlobs({ store: blobStore, scratchFolder: dataDir, databaseId: null })
+  const deps = { dataDir, secretKeyFile, blobs, log, progress }
   const openDurable = async () => {
     const opened = await openDatabase(settings, log, progress)
     await requireUsable(opened.db)

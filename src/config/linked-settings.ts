@@ -1,9 +1,14 @@
 // Settings that belong together: a certificate authority, an identity provider, a smarthost.
+import { join, resolve } from 'node:path'
+import type { BlobStore } from '../blobs/open-blobs.ts'
+import type { CredentialSettings } from '../blobs/s3/credentials.ts'
+import type { S3Address } from '../blobs/s3/s3-address.ts'
 import type { RelayTarget } from '../flow/delivering/next-hop.ts'
 import type { OidcSettings } from '../flow/people/oidc.ts'
 import { type Reader, SettingError } from './setting-reader.ts'
 import {
   acmeDirectory,
+  blobUrl,
   emailAddress,
   oidcIssuer,
   oneOf,
@@ -38,6 +43,42 @@ export function readAcme(reader: Reader): { directory: string; email: string } |
       'POSTHORN_ACME needs POSTHORN_MAIL_HOST: set it to the public host name, such as mx.example.com',
     )
   return { directory, email }
+}
+
+/** Reads the store of blobs. Relative folders start at `folder`. */
+export function readBlobStore(reader: Reader, folder: string, dataDir: string): BlobStore {
+  const fallback = { folder: join(dataDir, 'blobs') }
+  const store = reader.read('POSTHORN_BLOB_URL', fallback, blobUrl, blobUrlForm)
+  return toBlobStore(store, (name) => reader.shared(name), folder)
+}
+
+/** How to write the address of a store of blobs. */
+export const blobUrlForm =
+  'file:/a/folder, s3://bucket/prefix?region=eu-central-1, or s3://bucket/prefix?endpoint=https://s3.example.com'
+
+/** Adds the credentials' variables to an address on S3. */
+export function toBlobStore(
+  store: { folder: string } | { s3: S3Address },
+  variable: (name: string) => string | null,
+  folder: string,
+): BlobStore {
+  if ('folder' in store) return { folder: resolve(folder, store.folder) }
+  return { ...store, credentials: readCredentials(variable) }
+}
+
+/** The variables that Amazon's own tools read. */
+function readCredentials(variable: (name: string) => string | null): CredentialSettings {
+  const path = variable('AWS_CONTAINER_CREDENTIALS_RELATIVE_URI')
+  return {
+    accessKeyId: variable('AWS_ACCESS_KEY_ID'),
+    secretAccessKey: variable('AWS_SECRET_ACCESS_KEY'),
+    sessionToken: variable('AWS_SESSION_TOKEN'),
+    file: variable('AWS_SHARED_CREDENTIALS_FILE'),
+    profile: variable('AWS_PROFILE'),
+    containerUrl: path ? `http://169.254.170.2${path}` : variable('AWS_CONTAINER_CREDENTIALS_FULL_URI'),
+    containerTokenFile: variable('AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE'),
+    instanceUrl: variable('AWS_EC2_METADATA_SERVICE_ENDPOINT'),
+  }
 }
 
 /** Reads the identity provider with which people may sign in. */

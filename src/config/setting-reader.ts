@@ -28,6 +28,11 @@ export class Reader {
     )
   }
 
+  /** Returns a variable that other programs define too, or null if it is not set. It is no setting of ours. */
+  shared(name: string): string | null {
+    return this.#environment[name]?.trim() || null
+  }
+
   /** The settings that were read, in that order. */
   get names(): string[] {
     return [...this.#asked]

@@ -2,6 +2,7 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { parseDuration } from '../base/duration.ts'
+import { parseS3Address, type S3Address } from '../blobs/s3/s3-address.ts'
 import { defaultLimits, isLimit } from '../flow/accounts/organization.ts'
 import type { RelayTarget } from '../flow/delivering/next-hop.ts'
 import type { OutboundAddresses } from '../flow/delivering/outbound.ts'
@@ -313,7 +314,15 @@ export function oidcIssuer(text: string): string | null {
 }
 
 /** Returns the folder. Two slashes begin a host name, which is refused: the folder must be on this machine. */
-export function fileUrl(text: string): string | null {
+/** A folder, or a bucket on S3. */
+export function blobUrl(text: string): { folder: string } | { s3: S3Address } | null {
+  const folder = fileUrl(text)
+  if (folder !== null) return { folder }
+  const s3 = parseS3Address(text)
+  return s3 && { s3 }
+}
+
+function fileUrl(text: string): string | null {
   const folder = /^file:(?:\/\/(?=\/))?(.+)$/.exec(text)?.[1]
   return folder && !folder.startsWith('//') && path(folder) ? folder : null
 }

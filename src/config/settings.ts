@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import type { LogFormat } from '../base/log.ts'
+import type { BlobStore } from '../blobs/open-blobs.ts'
 import { defaultLimits } from '../flow/accounts/organization.ts'
 import type { RelayTarget } from '../flow/delivering/next-hop.ts'
 import type { OutboundAddresses } from '../flow/delivering/outbound.ts'
@@ -12,7 +13,7 @@ import type { Blocklist } from '../mailauth/blocklists.ts'
 import type { ClamdAddress } from '../scan/clamd.ts'
 import type { RspamdAddress } from '../scan/rspamd.ts'
 import type { Limits } from '../store/accounts/organizations.ts'
-import { percent, readAcme, readOidc } from './linked-settings.ts'
+import { percent, readAcme, readBlobStore, readOidc } from './linked-settings.ts'
 import { readListener } from './listener.ts'
 import { readMail, readReceiving } from './mail-settings.ts'
 import { type Environment, Reader, SettingError } from './setting-reader.ts'
@@ -25,7 +26,6 @@ import {
   drainDelay,
   emailAddress,
   fileName,
-  fileUrl,
   formatAddress,
   integer,
   type ListenAddress,
@@ -46,7 +46,7 @@ export const roles: readonly Role[] = ['api', 'mx', 'delivery', 'webhooks', 'job
 export interface Settings {
   dataDir: string
   databaseUrl: string | null
-  blobFolder: string
+  blobStore: BlobStore
   http: ListenAddress
   /** Null: no HTTPS listener. */
   https: ListenAddress | null
@@ -191,15 +191,7 @@ function readFolders(reader: Reader, folder: string) {
       databaseUrl,
       `postgres://user:password@host:5432/database, ${percent}`,
     ),
-    blobFolder: resolve(
-      folder,
-      reader.read(
-        'POSTHORN_BLOB_URL',
-        join(dataDir, 'blobs'),
-        fileUrl,
-        'file:/a/folder (s3:// is not supported yet)',
-      ),
-    ),
+    blobStore: readBlobStore(reader, folder, dataDir),
     diskReserveBytes: reader.read<number | null>(
       'POSTHORN_DISK_RESERVE',
       null,

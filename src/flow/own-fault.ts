@@ -1,6 +1,6 @@
 // Separates our own faults (database, disk, system) from faults of the mail or the request.
 import { NoThread } from '../base/thread-pool.ts'
-import { type Blobs, NotOurStore } from '../blobs/blobs.ts'
+import { type Blobs, NoBlob, NotOurStore } from '../blobs/blobs.ts'
 import { NoBytes } from '../mail/parse-pool.ts'
 import { ChangedFile } from '../mail/read/file-bytes.ts'
 import { DbFault } from '../postgres/db.ts'
@@ -11,7 +11,8 @@ export const ownFaultWaitMs = 10_000
 /** The database, the disk or the system failed, and a retry may succeed. */
 export function isOwnFault(error: unknown): boolean {
   if (error instanceof DbFault) return error.kind === 'lost' || error.kind === 'conflict'
-  if (error instanceof NoThread || error instanceof NoBytes || error instanceof NotOurStore) return true
+  if (error instanceof NoThread || error instanceof NoBytes || error instanceof NoBlob) return true
+  if (error instanceof NotOurStore) return true
   return (error as NodeJS.ErrnoException | undefined)?.syscall !== undefined
 }
 
@@ -26,7 +27,8 @@ export function failAsFault(error: unknown): never {
 /** Whether the bytes of a mail are lost for good: their blob was changed, or is missing although the folder is there. */
 export async function areBytesLost(error: unknown, blobs: Pick<Blobs, 'isThere'>): Promise<boolean> {
   if (error instanceof ChangedFile) return true
-  return error instanceof NoBytes && error.code === 'ENOENT' && (await blobs.isThere())
+  const isMissing = error instanceof NoBlob || (error instanceof NoBytes && error.code === 'ENOENT')
+  return isMissing && (await blobs.isThere())
 }
 
 /** Whether a mail could not be read because of a fault of ours that may pass. */

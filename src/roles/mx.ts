@@ -118,8 +118,10 @@ function createReceiver(
 }
 
 /** Our folders whose disks received mail fills. */
-function writtenFolders({ blobFolder, dataDir, databaseUrl }: Settings): string[] {
-  return databaseUrl ? [blobFolder] : [blobFolder, dataDir]
+function writtenFolders({ blobStore, dataDir, databaseUrl }: Settings): string[] {
+  // Bytes on their way to S3 pass through the data folder.
+  if (!('folder' in blobStore)) return [dataDir]
+  return databaseUrl ? [blobStore.folder] : [blobStore.folder, dataDir]
 }
 
 /** Checks nothing if the operator chose no block list. */

@@ -114,12 +114,8 @@ test('fences: an operation that reads for an organization uses connections of it
   assert.deepEqual(wrong, [], 'GET reads with `db` of the request')
 })
 
-/** They delete blobs that were never committed, so no snapshot names the blobs. */
-const uncommitted = [
-  'src/flow/sending/accept-send.ts',
-  'src/flow/receiving/receive.ts',
-  'src/cli/doctor/checks.ts',
-]
+/** It deletes blobs that were never committed, so no snapshot names them. */
+const uncommitted = ['src/cli/doctor/blobs.ts']
 
 test('fences: a committed blob is deleted only by the function that checks for a backup under way', () => {
   const wrong = readProduct().filter(

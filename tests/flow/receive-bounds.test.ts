@@ -274,9 +274,9 @@ test('hostile 12: a mail to operators has at most 1 MiB, and other recipients st
 test('hostile 12: a large mail that is refused for lack of room leaves no file', async () => {
   const caller = await node.createCaller(receiving(1_000, 1_000_000))
   const inbox = await caller.api.createInbox()
-  const { db, settings } = node.foundation
+  const { db, blobs } = node.foundation
   const listFiles = () =>
-    readdirSync(settings.blobFolder, { recursive: true, withFileTypes: true })
+    readdirSync(blobs.location, { recursive: true, withFileTypes: true })
       .filter((file) => file.isFile())
       .map(({ name }) => name)
       .sort()

@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { after, beforeEach, test } from 'node:test'
-import { checkBlobs } from '../../src/cli/doctor/checks.ts'
+import { checkBlobs } from '../../src/cli/doctor/blobs.ts'
 import { fileSpooled } from '../../src/flow/receiving/file.ts'
 import { BlobSweeper } from '../../src/flow/upkeep/sweep-blobs.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
@@ -200,7 +200,7 @@ test('check 88: large mail is acknowledged only into its database’s folder, an
     assert.equal((await receive('Small.\r\n')).slice(0, 3), '250')
     assert.equal((await send(10)).status, 202)
   }
-  const tellings = () => ['the blob folder is gone', 'the blob folder is back'].map(countLogged)
+  const tellings = () => ['the blob store is gone', 'the blob store is back'].map(countLogged)
   await untilReady(200)
   const [goneBefore, backBefore] = tellings()
 

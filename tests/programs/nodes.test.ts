@@ -105,19 +105,20 @@ test('hostile 13: a node with its own blobs stops with one line, and the doctor 
   })
   mkdirSync(join(folder, 'blobs'))
   const apart = { POSTHORN_BLOB_URL: `file:${join(folder, 'blobs')}` }
-  assertOneLine(await serve(apart), /blobs is not the blob folder of the other nodes.*POSTHORN_BLOB_URL/)
+  assertOneLine(await serve(apart), /blobs is not the blob store of the other nodes.*POSTHORN_BLOB_URL/)
   // The mark of an earlier start of the other node, found in a copy, is not its current mark.
-  const { dataDir, blobFolder } = first.foundation.settings
+  const { dataDir } = first.foundation.settings
+  const blobFolder = first.foundation.blobs.location
   const number = readFileSync(join(dataDir, 'folder-id'), 'utf8')
   writeFileSync(join(folder, 'blobs', `node-${number}`), 'an earlier word')
-  assertOneLine(await serve(apart), /is not the blob folder of the other nodes/)
+  assertOneLine(await serve(apart), /is not the blob store of the other nodes/)
   mkdirSync(join(folder, 'data'), { recursive: true })
   const doctor = JSON.parse((await serve(apart, ['doctor', '--json'])).stdout)
   const check = doctor.checks.find(({ name }: { name: string }) => name === 'blobs')
   assert.deepEqual([check.status, /has no database-id/.test(check.detail)], ['failed', true])
   assert.match(check.mend, /POSTHORN_BLOB_URL to the folder of the other nodes/)
   const second = await startNode(place)
-  assert.equal(second.foundation.settings.blobFolder, blobFolder)
+  assert.equal(second.foundation.blobs.location, blobFolder)
   await second.stop()
   await first.stop()
   // A single node may have any folder.
@@ -128,7 +129,8 @@ test('hostile 13: a node with its own blobs stops with one line, and the doctor 
 test('hostile 13: a node whose blobs copy a living node’s stops with one line', async (t) => {
   const place = await makePlace(t)
   const first = await startNode(place)
-  const { dataDir, blobFolder } = first.foundation.settings
+  const { dataDir } = first.foundation.settings
+  const blobFolder = first.foundation.blobs.location
   const mark = `node-${readFileSync(join(dataDir, 'folder-id'), 'utf8')}`
   const { folder, serve } = anotherNode(t, place, {
     POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key'),
@@ -141,7 +143,7 @@ test('hostile 13: a node whose blobs copy a living node’s stops with one line'
     const now = readFileSync(join(blobFolder, mark), 'utf8').split('\n')
     return !words.some((word) => now.includes(word))
   })
-  assertOneLine(await serve({}), /blobs is not the blob folder of the other nodes.*POSTHORN_BLOB_URL/)
+  assertOneLine(await serve({}), /blobs is not the blob store of the other nodes.*POSTHORN_BLOB_URL/)
   // A node that shares the folder finds the current mark at any moment.
   const second = await startNode(place)
   await second.stop()
@@ -202,7 +204,7 @@ test('hostile 13: two starting nodes accept no mail before both are known to sha
     lockClasses.node,
   ])
   const starting = startNode(place, { env: { POSTHORN_SMTP: `127.0.0.1:${port}` } })
-  const refused = assert.rejects(starting, /is not the blob folder of the other nodes/)
+  const refused = assert.rejects(starting, /is not the blob store of the other nodes/)
   await untilLocked(watching, { saying: 'into node' })
   await other.query('commit')
   await refused

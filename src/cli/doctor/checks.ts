@@ -1,25 +1,21 @@
 // The doctor's checks of this machine: the data folder, the database, the blobs, the listeners, the certificate.
 
-import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, readFile } from 'node:fs/promises'
 import { get } from 'node:https'
 import { connect } from 'node:net'
 import { dirname } from 'node:path'
 import { counted } from '../../base/counted.ts'
-import { StartRefused } from '../../base/errors.ts'
-import type { Blobs } from '../../blobs/blobs.ts'
 import { readDiskRoom } from '../../blobs/disk-reserve.ts'
 import { agreedSettings, agreementMend, describeDisagreement } from '../../config/agreed.ts'
 import { listenerFault, tryListening } from '../../config/listener.ts'
 import type { ListenAddress } from '../../config/setting-values.ts'
 import { formatAddress, reachable } from '../../config/setting-values.ts'
 import { formerMend, type Role, roles, type Settings } from '../../config/settings.ts'
-import { isFolderClaimed, requireSharedBlobs } from '../../data-folder.ts'
+import { isFolderClaimed } from '../../data-folder.ts'
 import type { Db } from '../../postgres/db.ts'
-import { readDatabaseId } from '../../store/database-identity.ts'
 import { listFormerDomains } from '../../store/mailbox/inboxes.ts'
-import { findNewestBlobs, findRawIds } from '../../store/mailbox/raws.ts'
 import { listDisagreements, listNodes } from '../../store/nodes.ts'
 import { arePagesBuilt } from '../../web/pages-folder.ts'
 
@@ -49,7 +45,7 @@ export function failed(name: string, detail: string, mend: string): Check {
 }
 
 const lowSpaceBytes = 1 << 30
-const gibibytes = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`
+export const gibibytes = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`
 
 /** Whether the folder, or the nearest existing parent, is writable, and how much space is free. */
 export async function checkFolder({ dataDir, diskReserveBytes }: Settings): Promise<Check> {
@@ -79,7 +75,7 @@ export async function noteClaim(folder: Check, db: Db, { dataDir }: Settings): P
   return { ...folder, detail: `${folder.detail}, in use by a running Posthorn (${copy})` }
 }
 
-function withoutRoom(name: string, detail: string, reserveBytes: number): Check {
+export function withoutRoom(name: string, detail: string, reserveBytes: number): Check {
   return failed(
     name,
     `${detail}: below ${gibibytes(reserveBytes)}, mail is refused`,
@@ -169,60 +165,6 @@ export async function checkNodes(db: Db, settings: Settings): Promise<Check> {
     name,
     `${counted(living.length, 'node is', 'nodes are')} running, with the same settings and every role`,
   )
-}
-
-/** Writes, flushes and deletes a blob. */
-export async function checkBlobs(
-  blobs: Blobs,
-  db: Db,
-  { blobFolder, diskReserveBytes }: Settings,
-): Promise<Check> {
-  const key = randomUUID()
-  const fault = await blobs.findFault()
-  if (fault !== null)
-    return failed(
-      'blobs',
-      `${fault}: large mail is refused`,
-      `mount its disk, or set POSTHORN_BLOB_URL to the folder of the other nodes; if a new folder replaces it, write ${await readDatabaseId(db)} into ${blobFolder}/database-id`,
-    )
-  try {
-    const startedMs = performance.now()
-    await blobs.put(key, Buffer.from('doctor'))
-    const flushMs = performance.now() - startedMs
-    await blobs.delete(key)
-    const missing = await findMissingBlobs(blobs, db)
-    if (missing.length > 0) {
-      const named = missing.slice(0, 5).join(', ')
-      return failed(
-        'blobs',
-        `of the newest large messages, ${counted(missing.length, 'has', 'have')} no file in ${blobFolder}: ${named}`,
-        'check that POSTHORN_BLOB_URL names the folder of this database, or restore the files',
-      )
-    }
-    await requireSharedBlobs({ db, blobs }, null)
-    const { freeBytes, reserveBytes } = await readDiskRoom(blobFolder, diskReserveBytes)
-    if (freeBytes < reserveBytes)
-      return withoutRoom('blobs', `${blobFolder}, ${gibibytes(freeBytes)} free`, reserveBytes)
-    return ok('blobs', `${blobFolder}, written and flushed in ${flushMs.toFixed(1)} ms`)
-  } catch (error) {
-    if (error instanceof StartRefused) return failed(error.about, error.reason, error.mend)
-    return failed(
-      'blobs',
-      (error as Error).message,
-      'let this user write to the folder, or set POSTHORN_BLOB_URL to another',
-    )
-  }
-}
-
-const blobsChecked = 1_000
-
-/** Returns the newest blobs that rows name and the store lacks. */
-async function findMissingBlobs(blobs: Blobs, db: Db): Promise<string[]> {
-  const missing: string[] = []
-  for (const key of await findNewestBlobs(db, blobsChecked)) if (!(await blobs.has(key))) missing.push(key)
-  // A blob deleted in the meantime is not missing.
-  const stillNamed = await findRawIds(db, missing)
-  return missing.filter((key) => stillNamed.has(key))
 }
 
 const answerLimitMs = 2_000

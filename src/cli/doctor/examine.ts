@@ -10,10 +10,10 @@ import { type Foundation, openExisting } from '../../foundation.ts'
 import { pagesFolder } from '../../web/pages-folder.ts'
 import { loadSettings, type OutputOptions, remark } from '../context.ts'
 import { checkOrdered } from './acme.ts'
+import { checkBlobs } from './blobs.ts'
 import { checkBlocklists } from './blocklists.ts'
 import {
   type Check,
-  checkBlobs,
   checkCertificate,
   checkDatabase,
   checkFolder,

@@ -1,6 +1,6 @@
 // Files with checksums: written and flushed, copied, and verified when they are read.
 import { createHash } from 'node:crypto'
-import { type FileHandle, link, open } from 'node:fs/promises'
+import { type FileHandle, open } from 'node:fs/promises'
 import { StartRefused } from '../../base/errors.ts'
 import type { CheckedFile } from './manifest.ts'
 
@@ -46,19 +46,6 @@ export async function checkFile(path: string): Promise<CheckedFile | null> {
 
 export function damaged(named: string): StartRefused {
   return new StartRefused('backup', `${named} of the backup is damaged`, 'restore another backup')
-}
-
-/** Links the file under a second name. False if that is not possible, for example across file systems. */
-export async function tryLinking(source: string, target: string): Promise<boolean> {
-  try {
-    await link(source, target)
-    return true
-  } catch (error) {
-    // Another file system, or one without links, or one that forbids them for files of others.
-    const { code } = error as NodeJS.ErrnoException
-    if (['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS'].includes(code ?? '')) return false
-    throw error
-  }
 }
 
 async function hash(

@@ -1,9 +1,9 @@
-// The blobs of a backup: hard-linked or copied, a few at a time, with their checksums in a list.
+// The blobs of a backup: hard-linked from a disk if possible or else copied, a few at a time, with their checksums in a list.
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Blobs } from '../../blobs/blobs.ts'
 import { blobFile, names } from './backup-folder.ts'
-import { checkFile, readFileBytes, splitLines, tryLinking, writeChecked } from './checked-files.ts'
+import { checkFile, readFileBytes, splitLines, writeChecked } from './checked-files.ts'
 import type { BlobRecord, Manifest } from './manifest.ts'
 import { formatBytes, ProgressReporter } from './progress-reporter.ts'
 
@@ -42,7 +42,6 @@ export async function copyBlobs({ blobs, progress }: Deps, folder: string): Prom
 
 /** The copier returns null if the store does not have the blob. */
 function createCopier(blobs: Blobs, folder: string): (key: string) => Promise<BlobRecord | null> {
-  let mayLink = true
   const made = new Set<string>()
   return async (key) => {
     if (!(await blobs.has(key))) return null
@@ -51,12 +50,9 @@ function createCopier(blobs: Blobs, folder: string): (key: string) => Promise<Bl
       await mkdir(dirname(target), { recursive: true, mode: 0o700 })
       made.add(dirname(target))
     }
-    return await blobs.withFile(key, async (source) => {
-      // A blob never changes, so two names for one file are as good as two files.
-      mayLink = mayLink && (await tryLinking(source, target))
-      const file = mayLink ? (await checkFile(target))! : await writeChecked(target, readFileBytes(source))
-      return { key, ...file }
-    })
+    // A blob never changes, so two names for one file are as good as two files.
+    const isLinked = await blobs.link(key, target)
+    return { key, ...(isLinked ? (await checkFile(target))! : await writeChecked(target, blobs.read(key))) }
   }
 }
 

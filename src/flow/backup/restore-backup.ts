@@ -41,7 +41,6 @@ import { openKeys } from './sealed-key.ts'
 
 export interface RestoreDeps {
   dataDir: string
-  blobFolder: string
   secretKeyFile: string
   blobs: Blobs
   log: Log
@@ -115,25 +114,24 @@ function requireKnown({ migrations, posthorn }: Manifest): void {
 const mayBeThere = new Set(['lost+found', 'folder-id'])
 
 async function requireEmptyFolders(
-  { dataDir, blobFolder, secretKeyFile }: RestoreDeps,
+  { dataDir, blobs, secretKeyFile }: RestoreDeps,
   mark: string | null,
 ): Promise<void> {
   if (mark !== null)
     throw refused(`${dataDir} has an interrupted restore of another backup`, 'empty the folder first')
-  for (const folder of [dataDir, blobFolder]) {
-    const found = await readdir(folder).catch((error) => {
-      if (error.code === 'ENOENT') return []
-      throw error
-    })
-    const own = found.filter((name) => !mayBeThere.has(name) && join(folder, name) !== secretKeyFile)
-    // If the blob folder is inside the data folder, it is checked as a folder of its own.
-    const filled = own.filter((name) => join(folder, name) !== blobFolder)
-    if (filled.length > 0)
-      throw refused(
-        `${folder} is not empty (${filled[0]})`,
-        'restore into an empty folder: nothing is overwritten',
-      )
-  }
+  const found = await readdir(dataDir).catch((error) => {
+    if (error.code === 'ENOENT') return []
+    throw error
+  })
+  const own = found.filter((name) => !mayBeThere.has(name) && join(dataDir, name) !== secretKeyFile)
+  // If the blob folder is inside the data folder, it is checked as a store of its own.
+  const filled = own.find((name) => join(dataDir, name) !== blobs.location)
+  for (const [store, name] of [
+    [dataDir, filled],
+    [blobs.location, await blobs.findContent()],
+  ])
+    if (name)
+      throw refused(`${store} is not empty (${name})`, 'restore into an empty one: nothing is overwritten')
 }
 
 interface Key {
@@ -179,7 +177,7 @@ async function requireEmpty(db: Queryable): Promise<void> {
 }
 
 async function restoreBlobs(
-  { blobs, blobFolder, progress }: RestoreDeps,
+  { blobs, progress }: RestoreDeps,
   folder: string,
   { blobs: { list, count } }: Manifest,
 ): Promise<void> {
@@ -187,7 +185,6 @@ async function restoreBlobs(
   let restored = 0
   const restore = (record: BlobRecord) =>
     blobs.put(record.key, readNamed(folder, blobFile(record.key), record))
-  await mkdir(blobFolder, { recursive: true, mode: 0o700 })
   const path = join(folder, names.blobList)
   // No line of a damaged list can be trusted.
   if ((await checkFile(path))?.sha256 !== list.sha256) throw damaged(names.blobList)

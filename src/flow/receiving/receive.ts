@@ -23,6 +23,7 @@ import {
   type ReceivedMail,
   type SpoolEnvelope,
 } from '../../store/mailbox/spool.ts'
+import { deleteUnnamed } from '../delete-blobs.ts'
 import type { Verdicts } from './evaluation.ts'
 import { KeptRooms, keptBounds, maxKeptBytes } from './kept-rooms.ts'
 import { Mailboxes, type MailboxesDeps, unknownMailbox } from './mailboxes.ts'
@@ -138,7 +139,7 @@ export class Receiver implements Backend {
       const answer = await traced('receive', describe, () => this.#receive(envelope, message))
       // A refused mail, or one stored before, needs no blob. If the outcome of a commit is unknown, the commit throws, and
       // the sweeper later deletes an unused blob.
-      if ((answer.code !== 250 || answer === keptBefore) && raw.blob) await blobs.delete(raw.blob)
+      if ((answer.code !== 250 || answer === keptBefore) && raw.blob) await deleteUnnamed({ blobs }, raw.blob)
       this.#outage.succeed()
       return answer
     } catch (error) {

@@ -25,6 +25,7 @@ import {
 } from '../../store/sending/sends.ts'
 import { findSubmissions, type SendOperation, type SubmissionRow } from '../../store/sending/submissions.ts'
 import type { SendingCaller } from '../caller.ts'
+import { deleteUnnamed } from '../delete-blobs.ts'
 import type { Idempotency } from '../idempotency.ts'
 import { knownForMs } from '../known-everywhere.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
@@ -278,7 +279,7 @@ export class Acceptance {
       this.#logAccepted(submission)
       return { message, submission, replayed: false }
     }
-    if (raw?.blob) await this.#deps.blobs.delete(raw.blob)
+    if (raw?.blob) await deleteUnnamed(this.#deps, raw.blob)
     // Another node has committed a send with the same idempotency key meanwhile.
     if (verdict.verdict === 'replayed') return await this.#resultOf(caller, verdict.submissionId)
     throw refuseSend(caller, send, { ...verdict, code: verdict.verdict as RefusalCode })

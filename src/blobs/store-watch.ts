@@ -1,4 +1,4 @@
-// Checks every two seconds whether the blob folder is our database's: its disk may be unmounted while the node runs.
+// Checks every two seconds whether the blob store is ours: its disk may be unmounted, or S3 unreachable, while the node runs.
 import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
 import { within } from '../base/within.ts'
@@ -7,19 +7,19 @@ import type { Blobs } from './blobs.ts'
 const checkMs = 2_000
 const patienceMs = 5_000
 
-interface FolderWatchOptions {
+interface StoreWatchOptions {
   blobs: Pick<Blobs, 'findFault'>
   log: Log
 }
 
-/** Logs once when the folder is gone and once when it is back. Each large mail is also checked when it is stored. */
-export class FolderWatch {
-  readonly #options: FolderWatchOptions
+/** Logs once when the store is gone and once when it is back. Each large mail is also checked when it is stored. */
+export class StoreWatch {
+  readonly #options: StoreWatchOptions
   #fault: string | null = null
   #isChecking = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: FolderWatchOptions) {
+  constructor(options: StoreWatchOptions) {
     this.#options = options
   }
 
@@ -48,15 +48,15 @@ export class FolderWatch {
       this.#isChecking = false
       this.#note(fault)
     })
-    this.#note(await within(patienceMs, found, () => 'the file system of the blob folder does not answer'))
+    this.#note(await within(patienceMs, found, () => 'the blob store does not answer'))
   }
 
   #note(fault: string | null): void {
     const { log } = this.#options
     if (fault !== null && this.#fault === null)
-      log.error({ reason: fault }, 'the blob folder is gone: large mail is refused until it is back')
+      log.error({ reason: fault }, 'the blob store is gone: large mail is refused until it is back')
     if (fault === null && this.#fault !== null)
-      log.info('the blob folder is back: large mail is accepted again')
+      log.info('the blob store is back: large mail is accepted again')
     this.#fault = fault
     meters.blobFolderOk.set(fault === null ? 1 : 0)
   }
