@@ -88,6 +88,8 @@ export interface Blobs {
   owner(): Promise<string | null>
   /** Marks the store, which then belongs to the database. */
   claim(databaseId: string): Promise<void>
+  /** Removes the mark: the store then takes no blob. */
+  disown(): Promise<void>
   /** Returns why the store is not ours or does not answer, such as while its disk is not mounted; null if it is ours. */
   findFault(): Promise<string | null>
   /** Returns whether the store is ours and answers. Only then does a missing blob mean that it was deleted. */

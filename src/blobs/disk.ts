@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream'
 import { syncFolder } from '../base/sync-folder.ts'
 import { type Blobs, type BlobWriter, NotOurStore, type StoredBlob, writeAll } from './blobs.ts'
 import { BufferedWriter } from './buffered-writer.ts'
-import { findFolderFault, readMark, writeMark } from './folder-mark.ts'
+import { findFolderFault, readMark, removeMark, writeMark } from './folder-mark.ts'
 
 /** Each part of the store is a folder. Files are named by their owner, so they need no reference count. */
 export class DiskBlobs implements Blobs {
@@ -112,6 +112,10 @@ export class DiskBlobs implements Blobs {
   async claim(id: string): Promise<void> {
     await this.#makeFolder(this.location)
     await writeMark(this.location, id)
+  }
+
+  async disown(): Promise<void> {
+    await removeMark(this.location)
   }
 
   async findFault(): Promise<string | null> {

@@ -1,6 +1,6 @@
 // The mark in a blob folder: the id of the database that owns its blobs. Large mail is acknowledged only if it is there.
 import { constants } from 'node:fs'
-import { open, readFile, rename, stat } from 'node:fs/promises'
+import { open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncFolder } from '../base/sync-folder.ts'
 
@@ -26,6 +26,12 @@ export async function writeMark(folder: string, id: string): Promise<void> {
     await file.close()
   }
   await rename(`${path}.new`, path)
+  await syncFolder(folder)
+}
+
+/** Removes the mark for good. */
+export async function removeMark(folder: string): Promise<void> {
+  await rm(join(folder, markFile), { force: true })
   await syncFolder(folder)
 }
 

@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { addBackupCommands } from './backup.ts'
+import { addBlobCommands } from './blobs.ts'
 import { addCertificateCommands } from './certificate.ts'
 import { addCompletionCommand } from './completion.ts'
 import { addDemoCommand } from './demo/demo.ts'
@@ -63,6 +64,7 @@ export function createProgram(terminal: Terminal): Command {
   addDkimCommands(program)
   addSecretCommands(program)
   addBackupCommands(program)
+  addBlobCommands(program)
   addCompletionCommand(program)
   nameOwnHelp(program, 'posthorn')
   return program

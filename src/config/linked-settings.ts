@@ -5,7 +5,7 @@ import type { CredentialSettings } from '../blobs/s3/credentials.ts'
 import type { S3Address } from '../blobs/s3/s3-address.ts'
 import type { RelayTarget } from '../flow/delivering/next-hop.ts'
 import type { OidcSettings } from '../flow/people/oidc.ts'
-import { type Reader, SettingError } from './setting-reader.ts'
+import { type Environment, type Reader, SettingError } from './setting-reader.ts'
 import {
   acmeDirectory,
   blobUrl,
@@ -53,11 +53,18 @@ export function readBlobStore(reader: Reader, folder: string, dataDir: string): 
 }
 
 /** How to write the address of a store of blobs. */
-export const blobUrlForm =
+const blobUrlForm =
   'file:/a/folder, s3://bucket/prefix?region=eu-central-1, or s3://bucket/prefix?endpoint=https://s3.example.com'
 
+/** Reads an address that a command got as an argument. Throws a SettingError. */
+export function parseBlobStore(text: string, environment: Environment, folder: string): BlobStore {
+  const store = blobUrl(text)
+  if (store === null) throw new SettingError(`this is not the address of a store: write ${blobUrlForm}`)
+  return toBlobStore(store, (name) => environment[name]?.trim() || null, folder)
+}
+
 /** Adds the credentials' variables to an address on S3. */
-export function toBlobStore(
+function toBlobStore(
   store: { folder: string } | { s3: S3Address },
   variable: (name: string) => string | null,
   folder: string,

@@ -38,8 +38,8 @@ async function makeImpatient(): Promise<Blobs> {
   const client = new S3Client({
     address: store.s3,
     credentials: new CredentialSource(store.credentials),
-    patienceMs: 600,
-    idleMs: 300,
+    patienceMs: 1_500,
+    idleMs: 1_000,
   })
   const blobs = new S3Blobs({ client, scratchFolder, databaseId })
   await blobs.claim(databaseId)
@@ -161,7 +161,7 @@ test('a large blob goes to S3 in parts, and needs no more memory than one buffer
 })
 
 test('an upload in parts that is given up is aborted at once, or else by the sweep', async () => {
-  const blobs = await makeImpatient()
+  const blobs = await makeStore('S3')
   const key = newUuid()
   const writer = await blobs.create(key)
   await writer.write(randomBytes((16 << 20) + 1))
@@ -194,7 +194,7 @@ test('S3 that fails every third call, cuts connections and changes bytes loses n
 
 test('S3 that does not answer in time is given up, and mail is refused', async () => {
   const blobs = await makeImpatient()
-  s3.faults.delayMs = 2_500
+  s3.faults.delayMs = 5_000
   await assert.rejects(blobs.put(newUuid(), Buffer.from('x')), NotOurStore)
   await assert.rejects(readAll(blobs, newUuid()), NotOurStore)
   assert.match((await blobs.findFault())!, /does not answer/)

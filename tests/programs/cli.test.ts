@@ -24,7 +24,7 @@ function emptyFolder(scope: Scope): string {
 
 const commands = [
   ...['serve', 'migrate', 'doctor', 'demo', 'org', 'key', 'queue', 'captured', 'mail', 'nodes', 'operator'],
-  ...['certificate', 'dkim', 'secret', 'backup', 'restore', 'completion'],
+  ...['certificate', 'dkim', 'secret', 'backup', 'blobs', 'restore', 'completion'],
 ]
 
 test('help names every command, and every command has help of its own', async (t) => {

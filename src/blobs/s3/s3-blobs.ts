@@ -119,6 +119,10 @@ export class S3Blobs implements Blobs {
     await putObject(this.#client, markObject, bodyOf(Buffer.from(id)))
   }
 
+  async disown(): Promise<void> {
+    await this.#client.send({ method: 'DELETE', key: markObject, may: [404] })
+  }
+
   async findFault(): Promise<string | null> {
     if (this.#databaseId === null) return null
     this.#oursUntilMs = 0

@@ -81,6 +81,20 @@ export async function findRawIds(db: Queryable, ids: readonly string[]): Promise
   return new Set(rows.map(({ id }) => id))
 }
 
+/** Yields the blobs of all raw rows that have one, in the order of their ids. */
+export async function* listBlobs(db: Queryable): AsyncGenerator<string> {
+  const pageSize = 1_000
+  for (let after = '00000000-0000-0000-0000-000000000000'; ; ) {
+    const rows = await db.query<{ id: string; blob: string }>(
+      'select id, blob from raw where blob is not null and id > $1 order by id limit $2',
+      [after, pageSize],
+    )
+    for (const { blob } of rows) yield blob
+    if (rows.length < pageSize) return
+    after = rows.at(-1)!.id
+  }
+}
+
 /** Returns the blobs of the newest raw rows that have one. */
 export async function findNewestBlobs(db: Queryable, limit: number): Promise<string[]> {
   const rows = await db.query<{ blob: string }>(

@@ -1,0 +1,80 @@
+// Large messages move from a folder to S3 and back without a loss, and a backup from S3 is restored into S3.
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { command, emptyPlace, passphrase, temporaryFolder, verify } from '../support/backup.ts'
+import { filedIn, largeBytes, receiveMail, sourceOf } from '../support/backup-stage.ts'
+import { startS3 } from '../support/s3.ts'
+import { createCaller, startPosthorn } from '../support/service.ts'
+import { sendMail } from '../support/smtp-sender.ts'
+
+const s3 = await startS3({ after })
+
+interface MoveAnswer {
+  copied: number
+  copiedBytes: number
+  lost: string[]
+  status: 'done' | 'running'
+}
+
+test('blobs move from a folder to S3 and back while mail flows, and are backed up from there', async (t) => {
+  const posthorn = await startPosthorn(t, { env: { ...s3.env, ...passphrase } })
+  const { api } = await createCaller(posthorn)
+  const inbox = await api.createInbox()
+  const [url, folder] = [s3.makeUrl(), `file:${posthorn.folder}/blobs`]
+  const move = (from: string, to: string) => posthorn.cli<MoveAnswer>(['blobs', 'move', from, to])
+  const receive = (n: number) => receiveMail(posthorn, inbox, `<mail-${n}@sender.test>`, largeBytes)
+  const restartWith = async (POSTHORN_BLOB_URL: string) => {
+    Object.assign(posthorn.env, { POSTHORN_BLOB_URL })
+    await posthorn.start()
+  }
+  for (let n = 0; n < 3; n++) await receive(n)
+  const sources = (await filedIn(api, inbox, 3)).map(({ source }) => source)
+
+  // The first run fails half-way.
+  let uploads = 0
+  s3.faults.refuse = (call) => call.startsWith('PUT') && ++uploads > 1 && !call.includes('database-id')
+  const failed = await command(['blobs', 'move', folder, url], posthorn.env)
+  assert.deepEqual([failed.status, /answered 503/.test(failed.stderr)], [1, true])
+  s3.heal()
+  const bulk = await move(folder, url)
+  assert.deepEqual([bulk.status, bulk.lost], ['running', []])
+  await receive(3)
+  assert.equal(await posthorn.stop(), 0)
+
+  // Without the second run, a service on S3 refuses large mail and loses none.
+  await restartWith(url)
+  const raw = Buffer.alloc(largeBytes, 'x'.repeat(70).concat('\r\n'))
+  const early = await sendMail(posthorn.smtp, { from: 'a@far.test', to: inbox.address, raw })
+  assert.match(early.reply, /^452/)
+  assert.equal(await posthorn.stop(), 0)
+
+  const rest = await move(folder, url)
+  assert.deepEqual([rest.status, rest.copied, rest.lost], ['done', 1, []])
+  rmSync(join(posthorn.folder, 'blobs'), { recursive: true })
+  await restartWith(url)
+  await receive(4)
+  const messages = await filedIn(api, inbox, 5)
+  for (const source of sources) assert.ok(messages.some((found) => found.source.equals(source)))
+
+  // A backup from S3, restored into another prefix.
+  const backup = join(temporaryFolder(t), 'backup')
+  const made = await posthorn.cli<{ blobs: { count: number } }>(['backup', backup])
+  assert.equal(made.blobs.count, 5)
+  assert.equal((await verify(backup, posthorn.env)).exitStatus, 0)
+  const env = { ...(await emptyPlace(t, posthorn)), POSTHORN_BLOB_URL: s3.makeUrl() }
+  const restored = await command(['restore', backup], env)
+  assert.equal(restored.status, 0, restored.stderr)
+  const again = await command(['restore', backup], {
+    ...(await emptyPlace(t, posthorn)),
+    POSTHORN_BLOB_URL: env.POSTHORN_BLOB_URL,
+  })
+  assert.match(again.stderr, /is not empty/)
+
+  assert.equal(await posthorn.stop(), 0)
+  const back = await move(url, folder)
+  assert.deepEqual([back.status, back.copied], ['done', 5])
+  await restartWith(folder)
+  for (const { message, source } of messages) assert.ok((await sourceOf(api, message)).equals(source))
+})
