@@ -126,20 +126,41 @@ test('while S3 is away large mail is refused, small mail goes on, and mail that 
   )
 })
 
+test('an object that S3 loses later is named by the doctor and by the sweep', async () => {
+  const before = await namedBlobs()
+  const { reply } = await receive(content)
+  assert.match(reply, /^250/)
+  const [lost] = (await namedBlobs()).filter((blob) => !before.includes(blob))
+  await blobs.delete(lost!)
+  const { status, detail } = await checkBlobs(blobs, db, settings)
+  assert.deepEqual([status, detail.includes(lost!)], ['failed', true])
+  await sweepPartOf(lost!)
+  const lines = node.log().split('\n')
+  assert.ok(lines.some((line) => line.includes('large messages are lost') && line.includes(lost!)))
+  await db.query('delete from spool where raw_id = $1', [lost])
+  await db.query('delete from message where raw_id = $1', [lost])
+  await db.query('delete from raw where id = $1', [lost])
+})
+
+/** Sweeps the part of the store that has this blob. */
+async function sweepPartOf(key: string): Promise<void> {
+  const sweeper = new BlobSweeper(node.foundation, Number.parseInt(key.slice(-2), 16))
+  while (await sweeper.sweepNext(100));
+}
+
 test('an orphan on S3 is swept after two days, with an upload that was never completed', async () => {
   const named = await namedBlobs()
-  await blobs.put(newUuid(), Buffer.from('orphan'))
-  const writer = await blobs.create(newUuid())
+  const [orphan, unfinished] = [newUuid(), newUuid()]
+  await blobs.put(orphan, Buffer.from('orphan'))
+  const writer = await blobs.create(unfinished)
   await writer.write(Buffer.alloc((16 << 20) + 1))
-  assert.deepEqual([storedBlobs().length, s3.uploads.size], [named.length + 1, 1])
-  const sweeper = new BlobSweeper(node.foundation)
-  const sweepAll = async () => {
-    for (let part = 0; part < 256; part++) while (await sweeper.sweepNext(100));
+  const sweepBoth = async () => {
+    for (const key of [orphan, unfinished]) await sweepPartOf(key)
   }
-  await sweepAll()
-  assert.equal(storedBlobs().length, named.length + 1)
+  await sweepBoth()
+  assert.deepEqual([storedBlobs().length, s3.uploads.size], [named.length + 1, 1])
   clock.advance(3 * 86_400_000)
-  await sweepAll()
+  await sweepBoth()
   assert.deepEqual([storedBlobs(), s3.uploads.size], [named, 0])
   await writer.abort()
 })

@@ -260,3 +260,20 @@ test('check 88: the doctor names the blobs that rows reference and the store lac
   assert.equal(status, 'failed')
   assert.ok(detail.includes(lost.split('/')[1]!) && !detail.includes(kept.split('/')[1]!), detail)
 })
+
+test('check 88: the sweep names the blobs that rows reference and the store lacks', async () => {
+  const [kept, lost] = [await receiveLarge(), await receiveLarge()]
+  rmSync(join(folder, lost))
+  const before = node.log().length
+  await sweepAll(sweeper)
+  const lines = node
+    .log()
+    .slice(before)
+    .split('\n')
+    .filter((line) => line.includes('large messages are lost'))
+  assert.deepEqual(
+    lines.map((line) => JSON.parse(line).blobs),
+    [[lost.split('/')[1]]],
+  )
+  assert.ok(!lines[0]!.includes(kept.split('/')[1]!))
+})

@@ -55,7 +55,8 @@ test('blobs move from a folder to S3 and back while mail flows, and are backed u
   rmSync(join(posthorn.folder, 'blobs'), { recursive: true })
   await restartWith(url)
   await receive(4)
-  const messages = await filedIn(api, inbox, 5)
+  // A mail whose bytes could not be read is read again after ten seconds.
+  const messages = await filedIn(api, inbox, 5, { timeoutMs: 90_000 })
   for (const source of sources) assert.ok(messages.some((found) => found.source.equals(source)))
 
   // A backup from S3, restored into another prefix.

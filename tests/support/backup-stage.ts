@@ -58,18 +58,20 @@ export async function inboundOf(api: Api, inbox: Inbox): Promise<Message[]> {
 
 export const sourceOf = (api: Api, { id }: Message): Promise<Buffer> => api.bytes(`/v1/messages/${id}/source`)
 
-/** Waits until that many messages are filed and scanned. Returns each with its source. */
+/** Waits until that many messages are filed and scanned, by default for 30 s. Returns each with its source. */
 export async function filedIn(
   api: Api,
   inbox: Inbox,
   count: number,
+  limits: { timeoutMs?: number } = {},
 ): Promise<{ message: Message; source: Buffer }[]> {
   const isScanned = ({ attachments = [] }: Message) =>
     attachments.every(({ scanState }) => scanState !== 'unscanned')
-  const messages = await until('the mail to be filed and scanned', async () => {
+  const isFiled = async () => {
     const found = await inboundOf(api, inbox)
     return found.length >= count && found.every(isScanned) ? found : null
-  })
+  }
+  const messages = await until('the mail to be filed and scanned', isFiled, limits)
   return await Promise.all(
     messages.map(async (message) => ({ message, source: await sourceOf(api, message) })),
   )

@@ -1,4 +1,4 @@
-// Sweeps the blob store: deletes old files without a row, for example after a crash before the commit.
+// Sweeps the blob store: deletes old files without a row, for example after a crash, and names rows without their file.
 import { randomInt } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { uuidTimeMs } from '../../base/ids.ts'
@@ -6,7 +6,7 @@ import type { Log } from '../../base/log.ts'
 import { type Blobs, partCount, type StoredBlob } from '../../blobs/blobs.ts'
 import type { Db } from '../../postgres/db.ts'
 import { isBackupUnderWay } from '../../store/backups.ts'
-import { findRawIds } from '../../store/mailbox/raws.ts'
+import { findBlobsEndingIn, findRawIds } from '../../store/mailbox/raws.ts'
 import { claimBlobFolder } from '../claim-blob-folder.ts'
 
 interface SweepDeps {
@@ -18,15 +18,18 @@ interface SweepDeps {
 
 /** Longer than the longest time from a file's last byte to the commit of its row, even if a clock is a day ahead. */
 const safeAgeMs = 48 * 3_600_000
+/** Lost blobs named in one line of the log. */
+const maxNamed = 100
 
 /** Cycles through the parts of the store from a random start, so that frequent restarts skip none. */
 export class BlobSweeper {
   readonly #deps: SweepDeps
-  #nextPart = randomInt(partCount)
+  #nextPart: number
   #left: StoredBlob[] = []
 
-  constructor(deps: SweepDeps) {
+  constructor(deps: SweepDeps, firstPart = randomInt(partCount)) {
     this.#deps = deps
+    this.#nextPart = firstPart
   }
 
   /** Checks up to `limit` files, and starts the next part when one is done. Returns whether this part has more. */
@@ -34,14 +37,32 @@ export class BlobSweeper {
     const { blobs, log } = this.#deps
     if (this.#left.length === 0) {
       if (!(await this.#isOurs())) return false
+      const named = await findBlobsEndingIn(this.#deps.db, this.#nextPart.toString(16).padStart(2, '0'))
       this.#left = await blobs.list(this.#nextPart)
       this.#nextPart = (this.#nextPart + 1) % partCount
+      await this.#reportLost(named)
     }
     for (const orphan of await this.#findOrphans(this.#left.splice(0, limit))) {
       await blobs.remove(orphan)
       log.info({ blob: orphan.name }, 'orphaned blob removed')
     }
     return this.#left.length > 0
+  }
+
+  /** Logs the blobs of rows that are not in the list of their part, unless they were deleted meanwhile. */
+  async #reportLost(named: string[]): Promise<void> {
+    const { db, blobs, log } = this.#deps
+    const listed = new Set(this.#left.flatMap(({ key, isFinished }) => (isFinished ? key : [])))
+    const missing: string[] = []
+    for (const key of named) if (!listed.has(key) && !(await blobs.has(key))) missing.push(key)
+    if (missing.length === 0) return
+    const owned = await findRawIds(db, missing)
+    const lost = missing.filter((key) => owned.has(key))
+    if (lost.length === 0 || !(await blobs.isThere())) return
+    log.error(
+      { count: lost.length, blobs: lost.slice(0, maxNamed) },
+      'large messages are lost: the blob store does not have them',
+    )
   }
 
   /** A service started over another database by mistake must not take every blob for an orphan. */

@@ -95,6 +95,15 @@ export async function* listBlobs(db: Queryable): AsyncGenerator<string> {
   }
 }
 
+/** Returns the blobs whose names end in these characters. A blob has the name of its row's id. */
+export async function findBlobsEndingIn(db: Queryable, ending: string): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    'select id from raw where blob is not null and right(id::text, $2) = $1',
+    [ending, ending.length],
+  )
+  return rows.map(({ id }) => id)
+}
+
 /** Returns the blobs of the newest raw rows that have one. */
 export async function findNewestBlobs(db: Queryable, limit: number): Promise<string[]> {
   const rows = await db.query<{ blob: string }>(
