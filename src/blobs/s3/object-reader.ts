@@ -23,7 +23,7 @@ interface OpenObject {
 const maxBreaks = 5
 const breakMs = 200
 /** A reader can come back later, so it waits less than a mail that was uploaded. */
-const readMs = 8_000
+const readMs = 12_000
 
 /** Opens the object, or a range of it. Returns null if there is none. Throws `NotOurStore`. */
 export async function openObject(

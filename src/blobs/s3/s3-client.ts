@@ -27,7 +27,7 @@ export interface S3Call {
   body?: S3Body
   /** Statuses, besides those of success, that are returned. Any other throws. */
   may?: readonly number[]
-  /** No attempt begins later than this after the first one. */
+  /** No attempt begins later than this after the first one, plus the time for the bytes of the body. */
   patienceMs?: number
 }
 
@@ -53,9 +53,9 @@ export interface S3ClientOptions {
 }
 
 const retryMs = [100, 200, 400, 800, 1_600]
-/** An attempt may take this long, and longer for its bytes at the slowest useful rate. */
+/** An attempt may take this long. For the bytes of a body, this and the patience are longer, by the slowest useful rate. */
 const attemptMs = 15_000
-const slowestBytesPerMs = 128
+const slowestBytesPerMs = 256
 const connectMs = 5_000
 const maxConnections = 64
 /** A page of a listing has 1,000 entries of up to 1 KiB. */
@@ -108,7 +108,8 @@ export class S3Client {
   }
 
   async #repeat<Found>(call: S3Call, use: (opened: S3Opened) => Promise<Found>): Promise<Found> {
-    const untilMs = performance.now() + Math.min(call.patienceMs ?? this.#patienceMs, this.#patienceMs)
+    const untilMs =
+      performance.now() + Math.min(call.patienceMs ?? this.#patienceMs, this.#patienceMs) + transferMs(call)
     for (let failures = 1; ; failures++) {
       try {
         return await use(await this.#attempt(call))
@@ -140,10 +141,7 @@ export class S3Client {
       headers: await this.#sign(call, url),
       body:
         given === undefined || Buffer.isBuffer(given) ? given : Readable.from(given, { objectMode: false }),
-      signal:
-        method === 'GET'
-          ? null
-          : AbortSignal.timeout(attemptMs + Math.ceil((body?.sizeBytes ?? 0) / slowestBytesPerMs)),
+      signal: method === 'GET' ? null : AbortSignal.timeout(attemptMs + transferMs(call)),
     })
     const opened = { status: statusCode, headers: flat(headers), body: answer }
     if ((statusCode >= 200 && statusCode < 300) || may.includes(statusCode)) return opened
@@ -171,6 +169,10 @@ export class S3Client {
     const signed = Object.fromEntries((await signer.sign()).headers)
     return body ? { ...signed, 'content-length': String(body.sizeBytes) } : signed
   }
+}
+
+function transferMs({ body }: S3Call): number {
+  return Math.ceil((body?.sizeBytes ?? 0) / slowestBytesPerMs)
 }
 
 async function readText(body: Readable): Promise<string> {
