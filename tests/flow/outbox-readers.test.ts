@@ -71,6 +71,7 @@ test('outbox: without an endpoint, a stream and a search it is not read, and eac
   assert.equal(count(readers.search, readers.fanOut), 0)
   await until('a search to find all', async () => (await list('?q=number')) === 10)
   await send(api, inbox, [other.address], { text: 'a new one' })
+  await until('it to be filed', async () => (await list('')) === 11)
   await until('new messages to be looked for', () => count(readers.search) > 0)
   assert.equal(count(readers.fanOut), 0)
   const receiver = await startReceiver(t)
