@@ -1,7 +1,6 @@
 // The composition root: builds the parts that the roles need, connects them, and starts, drains and stops them.
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import packageJson from '../package.json' with { type: 'json' }
 import { counted } from './base/counted.ts'
@@ -12,7 +11,7 @@ import { listenAs } from './config/listener.ts'
 import type { ListenAddress } from './config/setting-values.ts'
 import { formatAddress } from './config/setting-values.ts'
 import { formerMend, holdWords, type Role, releaseMend } from './config/settings.ts'
-import { claimFolder, requireSharedBlobs } from './data-folder.ts'
+import { type ClaimedFolder, claimFolder, joinFolder, requireSharedBlobs } from './data-folder.ts'
 import { requireCurrentKey } from './flow/secrets/secret-key.ts'
 import type { Foundation } from './foundation.ts'
 import { ParsePool } from './mail/parse-pool.ts'
@@ -56,7 +55,7 @@ export interface App {
 
 /** Starts the roles of this node. */
 export async function startApp(foundation: Foundation, roles: readonly Role[]): Promise<App> {
-  const { settings, db } = foundation
+  const { settings } = foundation
   const parts: Part[] = []
   let phase: NodePhase = 'starting'
   const stop = async () => {
@@ -67,7 +66,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     for (const part of parts.reverse().splice(0)) await part.stop()
   }
   try {
-    const { number, release } = await claimFolder(db, settings.dataDir)
+    const { number, release } = await takeFolder(foundation)
     parts.push({ stop: release })
     await requireSharedBlobs(foundation, number)
     await warnOfFormerDomains(foundation)
@@ -75,7 +74,11 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     const watch = new StoreWatch(foundation)
     await watch.start()
     parts.push(watch)
-    const desk = startOperator(foundation, { phase: () => phase, blobFault: () => watch.fault })
+    const desk = startOperator(foundation, {
+      phase: phaseOf(foundation, () => phase),
+      blobFault: () => watch.fault,
+    })
+    foundation.worker.group?.answerMetrics(desk.readMetrics)
     const operator = await listenAs('POSTHORN_OPERATOR', settings.operator, () =>
       listen(desk.server, settings.operator),
     )
@@ -92,6 +95,16 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
     await stop()
     throw error
   }
+}
+
+/** A worker shares the folder that its supervisor has claimed. */
+function takeFolder({ db, settings, worker }: Foundation): Promise<ClaimedFolder> {
+  return worker.group ? joinFolder(settings.dataDir, worker.number) : claimFolder(db, settings.dataDir)
+}
+
+/** Any worker answers `/readyz` for the service, which takes work as long as one of its workers does. */
+function phaseOf({ worker: { group } }: Foundation, own: () => NodePhase): () => NodePhase {
+  return () => (group?.isServing() ? 'serving' : own())
 }
 
 interface Joined {
@@ -112,8 +125,8 @@ async function startRoles(
   parts.push(wakes)
   const signals = new Signals(wakes)
   const dueWork = new DueWork({ db, clock, log, managedDomain: settings.managedDomain })
-  const rawCache = createRawCache(roles)
-  const sendCache = createSendCache(roles)
+  const rawCache = createRawCache(roles, settings.workers)
+  const sendCache = createSendCache(roles, settings.workers)
   const certificate = await startCertificate(foundation, roles, parts)
   const smtp = roles.includes('mx') ? await startMx(foundation, certificate, signals, rawCache, parts) : null
   const sends = roles.includes('delivery')
@@ -195,7 +208,7 @@ function startOperator(
   foundation: Foundation,
   state: Pick<OperatorDeps, 'phase' | 'blobFault'>,
 ): OperatorServer {
-  const { db, clock, log, blobs } = foundation
+  const { db, clock, log, blobs, worker } = foundation
   const { delivery, managedDomain } = foundation.settings
   return createOperatorServer({
     db,
@@ -203,6 +216,7 @@ function startOperator(
     log,
     blobs,
     ...state,
+    collectMetrics: worker.group && (() => worker.group!.collectMetrics()),
     settings: { pagesFolder, delivery, managedDomain },
     // Its thread starts when the first mail is viewed.
     parsePool: new ParsePool({ threads: 1, timeoutMs: readingMs }),
@@ -220,14 +234,14 @@ async function startMembership(
   roles: readonly Role[],
   operator: ListenAddress,
 ): Promise<Membership> {
-  const { db, clock, log, settings } = foundation
+  const { db, clock, log, settings, worker } = foundation
   const mark = await markBlobs(foundation, folder)
   const agreed = agreedSettings(settings)
   const program = {
     version: packageJson.version,
     roles,
     operator: formatAddress(operator),
-    host: hostname(),
+    host: worker.name,
     agreed,
   }
   const admit = () => requireCurrentKey(foundation)

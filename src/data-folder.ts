@@ -28,6 +28,12 @@ export async function claimFolder(db: Db, dataDir: string): Promise<ClaimedFolde
   return { number, release: async () => lock.release() }
 }
 
+/** Returns a worker's number in the folder, which its supervisor has claimed: each worker has its own mark. */
+export async function joinFolder(dataDir: string, worker: number): Promise<ClaimedFolder> {
+  const number = ((await folderNumber(`${dataDir}/folder-id`)) + worker) % 2 ** 31
+  return { number, release: async () => {} }
+}
+
 /** Whether a service has claimed the folder, or the folder that it is a copy of. */
 export async function isFolderClaimed(db: Db, dataDir: string): Promise<boolean> {
   const text = await readFile(`${dataDir}/folder-id`, 'utf8').catch(() => null) // it was never served

@@ -6,6 +6,7 @@ import { Clock } from './base/clock.ts'
 import { StartRefused } from './base/errors.ts'
 import type { Log } from './base/log.ts'
 import type { SecretBox } from './base/secret-box.ts'
+import { divided } from './base/share.ts'
 import { syncFolder } from './base/sync-folder.ts'
 import type { Blobs } from './blobs/blobs.ts'
 import { openBlobs } from './blobs/open-blobs.ts'
@@ -19,6 +20,7 @@ import { claimBlobFolder } from './flow/claim-blob-folder.ts'
 import { knowingLocalhost } from './flow/domains/localhost-records.ts'
 import { readKeyFile } from './flow/secrets/key-file.ts'
 import { settleSecretKey } from './flow/secrets/secret-key.ts'
+import { type OwnWorker, onlyWorker } from './own-worker.ts'
 import { Db, DbFault } from './postgres/db.ts'
 import { useEmbedded } from './postgres/embedded/use-embedded.ts'
 import { hasSchema, migrate } from './postgres/migrate.ts'
@@ -45,12 +47,16 @@ export interface Foundation {
    * `settings.delivery` is `capture`, and earlier mail and webhook calls keep waiting.
    */
   hold: RestorationRow | null
+  worker: OwnWorker
   close(): Promise<void>
 }
 
 type Progress = (line: string) => void
 
 const clockIntervalMs = 60_000
+const wholePool = 16
+/** Two of them hold the locks of a node. With fewer, transactions of a worker would wait for each other. */
+const leastPool = 8
 /** A sender waits while its mail is checked, so these lookups give up sooner than those of a delivery. */
 const checkPatience = { timeoutMs: 2_500, tries: 2, deadlineMs: 8_000 }
 
@@ -58,17 +64,22 @@ const checkPatience = { timeoutMs: 2_500, tries: 2, deadlineMs: 8_000 }
  * Opens everything and creates what is missing: the data folder, the embedded PostgreSQL if no other is configured, the
  * schema, the secret key. `progress` receives a line for each slow step. Refuses to start on anything unreliable.
  */
-export async function openFoundation(settings: Settings, log: Log, progress: Progress): Promise<Foundation> {
+export async function openFoundation(
+  settings: Settings,
+  log: Log,
+  progress: Progress,
+  worker = onlyWorker,
+): Promise<Foundation> {
   await makeFolder({ about: 'data folder', setting: 'POSTHORN_DATA_DIR', folder: settings.dataDir })
   if ('folder' in settings.blobStore)
     await makeFolder({ about: 'blobs', setting: 'POSTHORN_BLOB_URL', folder: settings.blobStore.folder })
-  return await open(settings, log, progress, 'made')
+  return { ...(await open(settings, log, progress, 'made')), worker }
 }
 
 /** Opens only what exists: a command in the wrong folder must neither leave a database behind nor show an empty one. */
 export async function openExisting(settings: Settings, log: Log, progress: Progress): Promise<Foundation> {
   await requireFolder(settings)
-  return await open(settings, log, progress, 'found')
+  return { ...(await open(settings, log, progress, 'found')), worker: onlyWorker }
 }
 
 interface OwnFolder {
@@ -153,7 +164,7 @@ async function open(
   log: Log,
   progress: Progress,
   missing: 'made' | 'found',
-): Promise<Foundation> {
+): Promise<Omit<Foundation, 'worker'>> {
   await requireNoMark(settings.dataDir)
   const keys = await readKeys(settings)
   const { db, release } = await openDatabase(settings, log, progress)
@@ -188,7 +199,7 @@ async function open(
       secretBox,
       blobs,
       dnsCache: createDnsCache(resolver, settings, db, clock),
-      resolver: new SharedResolver({ resolver }),
+      resolver: new SharedResolver({ resolver, workers: settings.workers }),
       close,
     }
   } catch (error) {
@@ -228,11 +239,20 @@ async function markFolder({ db, blobs, log }: Pick<Foundation, 'db' | 'blobs' | 
 }
 
 /** Its lookups have separate shares, by the client's network. */
-function createDnsCache(resolver: Resolver, { managedDomain }: Settings, db: Db, clock: Clock): DnsCache {
+function createDnsCache(
+  resolver: Resolver,
+  { managedDomain, workers }: Settings,
+  db: Db,
+  clock: Clock,
+): DnsCache {
   const hasty: Pick<Resolver, 'resolve'> = {
     resolve: (type, name) => resolver.resolve(type, name, checkPatience),
   }
-  return new DnsCache({ resolver: knowingLocalhost(hasty, { db, managedDomain }), clock })
+  return new DnsCache({
+    resolver: knowingLocalhost(hasty, { db, managedDomain }),
+    clock,
+    workers,
+  })
 }
 
 /** Never creates a file that the operator named: if it is missing, a secret was not mounted. */
@@ -254,12 +274,16 @@ async function requireSchema(db: Db): Promise<void> {
 
 /** Connects to the configured database, or to our own PostgreSQL, made if missing. Leaves the schema as it is. */
 export async function openDatabase(settings: Settings, log: Log, progress: Progress) {
+  const maxConnections = divided(wholePool, settings.workers, leastPool)
   if (settings.databaseUrl) {
-    const db = new Db({ connection: { connectionString: settings.databaseUrl } })
+    const db = new Db({ connection: { connectionString: settings.databaseUrl }, maxConnections })
     return { db, release: async () => {} }
   }
   const embedded = await useEmbedded({ directory: `${settings.dataDir}/postgres`, log, progress })
-  return { db: new Db({ connection: embedded.connection }), release: () => embedded.release() }
+  return {
+    db: new Db({ connection: embedded.connection, maxConnections }),
+    release: () => embedded.release(),
+  }
 }
 
 /** Starts a clock that the database sets now and every minute. */

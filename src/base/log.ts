@@ -6,8 +6,13 @@ export type Log = Logger
 export type LogFormat = 'pretty' | 'json'
 
 /** Makes a logger on standard error, or `stream`: JSON lines, or short lines for people. Each line names its node. */
-export function createLog(level: string, format: LogFormat, stream?: NodeJS.WritableStream): Log {
-  const options = { level, base: { node: hostname() }, timestamp: pino.stdTimeFunctions.isoTime }
+export function createLog(
+  level: string,
+  format: LogFormat,
+  stream?: NodeJS.WritableStream,
+  node = hostname(),
+): Log {
+  const options = { level, base: { node }, timestamp: pino.stdTimeFunctions.isoTime }
   const write = (text: string) => void (stream ?? process.stderr).write(text)
   if (format === 'pretty') return pino(options, { write: (line: string) => write(prettyLine(line)) })
   // Collectors know levels by their names.

@@ -35,6 +35,8 @@ export function banner(
   )
   lines.push(`  Delivery  ${deliveryWords[settings.delivery]}`)
   if (settings.isDevelopment && !settings.clamd) lines.push(`  Scanning  ${builtInWords}`)
+  if (settings.workers > 1)
+    lines.push(`  Workers   ${settings.workers} processes under a supervisor; posthorn nodes lists them`)
   if (hold)
     lines.push(
       `  HELD      restored from a backup of ${hold.takenAt.toISOString()}: ${holdWords};`,

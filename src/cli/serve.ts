@@ -1,31 +1,16 @@
 // `posthorn serve` and `posthorn migrate`.
 
 import { once } from 'node:events'
-import { writeFile } from 'node:fs/promises'
 import { flushCompileCache } from 'node:module'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import type { App, Listening } from '../app.ts'
-import type { OrganizationId } from '../base/ids.ts'
+import type { App } from '../app.ts'
 import { createLog, type Log } from '../base/log.ts'
-import { findExposures } from '../config/exposure.ts'
-import { formatAddress } from '../config/setting-values.ts'
-import { roles as allRoles, parseRoles, type Role } from '../config/settings.ts'
-import { createKey, unrestricted } from '../flow/accounts/key.ts'
-import { createOrganization } from '../flow/accounts/organization.ts'
-import { findDevelopment, linkDeveloper } from '../flow/people/sign-in-link.ts'
+import { roles as allRoles, parseRoles, type Role, type Settings } from '../config/settings.ts'
 import { type Foundation, openFoundation } from '../foundation.ts'
-import { listOrganizations } from '../store/accounts/organizations.ts'
-import { arePagesBuilt, notBuiltWords, pagesFolder } from '../web/pages-folder.ts'
-import { banner, type Development, type Pages } from './banner.ts'
+import { type OwnWorker, onlyWorker, workerName } from '../own-worker.ts'
 import { loadSettings, type OutputOptions, print, remark } from './context.ts'
-import { onStopSignal } from './stop-signal.ts'
-
-interface ServeOptions extends OutputOptions {
-  roles?: Role[]
-}
-
-/** The share of the 30 s for a stop after the drain delay. It ends even a stop that hangs. */
-const hardStopMs = 28_000
+import { hardStopMs, listenForStop, type Stop } from './stop-signal.ts'
+import { type ServeOptions, welcome } from './welcome.ts'
 
 export function addServeCommands(program: Command): void {
   program
@@ -34,6 +19,7 @@ export function addServeCommands(program: Command): void {
     .addOption(
       new Option('--roles <a,b>', 'run only these roles').choices(allRoles).argParser<Role[]>(requireRoles),
     )
+    .addOption(new Option('--worker <number>').argParser(Number).hideHelp())
     .option('--json', 'print one JSON line when ready, and nothing else')
     .action(serve)
   program
@@ -45,12 +31,38 @@ export function addServeCommands(program: Command): void {
 
 async function serve(options: ServeOptions): Promise<void> {
   const settings = loadSettings(options)
-  const asJson = options.json || settings.logFormat === 'json'
+  if (options.worker !== undefined) return await serveAsWorker(options.worker, options, settings)
+  if (settings.workers > 1) return await (await import('./workers/supervise.ts')).supervise(options, settings)
   const log = createLog(settings.logLevel, settings.logFormat)
   // Before the embedded PostgreSQL starts: from then on, a signal that killed this process would leave it running.
   const stop = listenForStop(log, settings.drainDelayMs + hardStopMs)
-  const foundation = await openFoundation(settings, log, (line) => remark(options, line))
-  if (stop.aborted) return await foundation.close()
+  await runNode({ options, settings, log, stop }, onlyWorker, ({ foundation, app, roles }) =>
+    welcome({ options, foundation, roles, stop }, app.listening),
+  )
+}
+
+async function serveAsWorker(number: number, options: ServeOptions, settings: Settings): Promise<void> {
+  const { joinGroup } = await import('./workers/join-group.ts')
+  const log = createLog(settings.logLevel, settings.logFormat, undefined, workerName(number))
+  const stop = listenForStop(log, settings.drainDelayMs + hardStopMs)
+  const { own, ready } = joinGroup(number, stop.begin)
+  await runNode({ options, settings, log, stop }, own, async ({ app }) => ready(app.listening))
+}
+
+interface Running {
+  foundation: Foundation
+  app: App
+  roles: readonly Role[]
+}
+
+/** Runs this process as a node until it stops. Calls `started` when it takes work. */
+async function runNode(
+  { options, settings, log, stop }: { options: ServeOptions; settings: Settings; log: Log; stop: Stop },
+  worker: OwnWorker,
+  started: (running: Running) => Promise<void>,
+): Promise<void> {
+  const foundation = await openFoundation(settings, log, (line) => remark(options, line), worker)
+  if (stop.signal.aborted) return await foundation.close()
   const roles = options.roles ?? settings.roles
   let app: App
   try {
@@ -61,25 +73,12 @@ async function serve(options: ServeOptions): Promise<void> {
     await foundation.close()
     throw error
   }
-  for (const { detail, mend } of findExposures(settings)) log.warn(`${detail}; ${mend}`)
-  const pages = findPages(roles)
-  if (pages === 'missing') log.warn(notBuiltWords)
-  const development = settings.isDevelopment ? await openDevelopment(foundation) : null
-  if (!stop.aborted) {
-    options.terminal.console.log(
-      asJson ? readyLine(app.listening) : banner(foundation, app.listening, { development, pages }),
-    )
-    flushCompileCache() // now, because a killed service never gets to it at its end
-    await once(stop, 'abort')
-  }
+  if (!stop.signal.aborted) await started({ foundation, app, roles })
+  flushCompileCache() // now, because a killed process never gets to it at its end
+  if (!stop.signal.aborted) await once(stop.signal, 'abort')
   await app.stop()
   await foundation.close()
   process.exit(0)
-}
-
-function findPages(roles: readonly Role[]): Pages {
-  if (!roles.includes('dashboard')) return 'elsewhere'
-  return arePagesBuilt(pagesFolder) ? 'built' : 'missing'
 }
 
 async function migrateOnly(options: OutputOptions): Promise<void> {
@@ -95,62 +94,6 @@ async function migrateOnly(options: OutputOptions): Promise<void> {
     { migrations: rows.map(({ name }) => name) },
     `The schema is up to date (${rows.at(-1)?.name}).`,
   )
-}
-
-/** People who try things out open more inboxes than a new customer. */
-const developmentInboxes = 1_000
-
-/** In development, the first start makes an organization and a key with all scopes. Both persist. */
-export async function openDevelopment(foundation: Foundation): Promise<Development> {
-  const organizations = await listOrganizations(foundation.db)
-  const made = organizations.length === 0 ? await makeDevelopment(foundation) : null
-  const own = made?.organizationId ?? (await findDevelopment(foundation))
-  const signInToken = own ? await linkDeveloper(foundation, own) : null
-  return { secret: made?.secret ?? null, signInToken }
-}
-
-async function makeDevelopment(
-  foundation: Foundation,
-): Promise<{ organizationId: OrganizationId; secret: string }> {
-  const { defaultLimits, dataDir } = foundation.settings
-  const managedStarter = Math.max(defaultLimits.managedStarter, developmentInboxes)
-  const limits = { ...defaultLimits, managedStarter }
-  const organization = await createOrganization(foundation, {
-    name: 'Development',
-    status: 'active',
-    limits,
-  })
-  const { secret } = await createKey(foundation, {
-    ...unrestricted,
-    organizationId: organization.id,
-    name: 'development',
-  })
-  await writeFile(`${dataDir}/development-key`, `${secret}\n`, { mode: 0o600 })
-  return { organizationId: organization.id, secret }
-}
-
-function readyLine({ http, https, operator, smtp }: Listening): string {
-  return JSON.stringify({
-    event: 'ready',
-    http: http && `http://${formatAddress(http)}`,
-    ...(https && { https: `https://${formatAddress(https)}` }),
-    operator: `http://${formatAddress(operator)}`,
-    smtp: smtp && formatAddress(smtp),
-  })
-}
-
-/**
- * Aborted by the first signal: the service drains, or a start under way ends at its next step. A second signal, or a stop
- * longer than `limitMs`, ends the process at once.
- */
-function listenForStop(log: Log, limitMs: number): AbortSignal {
-  const stop = new AbortController()
-  onStopSignal((signal) => {
-    log.info({ signal }, 'stopping: no new work is accepted, work in progress finishes')
-    setTimeout(() => process.exit(1), limitMs).unref()
-    stop.abort()
-  })
-  return stop.signal
 }
 
 function requireRoles(text: string): Role[] {

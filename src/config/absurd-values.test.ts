@@ -145,6 +145,7 @@ for (const [name, ...wrong] of [
   ['POSTHORN_RETENTION', '29d', '999999999d'],
   ['POSTHORN_DRAIN_DELAY', '61s', '2m', '5', '-1s'],
   ['POSTHORN_MX_PORT', '0', '65536'],
+  ['POSTHORN_WORKERS', '0', '17', '-1', '1.5', 'two', 'AUTO'],
   ['POSTHORN_CLAMD', '127.0.0.1:0', `/${'a'.repeat(107)}`],
   [
     'POSTHORN_BLOB_URL',

@@ -28,6 +28,9 @@ export function listenerFault(setting: string, listen: ListenAddress, code: stri
   }
 }
 
+/** The supervisor of workers, which listens for them, reports `bind`. */
+const listenCalls = ['listen', 'bind', 'getaddrinfo']
+
 /** Returns the result of `start`, which must listen there. Throws `StartRefused` if it cannot listen. */
 export async function listenAs<Result>(
   setting: string,
@@ -38,18 +41,18 @@ export async function listenAs<Result>(
     return await start()
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException
-    if (code === undefined || (syscall !== 'listen' && syscall !== 'getaddrinfo')) throw error
+    if (code === undefined || !listenCalls.includes(syscall ?? '')) throw error
     const { reason, mend } = listenerFault(setting, listen, code)
     throw new StartRefused('listener', reason, mend)
   }
 }
 
-/** Listens for a moment. Returns the error code, or null if it worked. */
+/** Listens for a moment, in a worker too without its supervisor. Returns the error code, or null if it worked. */
 export function tryListening({ host, port }: ListenAddress): Promise<string | null> {
   return new Promise((resolve) => {
     const server = createServer()
     server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
-    server.listen(port, host, () => server.close(() => resolve(null)))
+    server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(null)))
   })
 }
 

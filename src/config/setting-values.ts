@@ -1,5 +1,6 @@
 // Parsers for the values of settings. Each reads a text, and returns null if the text is invalid.
 import { isIP, isIPv4, isIPv6 } from 'node:net'
+import { availableParallelism } from 'node:os'
 import ipaddr from 'ipaddr.js'
 import { parseDuration } from '../base/duration.ts'
 import { parseS3Address, type S3Address } from '../blobs/s3/s3-address.ts'
@@ -77,6 +78,14 @@ export function boolean(text: string): boolean | null {
 export function integer(min: number, max: number) {
   return (text: string) =>
     /^\d{1,12}$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : null
+}
+
+/** More would wait for PostgreSQL, which needs cores too. The embedded one has connections for this many. */
+export const maxWorkers = 16
+
+/** `auto`: one worker per core that this process may use. */
+export function workerCount(text: string): number | null {
+  return text === 'auto' ? Math.min(availableParallelism(), maxWorkers) : integer(1, maxWorkers)(text)
 }
 
 const dayMs = 86_400_000

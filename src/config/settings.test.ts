@@ -1,5 +1,6 @@
 // Settings that depend on each other: certificates by ACME, HTTPS, and the public URL of the API.
 import assert from 'node:assert/strict'
+import { availableParallelism } from 'node:os'
 import { test } from 'node:test'
 import { SettingError } from './setting-reader.ts'
 import { readSettings } from './settings.ts'
@@ -26,6 +27,11 @@ for (const [what, environment, publicUrl] of [
   test(`with ${what} the public URL is ${publicUrl ?? 'unset'}`, () => {
     assert.equal(readSettings(environment).publicUrl, publicUrl)
   })
+
+test('auto is a worker per core, and at most 16; unset is one process', () => {
+  const workers = (text?: string) => readSettings(text ? { POSTHORN_WORKERS: text } : {}).workers
+  assert.deepEqual([workers('auto'), workers('16'), workers()], [Math.min(16, availableParallelism()), 16, 1])
+})
 
 test('the key variable of the docs’ examples does not stop a start', () => {
   assert.equal(readSettings({ POSTHORN_KEY: 'ph_x' }).isDevelopment, true)

@@ -31,12 +31,14 @@ import {
   type ListenAddress,
   limits,
   list,
+  maxWorkers,
   oneOf,
   path,
   type Retention,
   retention,
   webUrl,
   words,
+  workerCount,
 } from './setting-values.ts'
 
 export type Role = 'api' | 'mx' | 'delivery' | 'webhooks' | 'jobs' | 'dashboard'
@@ -103,6 +105,8 @@ export interface Settings {
   /** How long a stop keeps the listeners open after `/readyz` announces it. */
   drainDelayMs: number
   roles: Role[]
+  /** Processes of this service. More than one run under a supervisor. */
+  workers: number
   logLevel: string
   logFormat: LogFormat
 }
@@ -270,6 +274,7 @@ function readRunning(reader: Reader) {
       '365d, or submissions=90d,messages=365d,audit=365d,sent-content=30d,operator-mail=14d; 30d or more, messages 7d, sent-content and operator-mail 1d',
     ),
     roles: reader.read('POSTHORN_ROLES', [...roles], parseRoles, roles.join(',')),
+    workers: reader.read('POSTHORN_WORKERS', 1, workerCount, `1 to ${maxWorkers}, or auto for one per core`),
     logLevel: reader.read('POSTHORN_LOG_LEVEL', 'info', levels, 'debug, info, warn or error'),
     logFormat: reader.read(
       'POSTHORN_LOG_FORMAT',

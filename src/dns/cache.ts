@@ -1,7 +1,8 @@
-// Caches DNS answers for their TTL, in one bounded cache per node that no asker can fill alone.
+// Caches DNS answers for their TTL, in one bounded cache per process that no asker can fill alone.
 import { BoundedMap } from '../base/bounded-map.ts'
 import type { Clock } from '../base/clock.ts'
 import { RecentlyUsed } from '../base/recently-used.ts'
+import { divided } from '../base/share.ts'
 import { ShareLimit } from '../base/share-limit.ts'
 import { type Awaitable, within } from '../base/within.ts'
 import type { DnsAnswer, DnsRecords, DnsType, Resolver } from './resolver.ts'
@@ -9,6 +10,8 @@ import type { DnsAnswer, DnsRecords, DnsType, Resolver } from './resolver.ts'
 export interface DnsCacheOptions {
   resolver: Pick<Resolver, 'resolve'>
   clock: Clock
+  /** The processes that divide the next four limits. */
+  workers?: number
   maxEntries?: number
   maxBytes?: number
   /** Questions under way at the same time: as many as unbound handles in one thread. */
@@ -63,6 +66,7 @@ export class DnsCache {
 
   constructor(options: DnsCacheOptions) {
     this.#options = {
+      workers: 1,
       maxEntries: 20_000,
       maxBytes: 16 << 20,
       maxAsking: 1_024,
@@ -70,14 +74,17 @@ export class DnsCache {
       deadlineMs: 10_000,
       ...options,
     }
-    const { maxEntries, maxBytes, maxAsking, maxWaiting } = this.#options
+    const { workers, maxEntries, maxBytes, maxAsking, maxWaiting } = this.#options
     const part = (share: number) => ({
-      maxEntries: Math.floor(maxEntries * share),
-      maxBytes: Math.floor(maxBytes * share),
+      maxEntries: divided(Math.floor(maxEntries * share), workers),
+      maxBytes: divided(Math.floor(maxBytes * share), workers),
     })
     this.#new = new RecentlyUsed(part(newShare))
     this.#shared = new RecentlyUsed(part(1 - newShare))
-    this.#limit = new ShareLimit({ max: maxAsking, maxWaiting })
+    this.#limit = new ShareLimit({
+      max: divided(maxAsking, workers),
+      maxWaiting: divided(maxWaiting, workers),
+    })
   }
 
   /** Current contents, for measurements. */

@@ -1,12 +1,16 @@
 // Finds the hops of many domains before a deadline, with limits on each asker's look-ups, at once and per minute.
 import type { Clock } from '../base/clock.ts'
+import { divided } from '../base/share.ts'
+import type { Awaitable } from '../base/within.ts'
 import type { HopFinder, Hops } from './mx.ts'
 
 export interface HopsInTimeOptions {
   hopFinder: Pick<HopFinder, 'find' | 'recall'>
   clock: Clock
-  /** Domains that one asker may look up in a minute. Each costs up to 40 queries, to servers that its owner names. */
-  maxPerMinute?: number
+  /** Counts the domains that one asker looks up in a minute. */
+  minutes?: LookupMinutes
+  /** The processes that divide the next three limits. */
+  workers?: number
   /** Domains looked up at once. */
   maxLookups?: number
   /** Domains looked up at once for one asker, so that one with many silent domains leaves room for others. */
@@ -25,28 +29,31 @@ const minuteMs = 60_000
 const unanswered: Hops = { status: 'temporary', reason: 'DNS did not answer in time' }
 const tooMany: Hops = { status: 'temporary', reason: 'too many look-ups are under way' }
 
-export class HopsInTime {
-  readonly #options: Required<HopsInTimeOptions>
-  /** In order of arrival. */
-  readonly #waiting = new Set<Wanted>()
-  readonly #underWay = new Map<string, number>()
-  readonly #minutes = new Map<string, { count: number; untilMs: number }>()
-  #lookups = 0
+/** Counts look-ups: in this process, or in the supervisor for all workers. */
+export interface LookupMinutes {
+  /** Counts `count` look-ups of the asker, or none of them: then the seconds until they may be asked for. */
+  take(asker: string, count: number): Awaitable<number | null>
+}
 
-  constructor(options: HopsInTimeOptions) {
-    this.#options = { maxPerMinute: 600, maxLookups: 512, maxOfAsker: 128, maxWaiting: 10_000, ...options }
+/** Domains that one asker may look up in a minute. Each costs up to 40 queries, to servers that its owner names. */
+const maxPerMinute = 600
+
+/** The look-ups of one process. */
+export class OwnLookupMinutes implements LookupMinutes {
+  readonly #clock: Clock
+  readonly #max: number
+  readonly #minutes = new Map<string, { count: number; untilMs: number }>()
+
+  constructor(clock: Clock, max = maxPerMinute) {
+    this.#clock = clock
+    this.#max = max
   }
 
-  /**
-   * Counts the domains that are not in the cache. If they exceed the asker's limit per minute, counts none of them, and
-   * returns the number of seconds until they may be asked for.
-   */
-  admit(asker: string, domains: Iterable<string>): number | null {
-    const nowMs = this.#options.clock.monotonicMs()
-    const unknown = [...new Set(domains)].filter((domain) => !this.#options.hopFinder.recall(domain)).length
+  take(asker: string, count: number): number | null {
+    const nowMs = this.#clock.monotonicMs()
     const minute = this.#minute(asker, nowMs)
-    if (minute.count + unknown > this.#options.maxPerMinute) return (minute.untilMs - nowMs) / 1000
-    minute.count += unknown
+    if (minute.count + count > this.#max) return (minute.untilMs - nowMs) / 1000
+    minute.count += count
     return null
   }
 
@@ -61,6 +68,36 @@ export class HopsInTime {
     minute = { count: 0, untilMs: nowMs + minuteMs }
     this.#minutes.set(asker, minute)
     return minute
+  }
+}
+
+export class HopsInTime {
+  readonly #options: Required<HopsInTimeOptions>
+  /** In order of arrival. */
+  readonly #waiting = new Set<Wanted>()
+  readonly #underWay = new Map<string, number>()
+  #lookups = 0
+
+  constructor(options: HopsInTimeOptions) {
+    const minutes = new OwnLookupMinutes(options.clock)
+    const { workers = 1 } = options
+    this.#options = {
+      minutes,
+      workers,
+      maxLookups: divided(512, workers),
+      maxOfAsker: divided(128, workers),
+      maxWaiting: divided(10_000, workers),
+      ...options,
+    }
+  }
+
+  /**
+   * Counts the domains that are not in the cache. If they exceed the asker's limit per minute, counts none of them, and
+   * returns the number of seconds until they may be asked for.
+   */
+  async admit(asker: string, domains: Iterable<string>): Promise<number | null> {
+    const unknown = [...new Set(domains)].filter((domain) => !this.#options.hopFinder.recall(domain)).length
+    return await this.#options.minutes.take(asker, unknown)
   }
 
   /**

@@ -1,9 +1,12 @@
 // Asks DNS on behalf of many askers. Each has a share of the questions under way.
+import { divided } from '../base/share.ts'
 import { ShareLimit } from '../base/share-limit.ts'
 import type { Asking, DnsAnswer, DnsRecords, DnsType, Resolver } from './resolver.ts'
 
 export interface SharedResolverOptions {
   resolver: Pick<Resolver, 'resolve'>
+  /** The processes that divide the next two limits. */
+  workers?: number
   /** Questions under way at the same time, each with its own socket. */
   maxAsking?: number
   /** Questions that wait for a slot. */
@@ -20,12 +23,16 @@ export class SharedResolver {
 
   constructor({
     resolver,
+    workers = 1,
     maxAsking = 1_024,
     maxWaiting = 4_096,
     maxWaitMs = 30_000,
   }: SharedResolverOptions) {
     this.#resolver = resolver
-    this.#limit = new ShareLimit({ max: maxAsking, maxWaiting })
+    this.#limit = new ShareLimit({
+      max: divided(maxAsking, workers),
+      maxWaiting: divided(maxWaiting, workers),
+    })
     this.#maxWaitMs = maxWaitMs
   }
 

@@ -2,6 +2,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Server, Socket } from 'node:net'
 import { inRanges, networkOf, writtenAddress } from '../base/ip-address.ts'
+import { divided } from '../base/share.ts'
+import type { Awaitable } from '../base/within.ts'
 
 const maxOpen = 10_000
 /**
@@ -23,24 +25,60 @@ export const connectionLimits = {
 /** When the server stops, the first request of a connection has this long to arrive. */
 const requestComesMs = 2_000
 
+/** Counts the connections of each network: in this process, or in the supervisor for all workers. */
+export interface NetworkCounts {
+  /** Counts a connection. False: the network has too many, and this one must be closed. True: one `give` must follow. */
+  take(network: string): Awaitable<boolean>
+  give(network: string): void
+}
+
+/** The counts of one process. */
+export class OwnNetworkCounts implements NetworkCounts {
+  readonly #counts = new Map<string, number>()
+
+  take(network: string): boolean {
+    const count = (this.#counts.get(network) ?? 0) + 1
+    // Otherwise one host could hold every connection and keep all others out.
+    if (count > maxOfNetwork) return false
+    this.#counts.set(network, count)
+    return true
+  }
+
+  give(network: string): void {
+    const left = (this.#counts.get(network) ?? 0) - 1
+    if (left > 0) this.#counts.set(network, left)
+    else this.#counts.delete(network)
+  }
+}
+
+interface ConnectionBounds {
+  trustedProxies: readonly string[]
+  networks?: NetworkCounts
+  /** The processes that divide the bound on all connections. */
+  workers?: number
+}
+
 /** The open connections of all listeners together. */
 export class OpenConnections {
   readonly #isProxy: (ip: string) => boolean
-  readonly #ofNetwork = new Map<string, number>()
+  readonly #networks: NetworkCounts
+  readonly #maxOpen: number
   /** Connections without a request so far, by address and ports. */
   readonly #unasked = new Map<string, { socket: Socket; sinceMs: number }>()
   #open = 0
 
   /** For `trustedProxies` (CIDRs), only the bound on all connections applies. */
-  constructor(trustedProxies: readonly string[]) {
+  constructor({ trustedProxies, networks = new OwnNetworkCounts(), workers = 1 }: ConnectionBounds) {
     this.#isProxy = inRanges(trustedProxies)
+    this.#networks = networks
+    this.#maxOpen = divided(maxOpen, workers)
   }
 
   /** Watches a server's connections. Closes those over the bounds before reading anything from them. */
   bound(server: Server): void {
     server.on('request', ({ socket }: IncomingMessage) => this.#unasked.delete(endsOf(socket)))
     server.on('connection', (socket: Socket) => {
-      if (this.#open >= maxOpen) {
+      if (this.#open >= this.#maxOpen) {
         socket.destroy()
         return
       }
@@ -54,7 +92,7 @@ export class OpenConnections {
       const { remoteAddress } = socket
       // A peer that has already gone has no address.
       if (remoteAddress === undefined || this.#isProxy(remoteAddress)) return
-      this.#count(socket, networkOf(writtenAddress(remoteAddress)))
+      void this.#count(socket, networkOf(writtenAddress(remoteAddress)))
     })
   }
 
@@ -68,20 +106,16 @@ export class OpenConnections {
       if (nowMs - sinceMs > requestComesMs) socket.destroy()
   }
 
-  #count(socket: Socket, network: string): void {
-    const open = this.#ofNetwork
-    const count = (open.get(network) ?? 0) + 1
-    // Otherwise one host could hold every connection and keep all others out.
-    if (count > maxOfNetwork) {
+  /** Requests are read meanwhile. */
+  async #count(socket: Socket, network: string): Promise<void> {
+    const counting = this.#networks.take(network)
+    if (!(typeof counting === 'boolean' ? counting : await counting)) {
       socket.destroy()
       return
     }
-    open.set(network, count)
-    socket.once('close', () => {
-      const left = open.get(network)! - 1
-      if (left > 0) open.set(network, left)
-      else open.delete(network)
-    })
+    const give = () => this.#networks.give(network)
+    if (socket.destroyed) give()
+    else socket.once('close', give)
   }
 }
 

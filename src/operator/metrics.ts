@@ -1,5 +1,12 @@
 // Prometheus metrics on the private listener: counters of this process, and the backlog in the store.
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import {
+  collectDefaultMetrics,
+  Gauge,
+  type Metric,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from 'prom-client'
 import type { Clock } from '../base/clock.ts'
 import { classOf, registry } from '../base/meters.ts'
 import type { Db } from '../postgres/db.ts'
@@ -8,6 +15,22 @@ import { type Backlog, readBacklog, readConnections } from '../store/sending/bac
 export interface OperatorMetricsDeps {
   db: Db
   clock: Clock
+  /** Returns the metrics of every process of the service. Null: this is the only one. */
+  collectMetrics: (() => Promise<WorkerMetrics[]>) | null
+}
+
+/** One metric of a process, with its series. */
+export type WorkerMetric = MetricObjectWithValues<MetricValue<string>>
+
+/** The metrics of one process of a service, by the value of the label `worker`. */
+export interface WorkerMetrics {
+  worker: string
+  metrics: WorkerMetric[]
+}
+
+/** Returns the metrics of this process that need no database. */
+export async function readOwnMetrics(): Promise<WorkerMetric[]> {
+  return await registry.getMetricsAsJSON()
 }
 
 /** Counting stops here to save time. Above it, the exact number does not matter. */
@@ -63,6 +86,9 @@ export class OperatorMetrics {
   readonly #deps: OperatorMetricsDeps
   readonly #registry = new Registry()
   readonly #gauges = gaugesIn(this.#registry)
+  /** Gauges of this process, unlike those of the store, which are the same in every process. */
+  readonly #own = new Registry()
+  readonly #pool = poolGaugeIn(this.#own)
   #collecting: Promise<void> | null = null
   #keptUntilMs = Number.NEGATIVE_INFINITY
 
@@ -91,9 +117,19 @@ export class OperatorMetrics {
   async #gauged(): Promise<Registry> {
     if (performance.now() >= this.#keptUntilMs)
       await (this.#collecting ??= this.#collect().finally(() => (this.#collecting = null)))
-    const { pool } = this.#deps.db
-    for (const [state, count] of Object.entries(pool)) this.#gauges.pool.set({ state }, count)
-    return Registry.merge([registry, this.#registry])
+    const { collectMetrics } = this.#deps
+    if (collectMetrics) return Registry.merge([byWorker(await collectMetrics()), this.#registry])
+    return Registry.merge([this.#ownRegistry(), this.#registry])
+  }
+
+  /** Returns the metrics of this process, without those of the store. */
+  async own(): Promise<WorkerMetric[]> {
+    return await this.#ownRegistry().getMetricsAsJSON()
+  }
+
+  #ownRegistry(): Registry {
+    for (const [state, count] of Object.entries(this.#deps.db.pool)) this.#pool.set({ state }, count)
+    return Registry.merge([registry, this.#own])
   }
 
   async #collect(): Promise<void> {
@@ -135,6 +171,32 @@ export class OperatorMetrics {
   }
 }
 
+/** Joins the metrics of processes. Each series gets the label `worker`. */
+function byWorker(collected: readonly WorkerMetrics[]): Registry {
+  const joined = new Map<string, WorkerMetric>()
+  for (const { worker, metrics } of collected)
+    for (const metric of metrics) {
+      const labelled = metric.values.map((one) => ({ ...one, labels: { worker, ...one.labels } }))
+      const known = joined.get(metric.name)
+      if (known) known.values.push(...labelled)
+      else joined.set(metric.name, { ...metric, values: labelled })
+    }
+  const merged = new Registry()
+  // A registry only reads the name of a metric, and calls `get`.
+  for (const metric of joined.values())
+    merged.registerMetric({ name: metric.name, get: async () => metric } as unknown as Metric)
+  return merged
+}
+
+function poolGaugeIn(register: Registry): Gauge<'state'> {
+  return new Gauge({
+    name: 'posthorn_database_pool_connections',
+    help: 'Database connections of this program, and queries waiting for one.',
+    labelNames: ['state'],
+    registers: [register],
+  })
+}
+
 function gaugesIn(register: Registry) {
   const gauge = <Label extends string = never>(name: string, help: string, labelNames: Label[] = []) =>
     new Gauge({ name: `posthorn_${name}`, help, labelNames, registers: [register] })
@@ -158,11 +220,6 @@ function gaugesIn(register: Registry) {
     ),
     up: gauge('database_up', '1 if the database answered the last check, else 0.'),
     roundTrip: gauge('database_round_trip_seconds', 'Round trip time of an empty query.'),
-    pool: gauge(
-      'database_pool_connections',
-      'Database connections of this program, and queries waiting for one.',
-      [...(['state'] as const)],
-    ),
     connections: gauge('database_connections', 'Database connections of all programs by state.', [
       ...(['state'] as const),
     ]),

@@ -1,7 +1,7 @@
 // The private listener: health, readiness and metrics of the service, and the operator's desk.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Desk, DeskDeps } from './desk/deps.ts'
-import { OperatorMetrics, Text } from './metrics.ts'
+import { OperatorMetrics, type OperatorMetricsDeps, Text, type WorkerMetric } from './metrics.ts'
 import { Readiness } from './readiness.ts'
 
 /** `starting` until every listener of the node's roles is open, `draining` from the beginning of a stop. */
@@ -11,12 +11,15 @@ export interface OperatorDeps extends Omit<DeskDeps, 'metrics' | 'parsePool'> {
   /** Reads mail for the desk; closed with the listener. */
   parsePool: DeskDeps['parsePool'] & { close(): Promise<void> }
   phase(): NodePhase
+  collectMetrics: OperatorMetricsDeps['collectMetrics']
   /** Why large mail cannot be stored, or null. */
   blobFault(): string | null
 }
 
 export interface OperatorServer {
   server: Server
+  /** Returns the metrics of this process. */
+  readMetrics(): Promise<WorkerMetric[]>
   /** Closes every connection, and everything that the desk has opened. */
   close(): Promise<void>
 }
@@ -49,7 +52,7 @@ export function createOperatorServer(deps: OperatorDeps): OperatorServer {
     await desk?.then((opened) => opened.close())
     await deps.parsePool.close()
   }
-  return { server, close }
+  return { server, readMetrics: () => metrics.own(), close }
 }
 
 /** Loaded late, because most nodes' desks are never opened. */

@@ -1,6 +1,7 @@
 // The roles api and dashboard of a node: the public API over HTTP with its live stream and validation, and the web pages.
 import { once } from 'node:events'
 import type { AddressInfo, Server } from 'node:net'
+import { divided } from '../base/share.ts'
 import { readAddressListFiles } from '../config/address-list-files.ts'
 import { listenAs } from '../config/listener.ts'
 import { formatAddress, type ListenAddress, reachable } from '../config/setting-values.ts'
@@ -30,6 +31,9 @@ import { createAddressGuard, createEventStreams } from './webhooks.ts'
 
 type ApiSignals = Pick<Signals, 'grown' | 'announced' | 'streams' | 'waits'>
 
+/** A quarter of it holds the largest body of an organization with the usual limits. */
+const leastBodyBytes = 64 << 20
+
 interface ApiNeeds {
   signals: ApiSignals
   /** Signals that these queues have new mail. */
@@ -54,8 +58,10 @@ export async function startApi(
   const pagePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   const domains = new ProvedDomains({ db, clock })
   const acceptance = createAcceptance(foundation, { domains, parsePool, sendCache, signals, wakeQueues })
-  const messageWaits = new MessageWaits({ db, clock, log, grown: signals.grown, changed: signals.waits })
-  const inboxSearches = new InboxSearches({ db, clock, log, parsePool: pagePool })
+  const { workers } = settings
+  const { grown, waits: changed } = signals
+  const messageWaits = new MessageWaits({ db, clock, log, workers, grown, changed })
+  const inboxSearches = new InboxSearches({ db, clock, log, workers, parsePool: pagePool })
   const eventStreams = createEventStreams(foundation, certificate, signals)
   const dashboard = roles.includes('dashboard') ? createDashboard(foundation, acceptance, pagePool) : null
   const publicUrl = publicUrlOf(settings)
@@ -80,7 +86,7 @@ export async function startApi(
     wrote: () => signals.announced(),
     settings: serverSettings(settings, publicUrl),
   })
-  const listeners = await listenWith(server, settings, certificate)
+  const listeners = await listenWith(server, foundation, certificate)
   parts.push({
     stop: async () => {
       await Promise.all([messageWaits.stop(), eventStreams.stop(), inboxSearches.stop()])
@@ -137,7 +143,7 @@ function serverSettings(settings: Settings, publicUrl: string): ServerDeps['sett
     isHttpsOn: settings.https !== null,
     hasAcme: settings.acme !== null,
     maxDownloadBytes: settings.maxDownloadBytes,
-    bodyMemoryBytes: settings.httpMemoryBytes,
+    bodyMemoryBytes: divided(settings.httpMemoryBytes, settings.workers, leastBodyBytes),
   }
 }
 
@@ -156,10 +162,11 @@ interface Listeners {
 /** Listens over plain HTTP and, if configured, over HTTPS, with one bound on the connections of both. */
 async function listenWith(
   api: Api,
-  { http, https, trustedProxies }: Settings,
+  { settings: { http, https, trustedProxies, workers }, worker }: Foundation,
   certificate: Certificate,
 ): Promise<Listeners> {
-  const connections = new OpenConnections(trustedProxies)
+  const networks = worker.group?.networks
+  const connections = new OpenConnections({ trustedProxies, workers, ...(networks && { networks }) })
   connections.bound(api.server)
   await listenAs('POSTHORN_HTTP', http, () => api.listen(http))
   const safe = https && createHttpsServer(api, certificate.pair)
@@ -190,12 +197,25 @@ function addressOf(server: Server): ListenAddress {
 }
 
 /** Validation gives up sooner than delivery, because a caller waits for the answer. */
-async function createValidation({ settings, db, clock, resolver: shared }: Foundation): Promise<Validation> {
+async function createValidation({
+  settings,
+  db,
+  clock,
+  worker,
+  resolver: shared,
+}: Foundation): Promise<Validation> {
   const resolver = shared.for('validation')
   const haste = { deadlineMs: 5_000, timeoutMs: 1_000 }
   const hopFinder = new HopFinder({ resolver, isAllowed: allowsMailTo(settings), clock, ...haste })
   const listChanges = await readAddressListFiles(settings.dataDir)
-  const hopsInTime = new HopsInTime({ hopFinder: ownFirst(settings, hopFinder), clock })
+  const { workers } = settings
+  const minutes = worker.group?.lookups
+  const hopsInTime = new HopsInTime({
+    hopFinder: ownFirst(settings, hopFinder),
+    clock,
+    workers,
+    ...(minutes && { minutes }),
+  })
   return new Validation({ db, hopsInTime, listChanges })
 }
 

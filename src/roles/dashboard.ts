@@ -33,7 +33,7 @@ export function createDashboard(
     clock,
     log,
     secretBox,
-  }: Omit<Foundation, 'close' | 'dnsCache' | 'resolver' | 'blobs' | 'settings' | 'hold'> & {
+  }: Omit<Foundation, 'close' | 'dnsCache' | 'resolver' | 'blobs' | 'settings' | 'hold' | 'worker'> & {
     settings: Pick<
       Foundation['settings'],
       | 'isDevelopment'
@@ -44,6 +44,7 @@ export function createDashboard(
       | 'managedDomain'
       | 'retention'
       | 'retryLifetimeMs'
+      | 'workers'
     >
   },
   acceptance: Acceptance,
@@ -56,7 +57,7 @@ export function createDashboard(
   return {
     letterLimits,
     sessions: new Sessions({ db, clock }),
-    passwords: new Passwords(),
+    passwords: new Passwords(undefined, settings.workers),
     guard: new Guard({ db, clock, secretBox }),
     post,
     oidc: settings.oidc && new Oidc({ db, clock, log, isSignUpOpen, post }, settings.oidc),

@@ -2,6 +2,7 @@
 
 import { StartRefused } from '../base/errors.ts'
 import { RecentlyUsed } from '../base/recently-used.ts'
+import { divided } from '../base/share.ts'
 import { tryListening } from '../config/listener.ts'
 import type { ListenAddress } from '../config/setting-values.ts'
 import type { Role, Settings } from '../config/settings.ts'
@@ -34,8 +35,10 @@ const maxConnections = { domain: 10, special: 20 }
 const maxCached = { maxEntries: 20_000, maxBytes: 16 << 20 }
 
 /** Keeps accepted mail in memory only if this node delivers it. */
-export function createSendCache(roles: readonly Role[]): SendCache {
-  return roles.includes('delivery') ? new RecentlyUsed(maxCached) : undefined
+export function createSendCache(roles: readonly Role[], workers: number): SendCache {
+  if (!roles.includes('delivery')) return undefined
+  const { maxEntries, maxBytes } = maxCached
+  return new RecentlyUsed({ maxEntries: divided(maxEntries, workers), maxBytes: divided(maxBytes, workers) })
 }
 
 /** A running part that owns queues. `wake` signals that they have work, `wakeHeld` only those that this node owns. */
@@ -81,6 +84,7 @@ export async function startDelivery(
     verbsFor: (route, mayFinish, organizationId) => new RouteCourier(deps, route, mayFinish, organizationId),
     maxConnectionsOf: (route) => (special.includes(route) ? maxConnections.special : maxConnections.domain),
     ownRoutes: special,
+    workers: settings.workers,
     // In a restored copy, waiting mail stays where it is, so that it is not lost when the copy replaces the original.
     isHeldBack: (route) => hold !== null && !inside.includes(route),
   })

@@ -1,5 +1,6 @@
 // The jobs role of a node: filing, reading of reports, scanning, expiry, purges, checks and roll-ups.
 import type { OrganizationId, SubmissionId } from '../base/ids.ts'
+import { divided } from '../base/share.ts'
 import { Signal } from '../base/signal.ts'
 import { partCount } from '../blobs/blobs.ts'
 import { sentContentMs } from '../config/setting-values.ts'
@@ -66,6 +67,8 @@ const retentionMs = 600_000
 const sweepMs = 86_400_000 / partCount
 /** Messages scanned concurrently. Each worker holds its message during the scan. */
 const scanWorkers = 4
+/** The first workers of a service scan, as many as can divide an organization's part exactly. */
+const maxScanning = 2
 
 export function startJobs(
   foundation: Foundation,
@@ -73,7 +76,7 @@ export function startJobs(
   signals: Signals,
   { membership, dueWork, rawCache }: { membership: Membership; dueWork: DueWork; rawCache: RawCache },
 ): { stop(): Promise<void> } {
-  const { settings, db, clock, log, blobs } = foundation
+  const { settings, db, clock, log, blobs, worker } = foundation
   const filingPool = new ParsePool({ threads: 1, timeoutMs: readingMs })
   // A second thread for slow and large mail, reports and search words, so that other mail never waits for them.
   const parsePool = new ParsePool({ threads: 1, timeoutMs: readingMs })
@@ -110,8 +113,12 @@ export function startJobs(
   ]
   const scans = scannerOf(settings)
   const scanClaims = claimsOf('scan', () => signals.scanned())
-  const scanner = scans && new Scanner({ db, clock, log, blobs, clamd: scans, claims: scanClaims })
-  if (scanner) loops.push(...scanLoops(scanner, dueWork))
+  const scanning = Math.min(settings.workers, maxScanning)
+  const scanner =
+    scans && worker.number <= scanning
+      ? new Scanner({ db, clock, log, blobs, workers: scanning, clamd: scans, claims: scanClaims })
+      : null
+  if (scanner) loops.push(...scanLoops(scanner, dueWork, divided(scanWorkers, scanning)))
   for (const loop of loops) loop.start()
   return {
     stop: async () => {
@@ -214,7 +221,7 @@ function domainLoops(
   ]
 }
 
-function scanLoops(scanner: Scanner, dueWork: DueWork): Loop[] {
+function scanLoops(scanner: Scanner, dueWork: DueWork, count: number): Loop[] {
   const scan = { name: 'scan', run: () => scanner.scanNext() }
-  return Array.from({ length: scanWorkers }, () => dueWork.createLoop(workDue.scan, scan))
+  return Array.from({ length: count }, () => dueWork.createLoop(workDue.scan, scan))
 }

@@ -2,6 +2,7 @@
 
 import { inRanges } from '../base/ip-address.ts'
 import { RecentlyUsed } from '../base/recently-used.ts'
+import { divided } from '../base/share.ts'
 import { DiskReserve } from '../blobs/disk-reserve.ts'
 import { listenAs } from '../config/listener.ts'
 import type { ListenAddress } from '../config/setting-values.ts'
@@ -14,7 +15,7 @@ import type { Foundation } from '../foundation.ts'
 import { Blocklists } from '../mailauth/blocklists.ts'
 import type { Rspamd, RspamdAddress, RspamdOptions } from '../scan/rspamd.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
-import type { SmtpServerOptions } from '../smtp/server/server-options.ts'
+import { defaultServerLimits, type SmtpServerOptions } from '../smtp/server/server-options.ts'
 import type { Certificate } from './certificate.ts'
 import { startDmarcNotes } from './dmarc-reports.ts'
 import { graceMs, isLocal, type Part } from './part.ts'
@@ -27,8 +28,10 @@ const maxCached = { maxEntries: 20_000, maxBytes: 64 << 20 }
 export type RawCache = RecentlyUsed<Buffer> | undefined
 
 /** Keeps received messages in memory only if this node files them. */
-export function createRawCache(roles: readonly Role[]): RawCache {
-  return roles.includes('mx') && roles.includes('jobs') ? new RecentlyUsed(maxCached) : undefined
+export function createRawCache(roles: readonly Role[], workers: number): RawCache {
+  if (!roles.includes('mx') || !roles.includes('jobs')) return undefined
+  const { maxEntries, maxBytes } = maxCached
+  return new RecentlyUsed({ maxEntries: divided(maxEntries, workers), maxBytes: divided(maxBytes, workers) })
 }
 
 /** Returns the listening address. */
@@ -39,9 +42,10 @@ export async function startMx(
   rawCache: RawCache,
   parts: Part[],
 ): Promise<ListenAddress> {
-  const { settings, clock, log, blobs, secretBox, dnsCache } = foundation
+  const { settings, clock, log, blobs, secretBox, dnsCache, worker } = foundation
+  const { workers } = settings
   const hostname = settings.mailHost
-  const rspamd = settings.rspamd && (await openRspamd(settings.rspamd, { log, mtaName: hostname }))
+  const rspamd = settings.rspamd && (await openRspamd(settings.rspamd, { log, mtaName: hostname, workers }))
   const disk = new DiskReserve({
     folders: writtenFolders(settings),
     reserveBytes: settings.diskReserveBytes,
@@ -70,6 +74,8 @@ export async function startMx(
     isTrusted,
     isOwn: (name) => isOwnName(secretBox, hostname, name, clock.now()),
     ...askingLists(foundation),
+    limits: { maxConnections: divided(defaultServerLimits.maxConnections, workers) },
+    ...(worker.group && { peers: worker.group.peers }),
     clock,
     log,
     backend: receiver,

@@ -39,9 +39,9 @@ export function createEventStreams(
   certificate: DomainPolicy,
   { streams }: Pick<Signals, 'streams'>,
 ): EventStreams {
-  const { db, clock, log } = foundation
+  const { db, clock, log, settings } = foundation
   const present = presenters(foundation, certificate)
-  return new EventStreams({ db, clock, log, present, announced: streams })
+  return new EventStreams({ db, clock, log, workers: settings.workers, present, announced: streams })
 }
 
 /** Events show their objects in the form of the API. */
@@ -75,7 +75,7 @@ export async function startWebhooks(
     present: presenters(foundation, certificate),
     retryScheduleMs: settings.webhookRetryScheduleMs,
   })
-  const due = new DueEndpoints(notifier.verbsFor.bind(notifier))
+  const due = new DueEndpoints(notifier.verbsFor.bind(notifier), settings.workers)
   const endpoints = new LeaseHolder({ db, clock, log, membership, source: due })
   const onDeliveries = (webhooks: string[]) => {
     endpoints.wake(webhooks)

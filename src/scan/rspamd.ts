@@ -4,6 +4,7 @@ import { Agent, type Dispatcher } from 'undici'
 import { CircuitBreaker } from '../base/circuit-breaker.ts'
 import type { Log } from '../base/log.ts'
 import { meters } from '../base/meters.ts'
+import { divided } from '../base/share.ts'
 import { readSpamFindings, type SpamFindings } from './rspamd-answer.ts'
 
 /** The address at which Rspamd listens. */
@@ -43,6 +44,8 @@ export interface RspamdOptions {
   timeoutMs?: number
   /** Limit of concurrent calls. Mail beyond it is not checked. */
   maxCalls?: number
+  /** The processes that divide `maxCalls`. */
+  workers?: number
   /** After this many calls in a row without an answer, mail bypasses Rspamd. */
   maxFailures?: number
   /** Time that mail bypasses Rspamd before it is probed. */
@@ -86,12 +89,20 @@ export class Rspamd {
   #isDown = false
 
   constructor(address: RspamdAddress, options: RspamdOptions) {
-    const { log, mtaName, timeoutMs = 5_000, maxCalls = 32, maxFailures = 3, restMs = 10_000 } = options
+    const {
+      log,
+      mtaName,
+      timeoutMs = 5_000,
+      maxCalls = 32,
+      workers = 1,
+      maxFailures = 3,
+      restMs = 10_000,
+    } = options
     this.#address = address
     this.#log = log
     this.#mtaName = mtaName
     this.#timeoutMs = timeoutMs
-    this.#maxCalls = maxCalls
+    this.#maxCalls = divided(maxCalls, workers)
     this.#maxFailures = maxFailures
     this.#circuit = new CircuitBreaker({ maxFailures, restMs, probe: () => this.#isAlive() })
     this.#agent = new Agent({

@@ -1,4 +1,5 @@
 // Which customers' endpoints this node acquires, and the worker that each endpoint gets.
+import { divided } from '../base/share.ts'
 import { findDueWebhooks, type WebhookLease, webhookLeases } from '../store/events/webhooks.ts'
 import { CallBudget, type EndpointVerbs, EndpointWorker } from './endpoint-worker.ts'
 import type { LeaseSource, LeaseTerms, Search, Workers } from './lease-holder.ts'
@@ -15,20 +16,27 @@ export class DueEndpoints<Call extends { id: string }>
 {
   readonly leases = webhookLeases
   readonly #verbsFor: VerbsFor<Call>
-  readonly #budget = new CallBudget(budget)
+  readonly #budget: CallBudget
+  readonly #maxEndpoints: number
   #isMore = false
 
-  constructor(verbsFor: VerbsFor<Call>) {
+  /** `workers`: the processes that divide the limits of a service. */
+  constructor(verbsFor: VerbsFor<Call>, workers: number) {
     this.#verbsFor = verbsFor
+    this.#budget = new CallBudget({
+      calls: divided(budget.calls, workers),
+      slowCalls: divided(budget.slowCalls, workers),
+    })
+    this.#maxEndpoints = divided(maxEndpoints, workers)
   }
 
   /** Whether more endpoints were due than could be acquired, and there is room again. */
   hasMore(held: Workers<EndpointWorker<Call>>): boolean {
-    return this.#isMore && held.size < maxEndpoints
+    return this.#isMore && held.size < this.#maxEndpoints
   }
 
   async find({ db, nodeId, at, hinted, isPoll, held }: Search<EndpointWorker<Call>>): Promise<string[]> {
-    const room = Math.max(0, Math.min(maxEndpoints - held.size, acquireAtOnce))
+    const room = Math.max(0, Math.min(this.#maxEndpoints - held.size, acquireAtOnce))
     const known = [...hinted]
     hinted.clear()
     // A search of all endpoints also finds the hinted ones.

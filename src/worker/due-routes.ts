@@ -16,6 +16,8 @@ export interface DueRoutesOptions<Job> {
   /** Makes the operations on one route, bound to one lease. The route was acquired for mail of `organizationId`. */
   verbsFor(route: RouteRow, mayFinish: () => boolean, organizationId: string | null): RouteVerbs<Job>
   maxConnectionsOf(route: string): number
+  /** The processes that divide the queues of a service. */
+  workers?: number
   /** Routes that need no slot, such as `@local`, because they do not depend on strangers' servers. */
   ownRoutes: readonly string[]
   /** Whether the route must not be acquired, even if mail waits in it. */
@@ -53,13 +55,13 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
 
   /** Returns the due queues to acquire: our own, and as many others as get a slot. */
   async find(search: Search<RouteWorker<Job>>): Promise<string[]> {
-    const { ownRoutes, isHeldBack } = this.#options
+    const { ownRoutes, isHeldBack, workers } = this.#options
     const found = await this.#search(search)
     const candidates = found.filter(({ key }) => !isHeldBack(key))
     const own = ownRoutes.filter((route) => candidates.some(({ key }) => key === route))
     const others = candidates.filter(({ key }) => !ownRoutes.includes(key))
     const heldQueues = [...search.held.values()].map(({ worker }): HeldQueue => worker)
-    const chosen = chooseRoutes(others, heldQueues, acquireAtOnce)
+    const chosen = chooseRoutes(others, heldQueues, acquireAtOnce, workers)
     this.#purposes = new Map(chosen.map(({ key, organizationId }) => [key, organizationId]))
     const keys = [...own, ...this.#purposes.keys()]
     if (others.some(({ key }) => !this.#purposes.has(key))) {

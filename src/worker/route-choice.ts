@@ -1,5 +1,5 @@
 // Which destination queues a node acquires next: organizations take part in rounds, and none gets all the slots.
-import { mayTake } from '../base/share.ts'
+import { divided, mayTake } from '../base/share.ts'
 import type { Candidate } from '../store/sending/routes.ts'
 
 /** A queue that this node holds. A queue without an organization takes no slot. */
@@ -17,14 +17,16 @@ const openingRatio = 1 / 3
 
 /**
  * Chooses up to `max` of the candidates, each queue once. If several organizations have mail in a queue, it is acquired
- * for one that still has a slot. So an organization's mail does not wait for another's share.
+ * for one that still has a slot. So an organization's mail does not wait for another's share. `workers`: the processes
+ * that divide the slots.
  */
 export function chooseRoutes(
   candidates: readonly Candidate[],
   held: Iterable<HeldQueue>,
   max: number,
+  workers = 1,
 ): Candidate[] {
-  const slots = new Slots(held)
+  const slots = new Slots(held, workers)
   const chosen = new Map<string, Candidate>()
   for (const candidate of inRounds(candidates)) {
     if (chosen.size >= max) break
@@ -38,17 +40,19 @@ export function chooseRoutes(
 class Slots {
   readonly #held = new Map<string, number>()
   readonly #opening = new Map<string, number>()
+  readonly #max: { held: number; opening: number }
   #heldCount = 0
   #openingCount = 0
 
-  constructor(held: Iterable<HeldQueue>) {
+  constructor(held: Iterable<HeldQueue>, workers: number) {
+    this.#max = { held: divided(maxHeld, workers), opening: divided(maxOpening, workers) }
     for (const holding of held) this.#add(holding)
   }
 
   take(id: string): boolean {
     const isFree =
-      mayTake(this.#held.get(id) ?? 0, this.#heldCount, maxHeld, heldRatio) &&
-      mayTake(this.#opening.get(id) ?? 0, this.#openingCount, maxOpening, openingRatio)
+      mayTake(this.#held.get(id) ?? 0, this.#heldCount, this.#max.held, heldRatio) &&
+      mayTake(this.#opening.get(id) ?? 0, this.#openingCount, this.#max.opening, openingRatio)
     if (isFree) this.#add({ organizationId: id, isOpening: true })
     return isFree
   }

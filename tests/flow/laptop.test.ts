@@ -1,7 +1,7 @@
 // On a laptop, whose managed domain is not in DNS: its inboxes exchange mail, and each start prints a sign-in link.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { openDevelopment } from '../../src/cli/serve.ts'
+import { openDevelopment } from '../../src/cli/welcome.ts'
 import { nameOrganization } from '../../src/flow/accounts/organization.ts'
 import { findDevelopment, takeSignInLink } from '../../src/flow/people/sign-in-link.ts'
 import { makePlace, startNode } from '../support/node.ts'

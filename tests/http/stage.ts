@@ -138,6 +138,7 @@ export async function setStage(
     oidc: oidc ?? null,
     retention: defaultRetention,
     retryLifetimeMs: lifetimeMs,
+    workers: 1,
   }
   const resolver = new Resolver({ servers: [dnsServer], timeoutMs: 1_000 })
   const hopFinder = new HopFinder({ resolver, isAllowed: () => true, clock, deadlineMs: 5_000 })
@@ -177,7 +178,7 @@ export async function setStage(
       pagesFolder: join(folder, 'pages'),
     },
   })
-  new OpenConnections(trustedProxies).bound(server.server)
+  new OpenConnections({ trustedProxies }).bound(server.server)
   const base = await server.listen({ host: '127.0.0.1', port: 0 })
   const endings: (() => void | Promise<void>)[] = []
   const joined = await joinAsNode({ after: (end) => void endings.push(end) }, { db, clock })

@@ -297,6 +297,7 @@ test('the operator’s desk is opened, used and closed', async (t) => {
         blobs,
         phase: () => 'serving' as const,
         blobFault: () => null,
+        collectMetrics: null,
         examine: async () => {},
         parsePool: new ParsePool({ threads: 1, timeoutMs: 1_000 }),
         settings: { pagesFolder: '/nowhere', delivery: 'capture', managedDomain: 'inbox.test' },

@@ -43,7 +43,7 @@ const clock = new Clock()
 const hopFinder = new HopFinder({ resolver, isAllowed: () => true, deadlineMs: 60_000 })
 const validation = new Validation({
   db,
-  hopsInTime: new HopsInTime({ hopFinder, clock, maxPerMinute: Number.POSITIVE_INFINITY }),
+  hopsInTime: new HopsInTime({ hopFinder, clock, minutes: { take: () => null } }),
   listChanges,
 })
 const caller = { organizationId: newUuid<OrganizationId>(), inboxIds: null }

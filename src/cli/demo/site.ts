@@ -7,7 +7,7 @@ import { createLog } from '../../base/log.ts'
 import { formatAddress, reachable } from '../../config/setting-values.ts'
 import { readSettings, type Settings } from '../../config/settings.ts'
 import { openFoundation } from '../../foundation.ts'
-import { openDevelopment } from '../serve.ts'
+import { openDevelopment } from '../welcome.ts'
 
 export interface TourSite {
   origin: 'running' | 'fresh'

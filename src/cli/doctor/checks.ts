@@ -14,6 +14,7 @@ import type { ListenAddress } from '../../config/setting-values.ts'
 import { formatAddress, reachable } from '../../config/setting-values.ts'
 import { formerMend, type Role, roles, type Settings } from '../../config/settings.ts'
 import { isFolderClaimed } from '../../data-folder.ts'
+import { workerName } from '../../own-worker.ts'
 import type { Db } from '../../postgres/db.ts'
 import { listFormerDomains } from '../../store/mailbox/inboxes.ts'
 import { listDisagreements, listNodes } from '../../store/nodes.ts'
@@ -165,6 +166,18 @@ export async function checkNodes(db: Db, settings: Settings): Promise<Check> {
     name,
     `${counted(living.length, 'node is', 'nodes are')} running, with the same settings and every role`,
   )
+}
+
+/** Whether every worker of a service on this machine lives. */
+export async function checkWorkers(db: Db, { workers }: Settings): Promise<Check> {
+  const name = 'workers'
+  if (workers === 1) return skipped(name, 'the service is one process')
+  const names = Array.from({ length: workers }, (_, index) => workerName(index + 1))
+  const living = (await listNodes(db)).filter(({ host, isAlive }) => isAlive && names.includes(host ?? ''))
+  if (living.length === 0) return ok(name, 'the service is not running')
+  const detail = `${living.length} of ${workers} workers of this machine are running`
+  if (living.length >= workers) return ok(name, detail)
+  return warning(name, detail, 'see the log; if POSTHORN_WORKERS has changed, restart the service')
 }
 
 const answerLimitMs = 2_000

@@ -21,6 +21,7 @@ import {
   checkListeners,
   checkNodes,
   checkPages,
+  checkWorkers,
   failed,
   noteClaim,
   ok,
@@ -142,7 +143,7 @@ async function examineFoundation(
   found(await checkDatabase(db, settings))
   found(...(await checkHold(foundation)))
   found(await checkBlobs(blobs, db, settings), await checkSecretKey(foundation), signing)
-  found(await checkInboxes(db, settings), await checkNodes(db, settings))
+  found(await checkInboxes(db, settings), await checkNodes(db, settings), await checkWorkers(db, settings))
   found(...(await checkDmarcReports(foundation)))
   found(await checkOperatorMail(db))
   if (settings.acme) found(await checkOrdered(foundation))

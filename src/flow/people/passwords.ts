@@ -3,7 +3,7 @@ import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'nod
 import { promisify } from 'node:util'
 import { ServiceError } from '../../base/errors.ts'
 import { FairLimit } from '../../base/fair-limit.ts'
-import { mayTake } from '../../base/share.ts'
+import { divided, mayTake } from '../../base/share.ts'
 
 /** The cost of hashing one password; `memory` in KiB. */
 type Cost = Readonly<Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>>
@@ -35,13 +35,16 @@ export class Passwords {
   readonly #cost: Cost
   /** Compared with if there is no password, so that this takes as long as with one. */
   readonly #nobodys: Parsed
-  readonly #limit = new FairLimit(maxAtOnce)
+  readonly #limit: FairLimit
+  readonly #maxWaiting: number
   readonly #waitingOf = new Map<string, number>()
   #waiting = 0
   readonly #linksInUse = new Set<string>()
 
-  /** `cost` is for tests, which hash hundreds. */
-  constructor(cost = recommendedCost) {
+  /** `workers`: the processes that divide the limits. `cost` is for tests, which hash hundreds. */
+  constructor(cost = recommendedCost, workers = 1) {
+    this.#limit = new FairLimit(divided(maxAtOnce, workers))
+    this.#maxWaiting = divided(maxWaiting, workers)
     this.#cost = cost
     this.#nobodys = { ...cost, salt: Buffer.alloc(saltBytes), tag: Buffer.alloc(tagBytes) }
   }
@@ -86,7 +89,7 @@ export class Passwords {
     { salt, ...spent }: Omit<Argon2Parameters, 'message' | 'nonce'> & { salt: Buffer },
   ): Promise<Buffer> {
     const own = this.#waitingOf.get(asker) ?? 0
-    if (!mayTake(own, this.#waiting, maxWaiting, shareRatio)) throw new ServiceError('unavailable')
+    if (!mayTake(own, this.#waiting, this.#maxWaiting, shareRatio)) throw new ServiceError('unavailable')
     this.#count(asker, 1)
     try {
       // NIST SP 800-63B 5.1.1.2: one normal form, whatever the keyboard.

@@ -4,6 +4,7 @@ import { backoffMs } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
 import { attachmentIdOf, newUuid, type OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
+import { divided } from '../../base/share.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
 import { decodeStream } from '../../mail/read/transfer-stream.ts'
 import { type Db, DbFault, type Tx } from '../../postgres/db.ts'
@@ -25,6 +26,8 @@ export interface ScanDeps {
   log: Log
   blobs: Blobs
   clamd: AttachmentScanner
+  /** The processes that scan, which divide an organization's part. */
+  workers?: number
   claims: Claims
 }
 
@@ -96,7 +99,8 @@ export class Scanner {
 
   /** The organizations that are at their limit of messages being scanned. */
   #occupying(): OrganizationId[] {
-    return [...this.#scanning].flatMap(([id, count]) => (count >= maxOfOrganization ? id : []))
+    const max = divided(maxOfOrganization, this.#deps.workers ?? 1)
+    return [...this.#scanning].flatMap(([id, count]) => (count >= max ? id : []))
   }
 
   /** Aborts running scans. They are repeated later. */

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.ts'
 import { FairLimit } from '../../base/fair-limit.ts'
 import type { InboxId, OrganizationId } from '../../base/ids.ts'
+import { divided } from '../../base/share.ts'
 import { Reads } from '../../postgres/reads.ts'
 import type { InboxRow } from '../../store/mailbox/inboxes.ts'
 import { settleIndex } from '../../store/mailbox/search.ts'
@@ -17,6 +18,8 @@ import { type IndexingDeps, indexSome, maxAtOnce, olderMessages } from './word-b
 
 interface Deps extends IndexingDeps {
   clock: Clock
+  /** The processes that divide the slots of searches. */
+  workers?: number
 }
 
 type SearchedInbox = Pick<InboxRow, 'id' | 'organizationId'>
@@ -38,13 +41,14 @@ export class InboxSearches {
   /**
    * A search of a large inbox keeps a processor busy. With two slots, a search never waits for just one other organization.
    */
-  readonly #reads = new Reads(Math.max(2, availableParallelism()))
+  readonly #reads: Reads
   /** The pending merge of the last stored words into the main index. */
   #settling: Promise<void> = Promise.resolve()
   #isStopping = false
 
   constructor(deps: Deps) {
     this.#deps = deps
+    this.#reads = new Reads(divided(Math.max(2, availableParallelism()), deps.workers ?? 1))
   }
 
   /** Indexes the inbox for as long as a search can wait. Returns whether the index is complete. */

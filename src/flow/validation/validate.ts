@@ -98,7 +98,7 @@ export class Validation {
     const sound = addresses.filter((address) => address !== null)
     const domains = sound.map(({ domain }) => domain)
     const { organizationId } = caller
-    const waitSeconds = this.#options.hopsInTime.admit(organizationId, domains)
+    const waitSeconds = await this.#options.hopsInTime.admit(organizationId, domains)
     if (waitSeconds !== null) throw new ServiceError('rate_limited', tooManyDomains, waitSeconds)
     const [lists, hops, evidence] = await Promise.all([
       (this.#lists ??= loadAddressLists(this.#options.listChanges)),

@@ -7,6 +7,7 @@ import { FairLimit } from '../../base/fair-limit.ts'
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { OutageLog } from '../../base/outage-log.ts'
+import { divided } from '../../base/share.ts'
 import { rest, type Signal, unwokenPollMs } from '../../base/signal.ts'
 import type { Caller } from '../../flow/caller.ts'
 import { type Presenters, writeAnnouncements } from '../../flow/events/write-announcements.ts'
@@ -28,6 +29,8 @@ export interface EventStreamsOptions {
   db: Db
   clock: Clock
   log: Log
+  /** The processes that divide an organization's streams. */
+  workers?: number
   present: Presenters
   /** Woken when an event may have been announced. */
   announced: Signal
@@ -84,7 +87,7 @@ export class EventStreams {
   add(caller: Caller, cursor: EventCursor, open: () => ServerResponse): void {
     const { organizationId } = caller
     const count = [...this.#readers].filter((reader) => reader.organizationId === organizationId).length
-    if (count >= maxReaders)
+    if (count >= divided(maxReaders, this.#options.workers ?? 1))
       throw new ServiceError(
         'limit_reached',
         `The organization already has ${count} open streams, which is the limit. Close one first.`,

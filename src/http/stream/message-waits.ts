@@ -8,6 +8,7 @@ import type { KeyedSignal } from '../../base/keyed-signal.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import { OutageLog } from '../../base/outage-log.ts'
+import { divided } from '../../base/share.ts'
 import { rest, Signal, unwokenPollMs } from '../../base/signal.ts'
 import type { Caller } from '../../flow/caller.ts'
 import { type Db, isLost } from '../../postgres/db.ts'
@@ -18,6 +19,8 @@ export interface MessageWaitsOptions {
   db: Db
   clock: Clock
   log: Log
+  /** The processes that divide the waiting requests of a key and of an organization. */
+  workers?: number
   /** Woken by the id of an inbox that has a new message. */
   grown: KeyedSignal
   /** Woken when another node may have committed messages, or any node verdicts. */
@@ -107,14 +110,15 @@ export class MessageWaits {
   }
 
   #requireRoom({ id, organizationId }: Caller): void {
+    const { workers = 1 } = this.#options
     let [ofKey, ofOrganization] = [0, 0]
     for (const waiter of this.#waiters) {
       if (waiter.organizationId === organizationId) ofOrganization++
       if (waiter.keyId === id) ofKey++
     }
-    if (ofKey >= maxOfKey)
+    if (ofKey >= divided(maxOfKey, workers))
       throw tooMany(`This key already has ${ofKey} waiting requests, which is the limit.`)
-    if (ofOrganization >= maxOfOrganization)
+    if (ofOrganization >= divided(maxOfOrganization, workers))
       throw tooMany(`The organization already has ${ofOrganization} waiting requests, which is the limit.`)
   }
 

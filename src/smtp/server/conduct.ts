@@ -3,7 +3,7 @@
 import { meters } from '../../base/meters.ts'
 import { type Reply, reply } from '../reply.ts'
 import type { Envelope, Listing, Path } from './backend.ts'
-import type { Misdeed, Reputation } from './reputation.ts'
+import type { Misdeed, Peers } from './peers.ts'
 import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
 
 const tooManyErrors = reply(421, '4.7.0', 'Too many errors')
@@ -13,7 +13,7 @@ const unlisted: Listing = { listedBy: [], refusedBy: null }
 export class Conduct {
   readonly #options: SmtpServerOptions
   readonly #limits: ServerLimits
-  readonly #reputation: Reputation
+  readonly #peers: Peers
   #address: string
   #isTrusted: boolean
   /** True for our own node: it sends to the recipients that its senders name, and guesses no addresses. */
@@ -26,12 +26,12 @@ export class Conduct {
 
   constructor(
     options: SmtpServerOptions,
-    { limits, reputation }: { limits: ServerLimits; reputation: Reputation },
+    { limits, peers }: { limits: ServerLimits; peers: Peers },
     address: string,
   ) {
     this.#options = options
     this.#limits = limits
-    this.#reputation = reputation
+    this.#peers = peers
     this.#address = address
     this.#isTrusted = options.isTrusted(address)
     this.#listing = this.#askLists()
@@ -65,14 +65,14 @@ export class Conduct {
   }
 
   /** Counts the start of a message, accepted or not. Null allows it; otherwise the reply to close with. */
-  beginMessage(): Reply | null {
+  async beginMessage(): Promise<Reply | null> {
     if (!this.#isCounted) return null
     // RFC 9422 4.1: MAILMAX counts MAIL commands, whether they succeed or not.
     if (++this.#messages > this.#limits.maxMessages) {
       meters.peersRefused.inc({ reason: 'session_messages' })
       return tooManyMessages
     }
-    return this.#reputation.beginMessage(this.#address)
+    return await this.#peers.beginMessage(this.#address)
   }
 
   /** The peer's block list entries. None for exempt peers. */
@@ -103,8 +103,8 @@ export class Conduct {
   }
 
   /** Returns the reply that ends a blocked peer's connection, or null. Blocked peers do not learn which recipients exist. */
-  refusal(): Reply | null {
-    return this.#isCounted ? this.#reputation.refusal(this.#address) : null
+  async refusal(): Promise<Reply | null> {
+    return this.#isCounted ? await this.#peers.refusal(this.#address) : null
   }
 
   /** Counts a permanently refused command. Resolves when the refusal may be sent: to null, or to a reply to close with. */
@@ -114,16 +114,16 @@ export class Conduct {
       return tooManyErrors
     }
     if (!this.#isCounted) return null
-    return await this.#reputation.answer(this.#address, misdeedOf(enhanced))
+    return await this.#peers.answer(this.#address, misdeedOf(enhanced))
   }
 
   /** Counts a refusal that is sent without delay: the reply to a message, or the last reply of the connection. */
   noteReply({ code, enhanced }: Reply): void {
-    if (code >= 500 && this.#isCounted) this.#reputation.note(this.#address, misdeedOf(enhanced))
+    if (code >= 500 && this.#isCounted) this.#peers.note(this.#address, misdeedOf(enhanced))
   }
 
   noteTaken(): void {
-    if (this.#isCounted) this.#reputation.noteTaken(this.#address)
+    if (this.#isCounted) this.#peers.noteTaken(this.#address)
   }
 
   get #isCounted(): boolean {

@@ -6,8 +6,8 @@ import type { Tls } from './backend.ts'
 import { maxPendingLineBytes, parseCommand } from './command.ts'
 import { Deadlines } from './deadlines.ts'
 import { PeerSocket } from './peer-socket.ts'
+import type { Peers } from './peers.ts'
 import { type ProxiedPeer, readProxyHeader } from './proxy.ts'
-import type { Reputation } from './reputation.ts'
 import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
 import { type NextStep, Session } from './session.ts'
 
@@ -28,9 +28,9 @@ type Stage = 'greeting' | 'command' | 'dots' | 'chunk' | 'handshake' | 'closed'
 interface ConnectionOptions {
   server: SmtpServerOptions
   limits: ServerLimits
-  reputation: Reputation
+  peers: Peers
   /** Called when a trusted proxy names the peer behind it. Null admits that peer. */
-  admit(address: string): Reply | null
+  admit(address: string): Promise<Reply | null>
   /** Called when the connection has ended. */
   closed(): void
 }
@@ -95,8 +95,12 @@ export class Connection {
   #greet(): void {
     if (this.#stage !== 'greeting') return
     // The proxy's header may arrive in parts: we wait for the rest, within the deadline of a command.
-    if (this.#proxyHeader !== 'past' && this.#takeProxyHeader() === 'awaited') return
-    if (this.#stage !== 'greeting') return
+    const header = this.#proxyHeader === 'past' ? 'none' : this.#takeProxyHeader()
+    if (header === 'awaited') return
+    if (header !== 'none') {
+      void header.then(() => this.#greet())
+      return
+    }
     // RFC 5321 4.3.1: the client waits for the greeting. A client that does not is a robot.
     if (this.#input.length > 0) {
       this.#hangUp(tooEarly)
@@ -160,7 +164,7 @@ export class Connection {
     if (this.#stage === 'chunk') return this.#takeChunk()
     if (this.#proxyHeader !== 'past' && this.#input.length > 0) {
       const header = this.#takeProxyHeader()
-      if (header !== 'none') return header === 'awaited' ? 'starved' : undefined
+      if (header !== 'none') return header === 'awaited' ? 'starved' : header
     }
     const end = this.#input.indexOf(lineFeed)
     if (end < 0) {
@@ -243,23 +247,25 @@ export class Connection {
     this.#input = count === this.#input.length ? nothing : this.#input.subarray(count)
   }
 
-  /** Reads the proxy's header from the input. A malformed header, or a peer that is not admitted, ends the connection. */
-  #takeProxyHeader(): 'taken' | 'awaited' | 'none' {
+  /**
+   * Reads the proxy's header from the input. Resolves once its peer is admitted. A malformed header, or a peer that is not
+   * admitted, ends the connection.
+   */
+  #takeProxyHeader(): Promise<void> | 'awaited' | 'none' {
     const header = readProxyHeader(this.#input)
     this.#proxyHeader = header === 'part' ? 'partial' : header === 'none' ? 'expected' : 'past'
     if (header === 'part') return 'awaited'
     if (header === 'none') return 'none'
     if (header !== 'malformed') this.#consume(header.sizeBytes)
-    const refusal =
-      header === 'malformed' ? reply(554, '5.5.0', 'Malformed PROXY header') : this.#replacePeer(header.peer)
-    if (refusal) this.#hangUp(refusal)
-    return 'taken'
+    return this.#replacePeer(header === 'malformed' ? header : header.peer)
   }
 
-  #replacePeer(peer: ProxiedPeer): Reply | null {
-    if (peer === 'unknown') return null
+  async #replacePeer(peer: ProxiedPeer | 'malformed'): Promise<void> {
+    if (peer === 'unknown') return
+    if (peer === 'malformed') return this.#hangUp(reply(554, '5.5.0', 'Malformed PROXY header'))
     this.#session.replacePeer(peer.address, peer.port)
-    return this.#options.admit(peer.address)
+    const refusal = await this.#options.admit(peer.address)
+    if (refusal) this.#hangUp(refusal)
   }
 
   #startTls(secureContext: SecureContext): void {

@@ -6,7 +6,8 @@ import { runInNewContext } from 'node:vm'
 import { pino } from 'pino'
 import { Clock } from '../../base/clock.ts'
 import { writtenAddress } from '../../base/ip-address.ts'
-import { type Misdeed, Reputation } from './reputation.ts'
+import type { Misdeed } from './peers.ts'
+import { Reputation } from './reputation.ts'
 import { defaultServerLimits, type ServerLimits } from './server-options.ts'
 
 function start(limits: Partial<ServerLimits> = {}) {

@@ -6,6 +6,7 @@ import { networkOf, wideNetworkOf } from '../../base/ip-address.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import { type Reply, reply } from '../reply.ts'
+import type { Misdeed, Peers } from './peers.ts'
 import type { ServerLimits } from './server-options.ts'
 
 /** The limits of a network are this many times those of an address, so one bad host does not shut out its neighbours. */
@@ -23,8 +24,6 @@ const maxRemembered = 100_000
 
 /** Counts that recover fully within a minute. Above the limit a peer gets 421 until then. */
 type Rate = 'connections' | 'messages'
-/** Counts that drop by one a minute and with each accepted message. At the limit a peer is blocked for ten minutes. */
-export type Misdeed = 'errors' | 'unknown'
 /** Why a peer was refused; a label of the metrics. */
 type Reason = Rate | Misdeed | 'delayed'
 
@@ -48,7 +47,7 @@ const texts: Record<Reason, string> = {
  * A peer that probes for names or commands gets ever later replies, and is then blocked for ten minutes. Each accepted
  * message earns back one error. Callers must not count trusted peers.
  */
-export class Reputation {
+export class Reputation implements Peers {
   readonly #limits: ServerLimits
   readonly #clock: Clock
   readonly #log: Log

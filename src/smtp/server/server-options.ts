@@ -3,6 +3,7 @@ import type { SecureContext } from 'node:tls'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Backend, Listing } from './backend.ts'
+import type { Peers } from './peers.ts'
 
 export interface ServerLimits {
   /** From one reply to the end of the next command, however slowly its bytes come. */
@@ -68,6 +69,8 @@ export interface SmtpServerOptions {
   /** Called when an untrusted peer connects. The first recipient waits for the result. Absent: no lists are queried. */
   listingOf?(address: string): Promise<Listing>
   limits?: Partial<ServerLimits>
+  /** Counts the peers of several servers together. Absent: this server counts its own. */
+  peers?: Peers
   clock: Clock
   log: Log
   backend: Backend

@@ -5,6 +5,7 @@ import { writtenAddress } from '../../base/ip-address.ts'
 import { meters } from '../../base/meters.ts'
 import { formatReply, type Reply, reply } from '../reply.ts'
 import { Connection } from './connection.ts'
+import type { Peers } from './peers.ts'
 import { Reputation } from './reputation.ts'
 import { defaultServerLimits, type ServerLimits, type SmtpServerOptions } from './server-options.ts'
 
@@ -13,13 +14,17 @@ const refusalDrainMs = 2000
 /** Refused peers that get time to read the reply. Others are closed at once, so that they use no room of admitted peers. */
 const maxLingering = 200
 const full = reply(421, '4.7.0', 'Too many connections, try again later')
+const shuttingDown = reply(421, '4.3.2', 'Shutting down, try again later')
 
 export class SmtpServer {
   readonly #options: SmtpServerOptions
   readonly #limits: ServerLimits
-  readonly #reputation: Reputation
+  readonly #peers: Peers
   readonly #connections = new Set<Connection>()
   readonly #server: Server
+  /** Connections whose peer is being counted. */
+  #admitting = 0
+  #isClosing = false
   #lingering = 0
   #sweeper: NodeJS.Timeout | undefined
   #whenEmpty: (() => void) | undefined
@@ -27,8 +32,10 @@ export class SmtpServer {
   constructor(options: SmtpServerOptions) {
     this.#options = options
     this.#limits = { ...defaultServerLimits, ...options.limits }
-    this.#reputation = new Reputation(this.#limits, options)
-    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket))
+    this.#peers = options.peers ?? new Reputation(this.#limits, options)
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+      void this.#accept(socket)
+    })
   }
 
   /** Open sessions. */
@@ -55,6 +62,7 @@ export class SmtpServer {
    * open after `graceMs`. Resolves when no session is open.
    */
   async close(graceMs: number): Promise<void> {
+    this.#isClosing = true
     this.#server.close()
     for (const connection of this.#connections) connection.drain()
     const grace = setTimeout(() => {
@@ -65,41 +73,59 @@ export class SmtpServer {
     clearInterval(this.#sweeper)
   }
 
-  #accept(socket: Socket): void {
+  async #accept(socket: Socket): Promise<void> {
     if (socket.remoteAddress === undefined) {
       socket.destroy()
       return
     }
+    // While the peer is counted, the socket may break: 'close' follows, and nothing was read.
+    socket.on('error', () => {})
     const address = writtenAddress(socket.remoteAddress)
     const admitted: string[] = []
-    const isFull = this.#connections.size >= this.#limits.maxConnections
+    const isFull = this.#connections.size + this.#admitting >= this.#limits.maxConnections
     if (isFull) meters.peersRefused.inc({ reason: 'full' })
-    const refusal = isFull ? full : this.#admit(address, admitted)
-    if (refusal) {
-      this.#refuse(socket, refusal)
+    this.#admitting++
+    const refusal = isFull ? full : await this.#admit(address, admitted)
+    this.#admitting--
+    if (refusal || socket.destroyed || this.#isClosing) {
+      this.#leave(admitted)
+      this.#refuse(socket, refusal ?? shuttingDown)
       return
     }
+    this.#begin(socket, address, admitted)
+  }
+
+  #begin(socket: Socket, address: string, admitted: string[]): void {
     const connection = new Connection(socket, address, {
       server: this.#options,
       limits: this.#limits,
-      reputation: this.#reputation,
-      admit: (proxied) => this.#admit(proxied, admitted),
+      peers: this.#peers,
+      admit: async (proxied) => {
+        const refusal = await this.#admit(proxied, admitted)
+        // The connection may have ended meanwhile.
+        if (!this.#connections.has(connection)) this.#leave(admitted)
+        return refusal
+      },
       closed: () => this.#forget(connection, admitted),
     })
     this.#connections.add(connection)
   }
 
-  #admit(address: string, admitted: string[]): Reply | null {
+  async #admit(address: string, admitted: string[]): Promise<Reply | null> {
     if (this.#options.isTrusted(address)) return null
-    const refusal = this.#reputation.admit(address)
+    const refusal = await this.#peers.admit(address)
     if (refusal === null) admitted.push(address)
     return refusal
+  }
+
+  #leave(admitted: string[]): void {
+    for (const address of admitted.splice(0)) this.#peers.leave(address)
   }
 
   // The socket and the TLS around it both report their end. Only the first report counts.
   #forget(connection: Connection, admitted: string[]): void {
     if (!this.#connections.delete(connection)) return
-    for (const address of admitted) this.#reputation.leave(address)
+    this.#leave(admitted)
     if (this.#connections.size === 0) this.#whenEmpty?.()
   }
 
@@ -108,9 +134,7 @@ export class SmtpServer {
   }
 
   #refuse(socket: Socket, refusal: Reply): void {
-    // 'close' follows every error, and this socket holds no resources.
-    socket.on('error', () => {})
-    if (this.#lingering >= maxLingering) {
+    if (this.#lingering >= maxLingering || socket.destroyed) {
       socket.destroy()
       return
     }

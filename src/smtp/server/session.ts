@@ -7,7 +7,7 @@ import { Conduct } from './conduct.ts'
 import { DotReader } from './dot-reader.ts'
 import { Intake, localError } from './intake.ts'
 import { LineEnds } from './line-ends.ts'
-import type { Reputation } from './reputation.ts'
+import type { Peers } from './peers.ts'
 import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
 
 /** The connection's next step. */
@@ -45,7 +45,7 @@ export class Session {
 
   constructor(
     options: SmtpServerOptions,
-    counted: { limits: ServerLimits; reputation: Reputation },
+    counted: { limits: ServerLimits; peers: Peers },
     { address, port }: Pick<Peer, 'address' | 'port'>,
   ) {
     this.#options = options
@@ -206,16 +206,17 @@ export class Session {
     return `LIMITS RCPTMAX=${this.#options.maxRecipients}${mailMax}`
   }
 
-  #mail({ from }: Of<'MAIL'>): NextStep {
+  async #mail({ from }: Of<'MAIL'>): Promise<NextStep> {
     // RFC 5321 4.1.4: MAIL comes after HELO or EHLO, and not within another transaction.
     if (this.#helo === null || this.#envelope !== null) return this.#answer(badOrder)
-    const last = this.#conduct.beginMessage()
+    const helo = this.#helo
+    const last = await this.#conduct.beginMessage()
     if (last) return { next: 'close', reply: last }
     // RFC 1870 6.1: a message announced as too large is refused at once.
     if ((from.sizeBytes ?? 0) > this.#options.maxSizeBytes) {
       return this.#answer(reply(552, '5.3.4', 'Message too large'))
     }
-    this.#envelope = { peer: this.#peer(this.#helo, from), from, to: [] }
+    this.#envelope = { peer: this.#peer(helo, from), from, to: [] }
     return this.#answer(reply(250, '2.1.0', 'Sender OK'))
   }
 
@@ -241,7 +242,7 @@ export class Session {
       return this.#answer(reply(452, '4.5.3', 'Too many recipients'))
     }
     const refusal = await this.#askRecipient(envelope, to)
-    const turnedAway = this.#conduct.refusal()
+    const turnedAway = await this.#conduct.refusal()
     if (turnedAway) return { next: 'close', reply: turnedAway }
     if (refusal !== null) return this.#answer(refusal)
     envelope.to.push(to)

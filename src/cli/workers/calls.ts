@@ -1,0 +1,33 @@
+// The calls between a supervisor and its workers.
+import type { Listening } from '../../app.ts'
+import type { WorkerMetric, WorkerMetrics } from '../../operator/metrics.ts'
+import type { Reply } from '../../smtp/reply.ts'
+import type { Misdeed } from '../../smtp/server/peers.ts'
+
+/** Limits that the supervisor counts for all workers. They are those of `Peers`, `NetworkCounts` and `LookupMinutes`. */
+export interface LimitCalls {
+  admitPeer(address: string): Reply | null
+  leavePeer(address: string): void
+  refusePeer(address: string): Reply | null
+  beginMessage(address: string): Reply | null
+  answerPeer(address: string, misdeed: Misdeed): Promise<Reply | null>
+  notePeer(address: string, misdeed: Misdeed): void
+  noteTaken(address: string): void
+  takeConnection(network: string): boolean
+  giveConnection(network: string): void
+  takeLookups(asker: string, count: number): number | null
+}
+
+export interface SupervisorCalls extends LimitCalls {
+  /** The worker takes work. */
+  ready(listening: Listening): void
+  collectMetrics(): Promise<WorkerMetrics[]>
+}
+
+export interface WorkerCalls {
+  /** Drains the worker, which then ends. */
+  stop(): void
+  /** `serving` while the service takes work. */
+  announce(state: 'serving' | 'not serving'): void
+  readMetrics(): Promise<WorkerMetric[]>
+}

@@ -1,0 +1,86 @@
+// A worker's side of its service: asks the supervisor, and stops when the supervisor says so or has ended.
+import cluster from 'node:cluster'
+import type { Listening } from '../../app.ts'
+import { StartRefused } from '../../base/errors.ts'
+import type { WorkerMetric } from '../../operator/metrics.ts'
+import { type OwnWorker, type WorkerGroup, workerName } from '../../own-worker.ts'
+import { reply } from '../../smtp/reply.ts'
+import type { SupervisorCalls, WorkerCalls } from './calls.ts'
+import { Channel, type Frame } from './channel.ts'
+
+const unanswered = reply(421, '4.3.2', 'Shutting down, try again later')
+
+export interface JoinedWorker {
+  own: OwnWorker
+  ready(listening: Listening): void
+}
+
+/** Joins the service as its worker of this number. `stop` is called when the worker must drain. */
+export function joinGroup(number: number, stop: (reason: string) => void): JoinedWorker {
+  const { worker } = cluster
+  if (!worker)
+    throw new StartRefused(
+      'workers',
+      '--worker is only for the supervisor',
+      'set POSTHORN_WORKERS, and run posthorn serve without it',
+    )
+  // Otherwise Node ends this process at once if the supervisor dies, and mail in progress with it.
+  worker.exitedAfterDisconnect = true
+  let isServing = false
+  let readMetrics: () => Promise<WorkerMetric[]> = async () => []
+  const answers: WorkerCalls = {
+    stop: () => stop('the service stops'),
+    announce: (state) => {
+      isServing = state === 'serving'
+    },
+    readMetrics: () => readMetrics(),
+  }
+  const supervisor = new Channel<SupervisorCalls, WorkerCalls>(
+    // If the supervisor is gone, `disconnect` follows.
+    (frames) => void process.send?.(frames, undefined, {}, () => {}),
+    answers,
+  )
+  process.on('message', (frames) => supervisor.receive(frames as Frame[]))
+  process.on('disconnect', () => {
+    isServing = false
+    supervisor.close()
+    stop('the supervisor has ended')
+  })
+  // A start that fails must end this process.
+  process.channel?.unref()
+  const group: WorkerGroup = {
+    ...limitsBy(supervisor),
+    isServing: () => isServing,
+    answerMetrics: (read) => {
+      readMetrics = read
+    },
+    collectMetrics: () =>
+      supervisor
+        .ask('collectMetrics')
+        .catch(async () => [{ worker: String(number), metrics: await readMetrics() }]),
+  }
+  const own = { name: workerName(number), number, group }
+  return { own, ready: (listening) => supervisor.post('ready', listening) }
+}
+
+/** No answer comes once the supervisor has ended. Then peers are sent away, and requests are answered for the drain. */
+function limitsBy(
+  supervisor: Channel<SupervisorCalls, WorkerCalls>,
+): Pick<WorkerGroup, 'peers' | 'networks' | 'lookups'> {
+  return {
+    peers: {
+      admit: (address) => supervisor.ask('admitPeer', address).catch(() => unanswered),
+      leave: (address) => supervisor.post('leavePeer', address),
+      refusal: (address) => supervisor.ask('refusePeer', address).catch(() => unanswered),
+      beginMessage: (address) => supervisor.ask('beginMessage', address).catch(() => unanswered),
+      answer: (address, misdeed) => supervisor.ask('answerPeer', address, misdeed).catch(() => unanswered),
+      note: (address, misdeed) => supervisor.post('notePeer', address, misdeed),
+      noteTaken: (address) => supervisor.post('noteTaken', address),
+    },
+    networks: {
+      take: (network) => supervisor.ask('takeConnection', network).catch(() => true),
+      give: (network) => supervisor.post('giveConnection', network),
+    },
+    lookups: { take: (asker, count) => supervisor.ask('takeLookups', asker, count).catch(() => null) },
+  }
+}
