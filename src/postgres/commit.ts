@@ -1,10 +1,16 @@
 // Writes a batch so that a bad row never hurts its neighbours.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { DbFault } from './db.ts'
+
+/** How long rows are written again while it is unknown whether they were committed. A stop waits as long for its work. */
+const unknownForMs = 20_000
+const againAfterMs = 250
 
 /**
  * Writes the rows together. Returns for each row its result, or the fault that this row caused. `write` must be
  * idempotent. After a conflict or a lost connection it runs once more with the same rows. If the first try was committed,
- * it must then return the results of that. Rejects if the database stays unreachable.
+ * it must then return the results of that. While the outcome of a try is unknown, it runs again for 20 s. Rejects if the
+ * database is unreachable after that.
  */
 export async function commitRows<Row, Result>(
   rows: Row[],
@@ -14,21 +20,30 @@ export async function commitRows<Row, Result>(
     return await write(rows)
   } catch (error) {
     if (!(error instanceof DbFault)) throw error
-    if (error.kind === 'conflict' || error.kind === 'lost') return await writeAgain(rows, write)
+    if (error.kind === 'conflict' || error.kind === 'lost') return await writeAgain(rows, write, error)
     if (rows.length === 1) return [error]
     return await bisect(rows, write)
   }
 }
 
+/**
+ * The same ids make the outcome certain. If an earlier try is still running, its locks are waited for. If it runs later, it
+ * finds the rows written. If it ran on a former primary, the present one has its rows or never will.
+ */
 async function writeAgain<Row, Result>(
   rows: Row[],
   write: (rows: Row[]) => Promise<Result[]>,
+  { isUnknown }: DbFault,
 ): Promise<(Result | DbFault)[]> {
-  try {
-    return await write(rows)
-  } catch (error) {
-    if (!(error instanceof DbFault) || error.kind === 'lost') throw error
-    return rows.length === 1 ? [error] : await bisect(rows, write)
+  for (const untilMs = performance.now() + unknownForMs; ; await sleep(againAfterMs)) {
+    try {
+      return await write(rows)
+    } catch (error) {
+      if (!(error instanceof DbFault)) throw error
+      if (error.kind !== 'lost') return rows.length === 1 ? [error] : await bisect(rows, write)
+      isUnknown ||= error.isUnknown
+      if (!isUnknown || performance.now() > untilMs) throw error
+    }
   }
 }
 

@@ -1,6 +1,7 @@
-// Classifies a failed statement: a bad row, a conflict with another transaction, or a lost connection.
+// Classifies a failed statement: a bad row, a conflict, or a lost connection, and whether its outcome is unknown.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import pg from 'pg'
 import { DbFault } from './db.ts'
 
 const kinds: [code: string | undefined, message: string, kind: DbFault['kind']][] = [
@@ -21,4 +22,20 @@ const kinds: [code: string | undefined, message: string, kind: DbFault['kind']][
 for (const [code, message, kind] of kinds)
   test(`a failure with ${code ?? 'no code'} and "${message}" is ${kind}`, () => {
     assert.equal(new DbFault(Object.assign(new Error(message), code && { code })).kind, kind)
+  })
+
+const broken = new Error('Connection terminated unexpectedly')
+const answer = (code: string) => Object.assign(new pg.DatabaseError('an answer', 9, 'error'), { code })
+
+const outcomes: [what: string, cause: Error, isSent: string, isUnknown: boolean][] = [
+  ['a connection that breaks', broken, 'sent', true],
+  ['a server that stops while a commit waits for a standby', answer('57P01'), 'sent', true],
+  ['a lock timeout', answer('55P03'), 'sent', false],
+  ['a bad row', answer('22P02'), 'sent', false],
+  ['a connection that breaks before it is used', broken, 'not sent', false],
+]
+
+for (const [what, cause, sent, isUnknown] of outcomes)
+  test(`the outcome of a statement, ${sent}, is ${isUnknown ? 'unknown' : 'known'} after ${what}`, () => {
+    assert.equal(new DbFault(cause, { wasSent: sent === 'sent' }).isUnknown, isUnknown)
   })

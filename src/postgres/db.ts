@@ -43,17 +43,28 @@ export interface Tx extends Writer {
  */
 export class DbFault extends Error {
   readonly kind: 'lost' | 'conflict' | 'bad_row' | 'other'
+  /** Whether the statement was sent and its outcome is unknown: it may be committed, now or later. */
+  readonly isUnknown: boolean
   readonly sqlState: string | undefined
   readonly constraint: string | undefined
 
-  constructor(cause: Error & { code?: string; constraint?: string }) {
+  constructor(
+    cause: Error & { code?: string; constraint?: string },
+    { wasSent = false }: { wasSent?: boolean } = {},
+  ) {
     // When all of several addresses fail, Node's error has no message.
     super(cause.message || cause.code || 'no answer', { cause })
     this.name = 'DbFault'
     this.kind = faultKind(cause)
+    this.isUnknown = wasSent && this.kind === 'lost' && !isAnswer(cause)
     this.sqlState = cause.code
     this.constraint = cause.constraint
   }
+}
+
+/** A server that answers with an error has not committed, unless it stops: the statement may then have waited for a standby. */
+function isAnswer(cause: Error & { code?: string }): boolean {
+  return cause instanceof pg.DatabaseError && !cause.code?.startsWith('57P')
 }
 
 /** Returns whether the database is unreachable. Then the statement itself is not at fault. */
@@ -204,12 +215,17 @@ export class Db implements Queryable {
     return !signal.aborted
   }
 
+  /** Commits without changing a row. All that was visible before is then as durable as acknowledged mail. */
+  async confirm(): Promise<void> {
+    await this.query(commit)
+  }
+
   async #ask<Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> {
     try {
       const { rows } = await client.query(statement(text, values))
       return rows as Row[]
     } catch (error) {
-      const fault = new DbFault(error as Error)
+      const fault = new DbFault(error as Error, { wasSent: true })
       if (fault.sqlState === diskFull) this.#noRoomAtMs = performance.now()
       throw this.#noted(fault)
     }

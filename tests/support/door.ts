@@ -6,6 +6,9 @@ import type { Place } from './node.ts'
 /** After this silence, a node's connections to the database send a probe. */
 const keepAliveMs = 5_000
 
+/** The end of an answer outside a transaction: ReadyForQuery, idle. */
+const idle = Buffer.from('Z\0\0\0\x05I')
+
 export class Door {
   #server: Server | null = null
   #port = 0
@@ -15,6 +18,7 @@ export class Door {
   #isHeld = false
   #isSilent = false
   #lastWords: string | null = null
+  #losing: { text: string; by: Socket | null; lost: () => void } | null = null
   readonly #target: { path: string } | { host: string; port: number }
   readonly #database: URL
 
@@ -42,7 +46,9 @@ export class Door {
         [far, near],
       ] as const) {
         this.#sockets.add(one)
-        one.on('data', (bytes) => void other.write(bytes))
+        one.on('data', (bytes) => {
+          if (!this.#loses(one, other, bytes)) other.write(bytes)
+        })
         one.on('end', () => other.end())
         one.on('error', () => {})
         one.on('close', () => {
@@ -97,6 +103,24 @@ export class Door {
   /** Holds back answers from the first query with this text on, including its own. */
   holdFrom(text: string): void {
     this.#lastWords = text
+  }
+
+  /**
+   * Passes on the first request that contains this text, and drops the connection in place of the answer that its
+   * transaction has ended. Resolves then.
+   */
+  async loseCommit(text: string): Promise<void> {
+    await new Promise<void>((lost) => (this.#losing = { text, by: null, lost }))
+  }
+
+  #loses(from: Socket, to: Socket, bytes: Buffer): boolean {
+    if (!this.#losing) return false
+    if (this.#nears.has(from) && !this.#losing.by && bytes.includes(this.#losing.text)) this.#losing.by = from
+    if (this.#losing.by !== to || !bytes.subarray(-idle.length).equals(idle)) return false
+    to.destroy()
+    this.#losing.lost()
+    this.#losing = null
+    return true
   }
 
   #listen(bytes: Buffer): void {

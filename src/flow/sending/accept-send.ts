@@ -337,6 +337,8 @@ export class Acceptance {
   ): Promise<AcceptedSend> {
     if (earlier.isDeleted) throw new ServiceError('idempotency_result_expired')
     if (!earlier.requestHash.equals(requestHash)) throw new ServiceError('idempotency_key_reused')
+    // A primary that has crashed and is back shows commits that its synchronous standby may lack.
+    await this.#deps.db.confirm()
     return await this.#resultOf(caller, earlier.submissionId)
   }
 

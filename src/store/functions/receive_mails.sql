@@ -6,7 +6,7 @@
 -- first stored mail of a delivery marks the delivery in the same commit. Later mails of that delivery are not stored.
 -- Returns `stored` for each mail stored for any recipient, `over` for each over a bound, `known` for each whose delivery
 -- was marked before. The later of two mails of one delivery in a batch gets no verdict, so that the caller tries it again.
--- A second run with the same ids changes nothing and returns the same.
+-- A second run with the same ids changes no row and returns the same. It writes to the log, so it waits for the standby too.
 create or replace function receive_mails(at timestamptz, inboxes jsonb, kept jsonb, bounds jsonb, raws jsonb, contents bytea,
   deliveries jsonb)
 returns table (i integer, verdict text)
@@ -15,10 +15,9 @@ as $$
 #variable_conflict use_column
 declare
   today date := (receive_mails.at at time zone 'UTC')::date;
-  again integer[];
   known integer[] := '{}';
   repeated integer[] := '{}';
-  refused integer[];
+  again integer[]; refused integer[];
 begin
   -- 0x6b657074 is "kept". One transaction at a time, so that the bounds hold across nodes.
   if kept <> '[]' then perform pg_advisory_xact_lock(1801810036, 0); end if;
@@ -26,6 +25,7 @@ begin
     where u.organization_id = any(array(select distinct x.org from jsonb_to_recordset(inboxes) as x(org uuid)))
     order by u.organization_id for no key update;
   again := array(select x.i from jsonb_to_recordset(inboxes || kept) as x(i integer, raw uuid) join raw r on r.id = x.raw);
+  perform pg_logical_emit_message(true, 'posthorn', '') where again <> '{}';
   if deliveries <> '[]' then
     select coalesce(array_agg(d.i) filter (where d.is_kept), '{}'), coalesce(array_agg(d.i) filter (where not d.is_kept), '{}')
     into known, repeated from lock_deliveries(deliveries, again) d;

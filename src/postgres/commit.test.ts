@@ -1,0 +1,39 @@
+// Writes a batch again: as often as needed while its outcome is unknown, and once after other faults.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { commitRows } from './commit.ts'
+import { DbFault } from './db.ts'
+
+const broken = new Error('Connection terminated unexpectedly')
+const unknown = new DbFault(broken, { wasSent: true })
+const unreachable = new DbFault(broken)
+
+/** A write that fails with these faults, one a run, and then succeeds. */
+function failing(...faults: DbFault[]) {
+  const runs: string[][] = []
+  const write = async (rows: string[]) => {
+    runs.push(rows)
+    const fault = faults.shift()
+    if (fault) throw fault
+    return rows.map((row) => `${row} written`)
+  }
+  return { runs, write }
+}
+
+test('rows run again until their unknown outcome is known', async () => {
+  const { runs, write } = failing(unknown, unreachable, unreachable)
+  assert.deepEqual(await commitRows(['a', 'b'], write), ['a written', 'b written'])
+  assert.deepEqual(runs, Array(4).fill(['a', 'b']))
+})
+
+test('the outcome may become unknown in the second run', async () => {
+  const { runs, write } = failing(unreachable, unknown, unreachable)
+  assert.deepEqual(await commitRows(['a'], write), ['a written'])
+  assert.equal(runs.length, 4)
+})
+
+test('rows that no server has seen run once more', async () => {
+  const { runs, write } = failing(unreachable, unreachable)
+  await assert.rejects(commitRows(['a'], write), unreachable)
+  assert.equal(runs.length, 2)
+})
