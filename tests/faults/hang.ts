@@ -9,7 +9,7 @@ import { type Cluster, numberOf, startCluster, untilAllLive } from './cluster.ts
 import { type Delay, listDelays, longestMs, Observer } from './delays.ts'
 import { type Ledger, reconcile } from './ledger.ts'
 import { type Load, seeded, startLoad } from './load.ts'
-import { startMachine } from './net-namespace.ts'
+import { startNetwork } from './net-namespace.ts'
 import { settle } from './settle.ts'
 
 const hungMs = 60_000
@@ -66,15 +66,16 @@ export async function runFreeze(scope: Scope, options: Options): Promise<Ledger>
 
 /** A node whose machine loses its network: no packet comes from it. */
 export async function runDark(scope: Scope, options: Options): Promise<Ledger> {
-  const machine = startMachine(scope)
-  const { here, there, wrap } = machine
+  const { here, machines } = startNetwork(scope, 1)
+  const [machine] = machines
+  const { there, wrap, plugIn, unplug } = machine!
   const second = {
     program: wrap(ownProgram),
     env: { POSTHORN_HTTP: `${there}:0`, POSTHORN_SMTP: `${there}:0` },
   }
   const cluster = await startCluster(scope, { host: here, second })
-  scope.after(() => machine.plugIn())
-  const fault = { hang: () => machine.unplug(), goOn: () => machine.plugIn(), isDark: true }
+  scope.after(() => plugIn())
+  const fault = { hang: unplug, goOn: plugIn, isDark: true }
   return await runHang(scope, cluster, fault, options)
 }
 

@@ -1,7 +1,7 @@
 // Load for a service that is being killed: HTTP senders that retry each key until it succeeds, SMTP senders that try once.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Acceptance, Api, Inbox } from '../support/api.ts'
-import { sendMail } from '../support/smtp-sender.ts'
+import { type Sent, sendMail } from '../support/smtp-sender.ts'
 import type { Arrival, Promised, Send } from './ledger.ts'
 
 export interface Load {
@@ -31,6 +31,8 @@ interface Options {
   senders?: number
   /** Mean pause of each sender between two sends. */
   pauseMs?: number
+  /** Whether a mail is offered again after a 4xx, as mail servers do, and how long its sender waits for a reply. */
+  mail?: { isRepeated: boolean; timeoutMs: number }
 }
 
 /** Starts the senders. They run through every kill of the service until `stop`. */
@@ -49,7 +51,7 @@ export function startLoad(options: Options): Load {
   const state = { running: true, number: 0 }
   const workers = Array.from({ length: senders }, () => [
     repeat(state, options, (number) => sendOne(load, state, options, number)),
-    repeat(state, options, (number) => mailOne(load, options, number)),
+    repeat(state, options, (number) => mailOne(load, state, options, number)),
   ]).flat()
   const stop = async () => {
     state.running = false
@@ -113,8 +115,10 @@ export async function post(
 ): Promise<{ promised: Promised; replayed: boolean } | string | null> {
   try {
     const answer = await api.call<Acceptance>(path, { method: 'POST', body, idempotencyKey: key })
-    if (answer.status === 503) {
-      onRefusal(`503 ${JSON.stringify(answer.body)}`)
+    // An earlier try, which was answered with 503, still waits for the outcome of its commit.
+    const isWaiting = answer.status === 409 && JSON.stringify(answer.body).includes('idempotency_in_progress')
+    if (answer.status === 503 || isWaiting) {
+      onRefusal(`${answer.status} ${JSON.stringify(answer.body)}`)
       return null
     }
     if (answer.status !== 202) return `${answer.status} ${JSON.stringify(answer.body)}`
@@ -134,22 +138,32 @@ function recipientsOf(number: number, dice: number, inboxes: Inbox[]): string[] 
   return dice < 0.3 ? [far(1), far(2), far(3)] : [far(1)]
 }
 
-async function mailOne(load: Load, options: Options, number: number): Promise<void> {
+async function mailOne(load: Load, state: State, options: Options, number: number): Promise<void> {
   const { name = 'arrival', smtp, inboxes, random } = options
+  const { isRepeated = false, timeoutMs } = options.mail ?? {}
   const address = inboxes[number % inboxes.length]!.address
   const messageId = `<${name}-${number}@sender.test>`
   const head = `From: s@sender.test\r\nTo: ${address}\r\nSubject: Mail ${number}\r\nMessage-ID: ${messageId}\r\n`
   const raw = Buffer.from(`${head}\r\n${words(random)}\r\n`)
   const begunMs = Date.now()
-  const sent = await sendMail(
-    smtp(),
-    { from: 's@sender.test', to: address, raw },
-    { onDot: () => load.watch?.('dot') },
-  )
+  const offer = () =>
+    sendMail(
+      smtp(),
+      { from: 's@sender.test', to: address, raw },
+      { timeoutMs, onDot: () => load.watch?.('dot') },
+    )
+  const note = ({ outcome, stage, reply }: Sent) =>
+    load.refusals.push(`${messageId}: ${outcome} at ${stage} ${reply}`)
+  let sent = await offer()
+  while (isRepeated && state.running && sent.outcome === 'refused' && sent.reply.startsWith('4')) {
+    note(sent)
+    await pause(50)
+    sent = await offer()
+  }
   if (sent.outcome === 'refused' && sent.reply.startsWith('5'))
     load.surprises.push(`${messageId}: ${sent.reply}`)
   if (sent.outcome === 'accepted') noteAnswer(load, messageId, begunMs)
-  else load.refusals.push(`${messageId}: ${sent.outcome} at ${sent.stage} ${sent.reply}`)
+  else note(sent)
   const isUnknown = sent.outcome === 'lost' && sent.stage === 'message'
   const outcome = sent.outcome === 'accepted' ? 'acknowledged' : isUnknown ? 'unknown' : 'not_taken'
   load.arrivals.push({ messageId, address, outcome })

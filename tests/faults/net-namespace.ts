@@ -1,4 +1,4 @@
-// Gives one node a machine of its own: a network namespace on a bridge, whose cable can be pulled.
+// Machines of their own for programs: network namespaces on a bridge, each with a cable that can be pulled.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,9 +6,10 @@ import { join } from 'node:path'
 import type { Scope } from '../support/until.ts'
 
 export interface Machine {
-  /** This side's address on the bridge, and that of the machine. */
-  here: string
+  /** The address of the machine. */
   there: string
+  /** The words before a command that run it there, under the pid of its caller. */
+  enter: readonly string[]
   /** Writes a wrapper that runs the program there, under the pid of its caller. */
   wrap(program: string): string
   /** From now on, packets of both directions are dropped silently. */
@@ -16,39 +17,69 @@ export interface Machine {
   plugIn(): void
 }
 
+export interface Network {
+  /** This side's address on the bridge. */
+  here: string
+  machines: Machine[]
+}
+
 const ip = (...words: string[]) => void execFileSync('ip', words, { stdio: ['ignore', 'ignore', 'pipe'] })
 
-/** Makes the namespace, the bridge and the cable. They are removed with the scope. Throws without the necessary rights. */
-export function startMachine(scope: Scope): Machine {
+/** The reason why this machine cannot make a network; null if it can. */
+export function missingForNetworks(): string | null {
+  if (spawnSync('ip', ['-V']).status !== 0) return 'it needs the program ip: apt-get install iproute2'
+  return process.getuid?.() === 0 ? null : 'it makes a network namespace, which needs root'
+}
+
+/** Makes a bridge with machines on it. They are removed with the scope. Throws without the necessary rights. */
+export function startNetwork(scope: Scope, count: number): Network {
   // Names of interfaces have up to 15 bytes.
   const id = String(process.pid)
-  const [namespace, bridge, cable, port] = [`posthorn-${id}`, `phb${id}`, `phc${id}`, `php${id}`]
+  const bridge = `phb${id}`
   const network = `10.219.${process.pid % 256}`
-  const [here, there] = [`${network}.1`, `${network}.2`]
+  const here = `${network}.1`
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-machine-'))
   chmodSync(folder, 0o755)
   scope.after(() => {
-    // Removes everything that was made. The cable ends with the namespace, or with the bridge's side of it.
-    spawnSync('ip', ['link', 'delete', cable])
     spawnSync('ip', ['link', 'delete', bridge])
-    spawnSync('ip', ['netns', 'delete', namespace])
     rmSync(folder, { recursive: true, force: true })
   })
-  ip('netns', 'add', namespace)
   ip('link', 'add', bridge, 'type', 'bridge')
   ip('address', 'add', `${here}/24`, 'dev', bridge)
   ip('link', 'set', bridge, 'up')
+  const machines = Array.from({ length: count }, (_, n) =>
+    addMachine(scope, { id: `${id}-${n}`, bridge, there: `${network}.${n + 2}`, folder }),
+  )
+  return { here, machines }
+}
+
+interface Wiring {
+  id: string
+  bridge: string
+  there: string
+  folder: string
+}
+
+function addMachine(scope: Scope, { id, bridge, there, folder }: Wiring): Machine {
+  const [namespace, cable, port] = [`posthorn-${id}`, `phc${id}`, `php${id}`]
+  scope.after(() => {
+    // Removes everything that was made. The cable ends with the namespace.
+    spawnSync('ip', ['link', 'delete', cable])
+    spawnSync('ip', ['netns', 'delete', namespace])
+  })
+  ip('netns', 'add', namespace)
   ip('link', 'add', cable, 'type', 'veth', 'peer', 'name', port, 'netns', namespace)
   ip('link', 'set', cable, 'master', bridge, 'up')
   ip('-n', namespace, 'link', 'set', 'lo', 'up')
   ip('-n', namespace, 'address', 'add', `${there}/24`, 'dev', port)
   ip('-n', namespace, 'link', 'set', port, 'up')
+  const enter = ['ip', 'netns', 'exec', namespace]
   return {
-    here,
     there,
+    enter,
     wrap: (program) => {
-      const file = join(folder, 'run')
-      writeFileSync(file, `#!/bin/sh\nexec ip netns exec ${namespace} '${program}' "$@"\n`, { mode: 0o755 })
+      const file = join(folder, `run-${id}`)
+      writeFileSync(file, `#!/bin/sh\nexec ${enter.join(' ')} '${program}' "$@"\n`, { mode: 0o755 })
       return file
     },
     // The bridge's port goes down and its address stays, so this kernel keeps sending, as to a machine without power.

@@ -1,15 +1,18 @@
 // `npm run test:faults -- --kills 50 --postgres-kills 10` runs the fault campaign, with exit 1 on any violation.
 // Options for other faults, one after another: `--mount` (the disk of the blob folder is lost and returns), `--freeze` (a
 // node is stopped for a minute), `--dark` (a node's machine is cut off for a minute), `--balancer` (restarts behind
-// HAProxy).
+// HAProxy), `--leader 10` (ten losses of the leader of a Patroni cluster, of all four kinds in turn).
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import type { Scope } from '../support/until.ts'
 import { runBalancer } from './balancer.ts'
 import { runCampaign } from './campaign.ts'
 import { runDark, runFreeze } from './hang.ts'
+import { type Loss, losses, runLeaderLosses } from './leader-loss.ts'
 import { type Ledger, printLedger } from './ledger.ts'
 import { runMountLoss } from './mount.ts'
+import { missingForNetworks } from './net-namespace.ts'
+import { missingForPatroni, type Pace } from './patroni.ts'
 
 const { values } = parseArgs({
   options: {
@@ -21,6 +24,8 @@ const { values } = parseArgs({
     dark: { type: 'boolean', default: false },
     balancer: { type: 'boolean', default: false },
     restarts: { type: 'string', default: '20' },
+    leader: { type: 'string' },
+    ttl: { type: 'string', default: '12' },
   },
 })
 const report = (line: string) => console.log(line)
@@ -48,17 +53,28 @@ const kills: Fault = {
 const others: Fault[] = [
   { name: 'mount', run: (scope) => runMountLoss(scope, { report }) },
   { name: 'freeze', run: (scope) => runFreeze(scope, { seed, report }) },
-  { name: 'dark', missing: whatDarkMisses, run: (scope) => runDark(scope, { seed, report }) },
+  { name: 'dark', missing: missingForNetworks, run: (scope) => runDark(scope, { seed, report }) },
   {
     name: 'balancer',
     missing: () => (hasProgram('haproxy', '-v') ? null : 'it needs HAProxy: apt-get install haproxy'),
     run: (scope) => runBalancer(scope, { restarts: Number(values.restarts), seed, report }),
   },
+  {
+    name: 'leader',
+    missing: missingForPatroni,
+    run: (scope) =>
+      runLeaderLosses(scope, { plan: planLosses(), pace: paceOf(Number(values.ttl)), seed, report }),
+  },
 ]
 
-function whatDarkMisses(): string | null {
-  if (!hasProgram('ip', '-V')) return 'it needs the program ip: apt-get install iproute2'
-  return process.getuid?.() === 0 ? null : 'it makes a network namespace, which needs root'
+/** All four kinds in turn. */
+function planLosses(): Loss[] {
+  return Array.from({ length: Number(values.leader) }, (_, n) => losses[n % losses.length]!)
+}
+
+/** Patroni requires `loop_wait + 2 * retry_timeout <= ttl`. */
+function paceOf(ttl: number): Pace {
+  return { ttl, loop_wait: 2, retry_timeout: Math.floor((ttl - 2) / 2) }
 }
 
 function hasProgram(name: string, word: string): boolean {
@@ -101,7 +117,9 @@ async function runFault({ name, missing, run }: Fault): Promise<boolean> {
   return (await endAll()) && isKept
 }
 
-const chosen = others.filter(({ name }) => values[name as 'mount' | 'freeze' | 'dark' | 'balancer'])
+const chosen = others.filter(
+  ({ name }) => values[name as 'mount' | 'freeze' | 'dark' | 'balancer' | 'leader'],
+)
 let isKept = true
 for (const fault of chosen.length > 0 ? chosen : [kills]) isKept = (await runFault(fault)) && isKept
 process.exitCode = isKept ? 0 : 1
