@@ -99,7 +99,7 @@ export async function startApp(foundation: Foundation, roles: readonly Role[]): 
 
 /** A worker shares the folder that its supervisor has claimed. */
 function takeFolder({ db, settings, worker }: Foundation): Promise<ClaimedFolder> {
-  return worker.group ? joinFolder(settings.dataDir, worker.number) : claimFolder(db, settings.dataDir)
+  return worker.group ? joinFolder(db, settings.dataDir, worker.number) : claimFolder(db, settings.dataDir)
 }
 
 /** Any worker answers `/readyz` for the service, which takes work as long as one of its workers does. */

@@ -1,6 +1,7 @@
 // Claims the data folder for one running service, and checks that all nodes of one database share a blob store.
 import { randomInt } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { StartRefused } from './base/errors.ts'
 import { type Blobs, NotOurStore } from './blobs/blobs.ts'
 import { hasMark } from './blobs/node-marks.ts'
@@ -17,21 +18,39 @@ export interface ClaimedFolder {
 /** Claims the folder by an advisory lock, which ends with the process. Refuses if another service holds it. */
 export async function claimFolder(db: Db, dataDir: string): Promise<ClaimedFolder> {
   const number = await folderNumber(`${dataDir}/folder-id`)
-  const lock = await holdLock(db, lockClasses.folder, number)
-  if (!lock)
-    throw new StartRefused(
-      'data folder',
-      `another Posthorn uses ${dataDir}`,
-      `stop it first, or set POSTHORN_DATA_DIR to another folder; if this folder is a copy of another ` +
-        "node's, delete its folder-id and set POSTHORN_BLOB_URL to the folder of the other nodes",
-    )
-  return { number, release: async () => lock.release() }
+  return (await claim(db, number)) ?? refuseFolder(dataDir)
 }
 
-/** Returns a worker's number in the folder, which its supervisor has claimed: each worker has its own mark. */
-export async function joinFolder(dataDir: string, worker: number): Promise<ClaimedFolder> {
+/** How long the session of a worker that was killed may outlive it. */
+const formerMs = 5_000
+const askAgainMs = 100
+
+/**
+ * Claims a worker's number in the folder, which its supervisor has claimed: each worker has its own mark. Refuses while the
+ * workers of a supervisor that was killed still drain.
+ */
+export async function joinFolder(db: Db, dataDir: string, worker: number): Promise<ClaimedFolder> {
   const number = ((await folderNumber(`${dataDir}/folder-id`)) + worker) % 2 ** 31
-  return { number, release: async () => {} }
+  for (let waitedMs = 0; waitedMs < formerMs; waitedMs += askAgainMs) {
+    const claimed = await claim(db, number)
+    if (claimed) return claimed
+    await sleep(askAgainMs)
+  }
+  return refuseFolder(dataDir)
+}
+
+async function claim(db: Db, number: number): Promise<ClaimedFolder | null> {
+  const lock = await holdLock(db, lockClasses.folder, number)
+  return lock && { number, release: async () => lock.release() }
+}
+
+function refuseFolder(dataDir: string): never {
+  throw new StartRefused(
+    'data folder',
+    `another Posthorn uses ${dataDir}`,
+    `stop it first, or set POSTHORN_DATA_DIR to another folder; if this folder is a copy of another ` +
+      "node's, delete its folder-id and set POSTHORN_BLOB_URL to the folder of the other nodes",
+  )
 }
 
 /** Whether a service has claimed the folder, or the folder that it is a copy of. */

@@ -5,7 +5,7 @@ import { flushCompileCache } from 'node:module'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { App } from '../app.ts'
 import { createLog, type Log } from '../base/log.ts'
-import { roles as allRoles, parseRoles, type Role, type Settings } from '../config/settings.ts'
+import { roles as allRoles, parseRoles, type Role, readSettings, type Settings } from '../config/settings.ts'
 import { type Foundation, openFoundation } from '../foundation.ts'
 import { type OwnWorker, onlyWorker, workerName } from '../own-worker.ts'
 import { loadSettings, type OutputOptions, print, remark } from './context.ts'
@@ -30,8 +30,8 @@ export function addServeCommands(program: Command): void {
 }
 
 async function serve(options: ServeOptions): Promise<void> {
+  if (options.worker !== undefined) return await serveAsWorker(options.worker, options)
   const settings = loadSettings(options)
-  if (options.worker !== undefined) return await serveAsWorker(options.worker, options, settings)
   if (settings.workers > 1) return await (await import('./workers/supervise.ts')).supervise(options, settings)
   const log = createLog(settings.logLevel, settings.logFormat)
   // Before the embedded PostgreSQL starts: from then on, a signal that killed this process would leave it running.
@@ -41,8 +41,10 @@ async function serve(options: ServeOptions): Promise<void> {
   )
 }
 
-async function serveAsWorker(number: number, options: ServeOptions, settings: Settings): Promise<void> {
+async function serveAsWorker(number: number, options: ServeOptions): Promise<void> {
   const { joinGroup } = await import('./workers/join-group.ts')
+  // The supervisor has read `.env`, which may have changed since.
+  const settings = readSettings(options.terminal.environment, options.terminal.folder)
   const log = createLog(settings.logLevel, settings.logFormat, undefined, workerName(number))
   const stop = listenForStop(log, settings.drainDelayMs + hardStopMs)
   const { own, ready } = joinGroup(number, stop.begin)

@@ -243,7 +243,8 @@ test('the secret key is on the disk, and then its name, before any data is seale
   const { watched, plain, readSteps, readKey } = await keylessProgram(t)
   const made = await watched({})
   assert.equal(made.status, 0, made.stderr)
-  assert.deepEqual(readSteps(), steps)
+  // The folder is flushed again for the blobs in it.
+  assert.deepEqual(readSteps().slice(0, steps.length), steps)
   assert.match(readKey(), /^[0-9a-f]{64}$/)
   assert.equal((await plain()).status, 0)
 })

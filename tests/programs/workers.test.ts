@@ -102,9 +102,17 @@ test('two workers share the listeners, and one that ends is replaced until the s
     assert.match(posthorn.log(), /"worker":2,"msg":"worker ended with status 0: another process replaces it"/)
   })
 
-  await t.test('SIGTERM drains both, and PostgreSQL stops too', async () => {
+  await t.test('SIGTERM ends both soon, also one that has just begun, and PostgreSQL stops too', async () => {
+    const replaced = workersOf(posthorn).get(1)!
+    process.kill(replaced, 'SIGKILL')
+    await until('a process that replaces it', () => {
+      const pid = workersOf(posthorn).get(1)
+      return pid && pid !== replaced
+    })
     const pids = [...workersOf(posthorn).values()]
+    const stoppedMs = performance.now()
     assert.equal(await posthorn.stop(), 0)
+    assert.ok(performance.now() - stoppedMs < 15_000)
     assert.deepEqual(pids.filter(isAlive), [])
     assert.equal(posthorn.postgresPid(), null)
   })

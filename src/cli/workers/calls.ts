@@ -19,6 +19,8 @@ export interface LimitCalls {
 }
 
 export interface SupervisorCalls extends LimitCalls {
+  /** The worker listens to the supervisor from now on. Node drops earlier messages. */
+  joined(): void
   /** The worker takes work. */
   ready(listening: Listening): void
   collectMetrics(): Promise<WorkerMetrics[]>

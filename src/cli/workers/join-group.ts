@@ -41,6 +41,7 @@ export function joinGroup(number: number, stop: (reason: string) => void): Joine
     answers,
   )
   process.on('message', (frames) => supervisor.receive(frames as Frame[]))
+  supervisor.post('joined')
   process.on('disconnect', () => {
     isServing = false
     supervisor.close()

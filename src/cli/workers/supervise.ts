@@ -43,7 +43,7 @@ async function runWorkers(options: ServeOptions, foundation: Foundation, stop: S
     environment: readEnvironment(current, environment),
   })
   const stopped = stop.signal.aborted ? null : once(stop.signal, 'abort').then(() => null)
-  const listening = await Promise.race([stopped, supervisor.start()])
+  const listening = stopped && (await Promise.race([stopped, supervisor.start()]))
   const roles = options.roles ?? settings.roles
   if (listening) await welcome({ options, foundation, roles, stop }, listening)
   const failure = await Promise.race([stopped, supervisor.failure])

@@ -2,6 +2,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Listening } from '../../app.ts'
+import { backoffMs } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { within } from '../../base/within.ts'
@@ -14,7 +15,9 @@ import { GroupLimits } from './group-limits.ts'
 const quickEndMs = 10_000
 /** The service ends after this many crashes of a worker in a row. */
 const maxQuickEnds = 3
-const restartPauseMs = 1_000
+/** A start that is refused, as while the database fails over, is tried again for about a minute. The others go on. */
+const maxRefusals = 15
+const restartMs = [1_000, 2_000, 5_000]
 /** A worker that does not answer by then, because it hangs, is missing from the metrics. */
 const metricsMs = 2_000
 
@@ -105,6 +108,10 @@ export class Supervisor {
       (frames) => void worker.process.send(frames as never, undefined, {}, () => {}),
       {
         ...calls,
+        joined: () => {
+          channel.post('announce', this.#state)
+          if (this.#isStopping) channel.post('stop')
+        },
         ready: (listening) => {
           slot.isReady = true
           slot.listening ??= listening
@@ -115,38 +122,42 @@ export class Supervisor {
     )
     Object.assign(slot, { worker, channel })
     worker.on('message', (frames: Frame[]) => channel.receive(frames))
-    channel.post('announce', this.#state)
-    const end = (how: string) => {
+    const end = (how: string, code?: number) => {
       if (slot.worker !== worker) return
       channel.close()
       release()
+      const most = code === 1 && !slot.isReady ? maxRefusals : maxQuickEnds
       Object.assign(slot, { worker: null, channel: null, isReady: false })
       this.#note()
-      if (!this.#isStopping) void this.#replace(slot, how, performance.now() - startedMs)
+      if (!this.#isStopping) void this.#replace(slot, { how, most, livedMs: performance.now() - startedMs })
     }
-    worker.on('exit', (code, signal) => end(signal ? `by ${signal}` : `with status ${code}`))
+    worker.on('exit', (code, signal) => end(signal ? `by ${signal}` : `with status ${code}`, code))
     worker.on('error', ({ message }) => {
       // A process that has started ends with an `exit`.
       if (worker.process.pid === undefined) end(`because it could not start (${message})`)
     })
   }
 
-  async #replace(slot: Slot, how: string, livedMs: number): Promise<void> {
+  /** Starts another process for the slot, unless `most` of them ended soon after their start. */
+  async #replace(
+    slot: Slot,
+    { how, most, livedMs }: { how: string; most: number; livedMs: number },
+  ): Promise<void> {
     const { number } = slot
     if (!slot.listening) {
       this.#failure.resolve(`worker ${number} ended ${how} before it was ready`)
       return
     }
     slot.quickEnds = livedMs < quickEndMs ? slot.quickEnds + 1 : 0
-    if (slot.quickEnds >= maxQuickEnds) {
+    if (slot.quickEnds >= most) {
       const seconds = quickEndMs / 1_000
       this.#failure.resolve(
-        `worker ${number} ended ${maxQuickEnds} times within ${seconds} s of its start, the last time ${how}`,
+        `worker ${number} ended ${slot.quickEnds} times within ${seconds} s of its start, the last time ${how}`,
       )
       return
     }
     this.#options.log.warn({ worker: number }, `worker ended ${how}: another process replaces it`)
-    if (slot.quickEnds > 1) await pause(restartPauseMs)
+    if (slot.quickEnds > 1) await pause(backoffMs(restartMs, slot.quickEnds - 1))
     if (!this.#isStopping) this.#begin(slot)
   }
 
