@@ -1,4 +1,4 @@
-// The check of the blob store, when its file system does not answer.
+// The check of the blob store, when the store does not answer or the question fails.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '../base/log.ts'
@@ -13,7 +13,15 @@ test('a node starts despite a file system that hangs, reports it, and recovers o
   await started
   assert.match(watch.fault ?? '', /does not answer/)
   resolve(null)
-  await promise
+  await new Promise(setImmediate)
   assert.equal(watch.fault, null)
+  await watch.stop()
+})
+
+test('a question that fails is a fault, and ends neither the watch nor the process', async () => {
+  const failing = { findFault: () => Promise.reject(new Error('a certificate that has expired')) }
+  const watch = new StoreWatch({ blobs: failing, log: silentLog })
+  await watch.start()
+  assert.equal(watch.fault, 'a certificate that has expired')
   await watch.stop()
 })

@@ -43,7 +43,7 @@ export class StoreWatch {
   async #check(): Promise<void> {
     if (this.#isChecking) return
     this.#isChecking = true
-    const found = this.#options.blobs.findFault()
+    const found = this.#options.blobs.findFault().catch((error: Error) => error.message)
     void found.then((fault) => {
       this.#isChecking = false
       this.#note(fault)

@@ -32,6 +32,13 @@ test('the outcome may become unknown in the second run', async () => {
   assert.equal(runs.length, 4)
 })
 
+test('a conflict does not end the search for an unknown outcome', async () => {
+  const conflict = new DbFault(Object.assign(new Error('deadlock detected'), { code: '40P01' }))
+  const { runs, write } = failing(unknown, conflict)
+  assert.deepEqual(await commitRows(['a'], write), ['a written'])
+  assert.equal(runs.length, 3)
+})
+
 test('rows that no server has seen run once more', async () => {
   const { runs, write } = failing(unreachable, unreachable)
   await assert.rejects(commitRows(['a'], write), unreachable)

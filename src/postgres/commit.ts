@@ -40,7 +40,8 @@ async function writeAgain<Row, Result>(
       return await write(rows)
     } catch (error) {
       if (!(error instanceof DbFault)) throw error
-      if (error.kind !== 'lost') return rows.length === 1 ? [error] : await bisect(rows, write)
+      const mayPass = error.kind === 'lost' || (isUnknown && error.kind === 'conflict')
+      if (!mayPass) return rows.length === 1 ? [error] : await bisect(rows, write)
       isUnknown ||= error.isUnknown
       if (!isUnknown || performance.now() > untilMs) throw error
     }

@@ -30,6 +30,7 @@ const answer = (code: string) => Object.assign(new pg.DatabaseError('an answer',
 const outcomes: [what: string, cause: Error, isSent: string, isUnknown: boolean][] = [
   ['a connection that breaks', broken, 'sent', true],
   ['a server that stops while a commit waits for a standby', answer('57P01'), 'sent', true],
+  ['a connection that breaks behind PgBouncer', answer('08P01'), 'sent', true],
   ['a lock timeout', answer('55P03'), 'sent', false],
   ['a bad row', answer('22P02'), 'sent', false],
   ['a connection that breaks before it is used', broken, 'not sent', false],

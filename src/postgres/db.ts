@@ -62,9 +62,12 @@ export class DbFault extends Error {
   }
 }
 
-/** A server that answers with an error has not committed, unless it stops: the statement may then have waited for a standby. */
+/**
+ * A server that answers with an error has not committed. There are two exceptions. If it stops (57P), the statement may have
+ * waited for a standby. PgBouncer reports a broken connection to the server (08).
+ */
 function isAnswer(cause: Error & { code?: string }): boolean {
-  return cause instanceof pg.DatabaseError && !cause.code?.startsWith('57P')
+  return cause instanceof pg.DatabaseError && !/^(?:57P|08)/.test(cause.code ?? '')
 }
 
 /** Returns whether the database is unreachable. Then the statement itself is not at fault. */

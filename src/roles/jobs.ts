@@ -151,7 +151,7 @@ function purgeLoops({ settings, db, clock, log, blobs }: Foundation, dueWork: Du
     dueWork.createLoop(inboxPurgeDue, { name: 'purge', run: purge }),
     new Loop({ name: 'purge contents', run: purgeOld, intervalMs: retentionMs, log }),
     new Loop({ name: 'purge tombstones', run: purgeStones, intervalMs: retentionMs, log }),
-    new Loop({ name: 'end searches', run: endUnused, intervalMs: retentionMs, log }),
+    new Loop({ name: 'end searches', run: endUnused, intervalMs: 60_000, log }),
     new Loop({ name: 'purge stale', run: purgePeople, intervalMs: retentionMs, log }),
   ]
 }

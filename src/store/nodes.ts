@@ -263,6 +263,14 @@ export interface NodeRow extends NodeAddresses {
   queues: number
 }
 
+/** Whether any service has claimed its data folder. It does so before it takes mail, and releases the folder last. */
+export async function isServed(db: Queryable): Promise<boolean> {
+  const [row] = await db.query<{ isServed: boolean }>(
+    `select exists (select from pg_locks l where ${isLockOf(lockClasses.folder)}) as "isServed"`,
+  )
+  return row!.isServed
+}
+
 /** Lists the numbers of the nodes that hold their locks, including nodes that hang. */
 export async function listLivingNodes(db: Queryable): Promise<number[]> {
   const rows = await db.query<{ id: number }>(

@@ -1,7 +1,7 @@
 // Polls the database once for all loops of this node, and wakes the loops whose work is due.
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import type { Db } from '../postgres/db.ts'
+import { type Db, isLost } from '../postgres/db.ts'
 import { type DueCondition, findDue } from '../store/due.ts'
 import { Loop, type LoopOptions } from './loop.ts'
 
@@ -50,8 +50,17 @@ export class DueWork {
     const { db, clock, managedDomain } = this.#options
     const conditions = [...this.#wakes.keys()]
     const asked = { at: clock.now(), managedDomain }
-    const found = conditions.length > 0 ? await findDue(db, conditions, asked) : []
-    for (const due of found) for (const wake of this.#wakes.get(due) ?? []) wake()
+    try {
+      this.#wake(conditions.length > 0 ? await findDue(db, conditions, asked) : [])
+    } catch (error) {
+      // A table that is locked must not stop the work on all others.
+      if (!isLost(error)) this.#wake(conditions)
+      throw error
+    }
     return false
+  }
+
+  #wake(found: readonly DueCondition[]): void {
+    for (const due of found) for (const wake of this.#wakes.get(due) ?? []) wake()
   }
 }

@@ -99,7 +99,7 @@ async function readCredentialFile({ file, profile }: CredentialSettings): Promis
       accessKeyId,
       secretAccessKey,
       sessionToken: values.get('aws_session_token'),
-      // Read again every ten minutes, because another program may replace the keys.
+      // Read again every five minutes, because another program may replace the keys.
       expiresAtMs: Date.now() + 2 * earlyMs,
     }
   if (file === null && profile === null) return null

@@ -43,7 +43,16 @@ export class S3Blobs implements Blobs {
 
   async create(key: string): Promise<BlobWriter> {
     await this.#requireOurs()
-    return await Upload.begin({ client: this.#client, scratchFolder: this.#scratchFolder }, objectOf(key))
+    const deps = { client: this.#client, scratchFolder: this.#scratchFolder }
+    const upload = await Upload.begin(deps, objectOf(key))
+    return {
+      write: (chunk) => upload.write(chunk),
+      commit: async () => {
+        await upload.commit()
+        await this.#requireStillOurs()
+      },
+      abort: () => upload.abort(),
+    }
   }
 
   async put(key: string, bytes: Buffer | AsyncIterable<Buffer>): Promise<void> {
@@ -51,6 +60,7 @@ export class S3Blobs implements Blobs {
     if (bytes.length > partBytes) return await writeAll(await this.create(key), [bytes])
     await this.#requireOurs()
     await putObject(this.#client, objectOf(key), bodyOf(bytes))
+    await this.#requireStillOurs()
   }
 
   read(key: string): Readable {
@@ -155,6 +165,12 @@ export class S3Blobs implements Blobs {
     if (performance.now() < this.#oursUntilMs) return
     const fault = await this.findFault()
     if (fault !== null) throw new NotOurStore(fault)
+  }
+
+  /** The blobs may have been moved away since the upload began. */
+  async #requireStillOurs(): Promise<void> {
+    this.#oursUntilMs = 0
+    await this.#requireOurs()
   }
 
   async #readSmall(key: string): Promise<string | null> {

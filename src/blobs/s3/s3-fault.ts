@@ -18,10 +18,10 @@ export class S3Fault extends Error {
   }
 }
 
-/** Returns the fault of a connection. Throws an error that is none: a bug of ours. */
+/** Returns the fault of a connection. Throws an error that is none: a bug of ours has no code. */
 export function ofTransport(error: unknown): S3Fault {
-  const { code = '', name, syscall } = error as NodeJS.ErrnoException
-  if (!String(code).startsWith('UND_') && syscall === undefined && name !== 'TimeoutError') throw error
+  const { code = '', name } = error as NodeJS.ErrnoException
+  if (code === '' && name !== 'TimeoutError') throw error
   return new S3Fault(`does not answer (${code || name})`, { mayPass: true }, error)
 }
 

@@ -5,7 +5,7 @@ import type { Blobs } from '../../blobs/blobs.ts'
 import type { Db } from '../../postgres/db.ts'
 import { readDatabaseId } from '../../store/database-identity.ts'
 import { findRawIds, listBlobs } from '../../store/mailbox/raws.ts'
-import { listNodes } from '../../store/nodes.ts'
+import { isServed } from '../../store/nodes.ts'
 import { inGroups } from './copy-blobs.ts'
 import { formatBytes, ProgressReporter } from './progress-reporter.ts'
 
@@ -43,12 +43,18 @@ export async function moveBlobs(deps: MoveDeps): Promise<Moved> {
   if (before || (await isServed(db))) return { ...moved, status: 'running' }
   await to.claim(id)
   await from.disown()
+  if ((await to.owner()) !== id) {
+    await from.claim(id)
+    throw refused(`${from.location} and ${to.location} are the same store`, 'name two stores')
+  }
   return { ...moved, status: 'done' }
 }
 
 async function requireOwners({ from, to }: Pick<MoveDeps, 'from' | 'to'>, id: string): Promise<void> {
   const [old, next] = [await from.owner(), await to.owner()]
-  if (from.location === to.location) throw refused('both stores are the same', 'name two stores')
+  // Buckets of one name at two endpoints are two stores.
+  if (from.location === to.location && old === next)
+    throw refused('both stores are the same', 'name two stores')
   if (next !== null && next !== id)
     throw refused(`${to.location} belongs to another database`, 'name an empty folder, bucket or prefix')
   if (old === id) return
@@ -57,10 +63,6 @@ async function requireOwners({ from, to }: Pick<MoveDeps, 'from' | 'to'>, id: st
     `${from.location} is not the store of this database`,
     'name the store of POSTHORN_BLOB_URL first',
   )
-}
-
-async function isServed(db: Db): Promise<boolean> {
-  return (await listNodes(db)).some(({ isAlive }) => isAlive)
 }
 
 async function copyAll({ db, from, to, progress }: MoveDeps): Promise<Omit<Moved, 'status'>> {

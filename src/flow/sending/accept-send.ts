@@ -124,7 +124,7 @@ export class Acceptance {
       sizeOf: ({ sizeBytes }) => sizeBytes,
     })
     this.#earlier = new Batch({ name: 'earlier', flush: (digests) => findEarlierSends(deps.db, digests) })
-    this.#results = new Batch({ name: 'replay', flush: (ids) => readResults(deps.db, ids) })
+    this.#results = new Batch({ name: 'replay', flush: (ids) => this.#readResults(ids) })
   }
 
   /** Accepts a new message from an inbox. Resolves after the commit. */
@@ -337,9 +337,13 @@ export class Acceptance {
   ): Promise<AcceptedSend> {
     if (earlier.isDeleted) throw new ServiceError('idempotency_result_expired')
     if (!earlier.requestHash.equals(requestHash)) throw new ServiceError('idempotency_key_reused')
+    return await this.#resultOf(caller, earlier.submissionId)
+  }
+
+  async #readResults(ids: SubmissionId[]): Promise<(SubmissionRow | undefined)[]> {
     // A primary that has crashed and is back shows commits that its synchronous standby may lack.
     await this.#deps.db.confirm()
-    return await this.#resultOf(caller, earlier.submissionId)
+    return await readResults(this.#deps.db, ids)
   }
 
   async #resultOf(caller: SendingCaller, submissionId: SubmissionId): Promise<AcceptedSend> {

@@ -84,8 +84,9 @@ export class BlobSweeper {
     for (const file of files) {
       if (file.isFinished && owned.has(file.key)) continue
       const writtenAtMs = await blobs.writtenAtMs(file)
-      if (writtenAtMs === null || Math.max(writtenAtMs, uuidTimeMs(file.key) ?? 0) > before) continue
-      orphans.push(file)
+      // A store that gives no valid time (NaN) proves nothing.
+      if (writtenAtMs !== null && Math.max(writtenAtMs, uuidTimeMs(file.key) ?? 0) <= before)
+        orphans.push(file)
     }
     return orphans
   }
