@@ -55,6 +55,13 @@ test('due work: more rows than it reads count as due', async (t) => {
   await until('the last row', () => wakes[1]! > 0)
 })
 
+test('due work: a condition that fails does not stop the work of the others', async (t) => {
+  const { db, wakes } = await startPolling(t, [always, 'exists (select from thing)'])
+  await db.query('alter table thing rename to gone')
+  const before = wakes[0]!
+  await until('further wakes', () => wakes[0]! > before + 1)
+})
+
 test('due work: an outage is logged once, and then it polls again', async (t) => {
   const { db, lines, wakes } = await startPolling(t, [always, 'exists (select from thing)'])
   await until('a poll', () => wakes[0]! > 0)

@@ -64,6 +64,9 @@ test('blobs move from a folder to S3 and back while mail flows, and are backed u
   const made = await posthorn.cli<{ blobs: { count: number } }>(['backup', backup])
   assert.equal(made.blobs.count, 5)
   assert.equal((await verify(backup, posthorn.env)).exitStatus, 0)
+  const elsewhere = { ...posthorn.env, POSTHORN_BLOB_URL: s3.makeUrl() }
+  const blind = await command(['backup', join(temporaryFolder(t), 'backup')], elsewhere)
+  assert.deepEqual([blind.status, /another bucket or prefix/.test(blind.stderr)], [1, true], blind.stderr)
   const env = { ...(await emptyPlace(t, posthorn)), POSTHORN_BLOB_URL: s3.makeUrl() }
   const restored = await command(['restore', backup], env)
   assert.equal(restored.status, 0, restored.stderr)

@@ -41,12 +41,6 @@ export interface BackupInput {
   key: { keys: readonly Buffer[]; passphrase: string } | null
 }
 
-/** Refuses a store that is not ours or does not answer: it cannot say that a blob is missing. */
-async function requireStore({ blobs }: Pick<BackupDeps, 'blobs'>): Promise<void> {
-  const fault = await blobs.findFault()
-  if (fault !== null) throw refused(fault, 'mount its disk, or set POSTHORN_BLOB_URL as the service has it')
-}
-
 /**
  * Makes a backup in the folder. It contains everything committed before this call. While its lock is held, no blob is
  * deleted, so every blob that the snapshot names exists. The manifest comes last: without it there is no backup.
@@ -91,6 +85,12 @@ export async function takeBackup(deps: BackupDeps, input: BackupInput): Promise<
   } finally {
     lock.release()
   }
+}
+
+/** Refuses a store that is not ours or does not answer: it cannot say that a blob is missing. */
+async function requireStore({ blobs }: Pick<BackupDeps, 'blobs'>): Promise<void> {
+  const fault = await blobs.findFault()
+  if (fault !== null) throw refused(fault, 'mount its disk, or set POSTHORN_BLOB_URL as the service has it')
 }
 
 async function storeKey({ folder, key }: BackupInput, id: string): Promise<CheckedFile | null> {

@@ -21,10 +21,10 @@ begin
     delete from spool s where s.id = any(ids) and s.claimed_by = owner and s.claimed_until = until
     returning s.id, s.organization_id, s.inbox_id, s.size_bytes, array_position(ids, s.id) as ordinal
   ), found as (
-    -- The message exists already if `receive_mails` ran again, because its outcome was unknown, after the mail had been
-    -- filed.
-    select t.*, b.id is not null and m.id is null as is_living from taken t
+    -- If the outcome of `receive_mails` was unknown, it may run again after the mail was filed, or even deleted since.
+    select t.*, b.id is not null and m.id is null and d.message_id is null as is_living from taken t
     left join inbox b on b.id = t.inbox_id and b.status = 'active' left join message m on m.id = t.id
+    left join message_tombstone d on d.message_id = t.id
   ), dropped as (
     insert into stored_delta (organization_id, bytes)
     select f.organization_id, sum(f.size_bytes) from found f where not f.is_living group by 1
