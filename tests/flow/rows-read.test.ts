@@ -88,7 +88,9 @@ test('a page of 1,000 attempts’ events reads its own rows, and few more for a 
     from generate_series(1, 1000) n`,
     [submissionId],
   )
-  const page = await countRows('event', (tx) => listEvents(tx, submissionId, { seq: 1500, ordinal: 0 }, 50))
+  const page = await countRows('event', (tx) =>
+    listEvents(tx, submissionId, { seq: 1500, since: 0, ordinal: 0 }, 50),
+  )
   assert.deepEqual(
     page.result.map(({ seq, type }) => [seq, type]),
     Array.from({ length: 50 }, (_, i) => [1501 + i, ['queued', 'attempted', 'delivered'][i % 3]]),
@@ -97,17 +99,22 @@ test('a page of 1,000 attempts’ events reads its own rows, and few more for a 
   await db.query(
     `insert into delivery (submission_id, position, organization_id, email, address_key, domain, route, status, due_at,
       expires_at, updated_at)
-    values ($1, 0, $1, 'a@blocked.test', 'a@blocked.test', 'blocked.test', 'blocked.test', 'pending', now(), now(), now())`,
+    select $1, i, $1, 'a@' || route, 'a@' || route, route, route, 'pending', now(), now(), now()
+    from (values (0, 'late.test'), (1, 'early.test')) d(i, route)`,
     [submissionId],
   )
   await db.query(
-    `insert into route (key, failures, last_fault, last_fault_at, created_at) values ('blocked.test', 1, 'gone', now(), now())`,
+    `insert into route (key, failures, last_fault, last_fault_at, created_at)
+    values ('early.test', 1, 'gone', now(), now()), ('late.test', 1, 'gone', now() + interval '1 second', now())`,
   )
-  const last = await countRows('event', (tx) => listEvents(tx, submissionId, { seq: 2999, ordinal: 0 }, 50))
+  const last = await countRows('event', (tx) =>
+    listEvents(tx, submissionId, { seq: 2999, since: 0, ordinal: 0 }, 50),
+  )
   assert.deepEqual(
     last.result.map(({ seq, ordinal, type }) => [seq, ordinal, type]),
     [
       [3000, 0, 'delivered'],
+      [3000, 2, 'deferred'],
       [3000, 1, 'deferred'],
     ],
   )

@@ -6,7 +6,7 @@ import { type Caller, requireInbox, requireWholeOrganization } from '../../flow/
 import { cancelSubmission } from '../../flow/sending/cancel-submission.ts'
 import { sameAddressKey } from '../../mail/address.ts'
 import type { Queryable } from '../../postgres/db.ts'
-import { listEvents } from '../../store/events/events.ts'
+import { type EventKey, type EventRow, eventKey, listEvents } from '../../store/events/events.ts'
 import { findSubmission, listSubmissions, type SubmissionRow } from '../../store/sending/submissions.ts'
 import { submissionStatuses } from '../../store/status.ts'
 import type { Api, HttpDeps } from '../api.ts'
@@ -134,14 +134,15 @@ function addEvents(api: Api, cursors: Cursors): void {
   )
 }
 
-function keyOf({ seq, ordinal }: { seq: number; ordinal: number }): string {
-  return `${seq} ${ordinal}`
+function keyOf(event: EventRow): string {
+  const { seq, since, ordinal } = eventKey(event)
+  return `${seq} ${since} ${ordinal}`
 }
 
-function readKey(key: string | null): { seq: number; ordinal: number } | null {
+function readKey(key: string | null): EventKey | null {
   if (key === null) return null
-  const [seq, ordinal] = key.split(' ').map(Number)
-  return { seq: seq!, ordinal: ordinal! }
+  const [seq, since, ordinal] = key.split(' ').map(Number)
+  return { seq: seq!, since: since!, ordinal: ordinal! }
 }
 
 function addCancel(api: Api, { db, clock }: HttpDeps): void {

@@ -74,11 +74,22 @@ const waits = `select null::uuid as id, b.seq, d.position + 1 as ordinal, 'defer
   join delivery d on d.submission_id = s.id and d.route = r.key and d.status = 'pending'
   where s.id = $1 and s.status = 'pending'`
 
+/** An event's key in the order of the list. `since` is the time of a computed event in milliseconds, and 0 for a stored event. */
+export interface EventKey {
+  seq: number
+  since: number
+  ordinal: number
+}
+
+export function eventKey({ seq, ordinal, at }: EventRow): EventKey {
+  return { seq, since: ordinal > 0 ? at.getTime() : 0, ordinal }
+}
+
 /** Lists the submission's events, oldest first, after `after` (null for all). The first is the submission itself. */
 export async function listEvents(
   db: Queryable,
   submissionId: SubmissionId,
-  after: { seq: number; ordinal: number } | null,
+  after: EventKey | null,
   limit: number,
 ): Promise<EventRow[]> {
   const rows = await db.query<EventRow & { back: number }>(
@@ -91,8 +102,9 @@ export async function listEvents(
       ${stored}
       union all
       ${waits}
-    ) found where (seq, ordinal) > ($2, $3) order by seq, ordinal limit $4`,
-    [submissionId, after?.seq ?? -1, after?.ordinal ?? 0, limit],
+    ) found cross join lateral (select case when ordinal > 0 then at else 'epoch' end as since) ordered
+    where (seq, since, ordinal) > ($2, $5, $3) order by seq, since, ordinal limit $4`,
+    [submissionId, after?.seq ?? -1, after?.ordinal ?? 0, limit, new Date(after?.since ?? 0)],
   )
   return rows.map(({ back, ...row }) => ({ ...row, id: idOf(submissionId, row, back) }))
 }
