@@ -8,10 +8,15 @@ import { createInterface } from 'node:readline'
 import { inherited } from './service.ts'
 import { type Scope, until } from './until.ts'
 
-/** Null if it is not installed. */
-export const chromiumPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) =>
-  existsSync(path),
-)
+/**
+ * The browser without windows takes a quarter less processor time. It is named by its own path, because the
+ * script in `/usr/bin` would leave it running. Null if no browser is installed.
+ */
+export const chromiumPath = [
+  '/usr/lib/chromium/chromium-headless-shell',
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+].find((path) => existsSync(path))
 export const chromiumMissing = chromiumPath ? null : 'chromium is not installed'
 
 export interface Page {
