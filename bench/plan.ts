@@ -15,6 +15,8 @@ export interface Plan {
   /** The length of a sustained load: in its own suite, and before memory is measured again. */
   sustainedMs: number
   soakMs: number
+  /** The folder of the files that a suite writes. */
+  outFolder: string
   /** The rate, in messages a second, that is taken as the maximum. Null: a burst finds it. */
   topRate: number | null
   /** `quick` only proves that everything runs: few cases and small loads. */
@@ -51,18 +53,25 @@ export async function runCase<Peer>(
   entrants: Entrant<Peer>[],
   contend: (peer: Peer, name: string) => Contender['measure'],
 ): Promise<void> {
-  if (!wantsCase(plan, title)) return
+  if (wantsCase(plan, title)) plan.print(formatCase(title, await measureCase(plan, entrants, contend)))
+}
+
+/** Measures the contenders in interleaved rounds. Absent contenders have an outcome too, with the reason. */
+export async function measureCase<Peer>(
+  plan: Plan,
+  entrants: Entrant<Peer>[],
+  contend: (peer: Peer, name: string) => Contender['measure'],
+): Promise<Outcome[]> {
   const contenders = entrants.flatMap((entrant) =>
     'peer' in entrant ? [{ name: entrant.name, measure: contend(entrant.peer, entrant.name) }] : [],
   )
   const measured = await interleave(contenders, plan.rounds)
-  const outcomes = entrants.map(
+  return entrants.map(
     (entrant): Outcome =>
       'peer' in entrant
         ? measured.find(({ name }) => name === entrant.name)!
         : { name: entrant.name, samples: [], absence: entrant.absence },
   )
-  plan.print(formatCase(title, outcomes))
 }
 
 /** Returns whether the run includes a case of this title. */

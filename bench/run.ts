@@ -4,6 +4,7 @@ import { Endings } from './children.ts'
 import type { Plan, Suite } from './plan.ts'
 import { describeMachine } from './report.ts'
 import { benchAccept } from './suites/accept.ts'
+import { benchBlobs } from './suites/blobs.ts'
 import { benchDashboard } from './suites/dashboard.ts'
 import { benchGrowth } from './suites/growth.ts'
 import { benchInbound } from './suites/inbound.ts'
@@ -11,8 +12,10 @@ import { benchMemory } from './suites/memory.ts'
 import { benchMetrics } from './suites/metrics.ts'
 import { benchOutbound } from './suites/outbound.ts'
 import { benchSend } from './suites/send.ts'
+import { benchSoak } from './suites/soak.ts'
 import { benchSustained } from './suites/sustained.ts'
 import { benchWebhooks } from './suites/webhooks.ts'
+import { benchWorkers } from './suites/workers.ts'
 
 const suites: Record<string, Suite> = {
   inbound: benchInbound,
@@ -25,18 +28,23 @@ const suites: Record<string, Suite> = {
   metrics: benchMetrics,
   dashboard: benchDashboard,
   webhooks: benchWebhooks,
+  workers: benchWorkers,
+  blobs: benchBlobs,
+  soak: benchSoak,
 }
 
 const usage = `npm run bench -- [${Object.keys(suites).join('] [')}] [--case NAME] [--quick]
-    [--rounds N] [--seconds S] [--rate N] [--minutes M]
+    [--rounds N] [--seconds S] [--rate N] [--minutes M] [--out FOLDER]
 
 Every contender of a case is started, then they are loaded in turn (A B C A B C …). The first round is discarded.
   --case NAME  only the cases whose titles have these words in them, such as '5 KB, 10'
   --quick      few cases and small loads: shows that everything runs, measures nothing
   --rounds N   rounds that count (5; quick 2)
   --seconds S  how long one measurement should last (3; quick 0.3), and each sustained load (60; quick 3)
-  --rate N     sustained: messages a second at the most, found out by a burst where it is not said
-  --minutes M  memory: how long mail goes on after the load (5; quick 0.1)
+  --rate N     sustained: the highest rate in messages a second, found by a burst if it is not given; soak: mails in (4)
+  --minutes M  memory: how long mail goes on after the load (5; quick 0.1); soak: how long it takes
+  --out FOLDER soak: the folder of soak.csv and soak.svg (the current folder)
+BENCH_LAUNCHER=/older/checkout/bin/posthorn adds that version to the suite workers.
 Peers are installed by bench/peers/install.sh; one that is missing is named in its table.`
 
 const { wanted, plan } = readCommand()
@@ -88,6 +96,7 @@ function readCommand(): { wanted: string[]; plan: Plan } {
         seconds: { type: 'string' },
         rate: { type: 'string' },
         minutes: { type: 'string' },
+        out: { type: 'string' },
       },
     })
     const unknown = positionals.find((name) => !(name in suites))
@@ -103,6 +112,7 @@ function readCommand(): { wanted: string[]; plan: Plan } {
         soakMs: readNumber(values.minutes, minutes) * 60_000,
         topRate: values.rate === undefined ? null : readNumber(values.rate, 1),
         caseName: values.case ?? null,
+        outFolder: values.out ?? '.',
         extent,
         print,
       },

@@ -6,6 +6,8 @@ export interface MailShape {
   textBytes: number
   /** Whether one in ten carries a file of 100 KB. */
   files: 'none' | 'some'
+  /** The size of a file that each mail carries. */
+  attachedBytes?: number
 }
 
 export interface MailContent {
@@ -17,20 +19,21 @@ export interface MailContent {
   file: string | null
 }
 
-const fileBytes = 100_000
+const usualFileBytes = 100_000
 const fileShare = 0.1
 /** The text's share of text and HTML in one mail. The HTML has the same words, plus its tags. */
 const textShare = 0.43
 
 /** Returns the same content for the same number and shape, in every run and for every contender. */
-export function writeContent(number: number, { textBytes, files }: MailShape): MailContent {
+export function writeContent(number: number, { textBytes, files, attachedBytes }: MailShape): MailContent {
   const random = randomOf(number)
-  const hasFile = random() < fileShare && files === 'some'
+  const hasUsualFile = random() < fileShare && files === 'some'
+  const fileBytes = attachedBytes ?? (hasUsualFile ? usualFileBytes : null)
   const subject = writeWords(random, 3 + Math.floor(6 * random()))
   const paragraphs = writeParagraphs(random, Math.floor(textBytes * textShare))
   const text = paragraphs.map((paragraph) => wrap(paragraph, '')).join('\n\n')
   const html = writeHtml(random, subject, paragraphs)
-  return { subject, text, html, file: hasFile ? writeFile(random) : null }
+  return { subject, text, html, file: fileBytes === null ? null : writeFile(random, fileBytes) }
 }
 
 /** Writes a message with CRLF at each line end: these fields (folded by a bare newline), then its own. */
@@ -64,7 +67,7 @@ function wrap(text: string, indent: string): string {
   return text.replace(/(.{1,74}\S)(?: |$)/g, `$1\n${indent}`).trimEnd()
 }
 
-function writeFile(random: Random): string {
+function writeFile(random: Random, fileBytes: number): string {
   const words = Uint32Array.from({ length: fileBytes / 4 }, () => random() * 2 ** 32)
   return Buffer.from(words.buffer).toString('base64')
 }

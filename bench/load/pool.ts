@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 const poolSize = 600
 /** Bodies of 100 KB are fewer: they are signed, written and read before the measurement starts. */
 const largePoolSize = 60
+const hugePoolSize = 12
 
 export interface SavedPool {
   path: string
@@ -14,6 +15,7 @@ export interface SavedPool {
 
 /** Returns how many different bodies of this size a load uses. */
 export function poolSizeOf(bodyBytes: number): number {
+  if (bodyBytes >= 1_000_000) return hugePoolSize
   return bodyBytes >= 50_000 ? largePoolSize : poolSize
 }
 

@@ -41,6 +41,7 @@ export type SavedMails = Pick<SmtpRun, 'pool' | 'helo' | 'from' | 'recipients'>
 
 export interface Sink {
   port: number
+  pid: number
   /** Returns the number of messages accepted since the start. */
   count(): number
   /** Resolves with the time (milliseconds since the epoch) at which the sink had accepted `total` messages. */
@@ -102,7 +103,7 @@ export async function startSink(
       closeSync(descriptor)
     }
   }
-  return { port: listen, count, reach: (total) => reach(count, total) }
+  return { port: listen, pid: child.pid, count, reach: (total) => reach(count, total) }
 }
 
 /** Returns whether a program accepts connections on this port. */

@@ -54,9 +54,8 @@ export function writeUnsigned(from: string): WriteMail {
 
 /** Writes all mails of a pool, to these recipients round robin. */
 export function writeMails(write: WriteMail, shape: MailShape, to: readonly string[]): PreparedMail[] {
-  return Array.from({ length: poolSizeOf(shape.textBytes) }, (_, number) =>
-    write(to[number % to.length]!, number, shape),
-  )
+  const length = poolSizeOf(shape.textBytes + (shape.attachedBytes ?? 0))
+  return Array.from({ length }, (_, number) => write(to[number % to.length]!, number, shape))
 }
 
 function zoneOf(key: string): VerifiedSender['zone'] {

@@ -14,9 +14,15 @@ export interface Posthorn {
   /** An API key whose limits no benchmark reaches. */
   key: string
   dataFolder: string
+  /** The address of the operator's listener. */
+  operator: string
   /** The service's own programs, and those of its PostgreSQL. */
   servicePids(): number[]
+  /** The processes of the service by name: `service`, or `supervisor`, `worker 1` and so on. */
+  processes(): { name: string; pid: number }[]
   databasePids(): number[]
+  /** Ends the service. Its PostgreSQL ends too. */
+  stop(): Promise<void>
   /** Runs a command and returns its --json output. */
   // biome-ignore lint/suspicious/noExplicitAny: each command has its own answer.
   command(...words: string[]): Promise<any>
@@ -30,12 +36,21 @@ interface StartOptions {
   dns?: string
   /** The data folder, if it must outlive the service. */
   dataFolder?: string
+  /** The number of worker processes. */
+  workers?: number
+  /** The launcher of another version. */
+  launcher?: string
+  /** Further settings. */
+  env?: Record<string, string>
   /** A stopped service whose data folder this start reuses. */
   again?: Pick<Posthorn, 'dataFolder' | 'key'>
 }
 
-const launcher = fileURLToPath(new URL('../../bin/posthorn', import.meta.url))
+const ownLauncher = fileURLToPath(new URL('../../bin/posthorn', import.meta.url))
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+/** Long enough to move ten thousand large messages. */
+const commandTimeoutMs = 1_800_000
 
 const plenty = 900_000_000
 const limits = [
@@ -57,23 +72,32 @@ export async function startPosthorn(scope: Scope, options: StartOptions = {}): P
   const dataFolder = options.again?.dataFolder ?? join(options.dataFolder ?? folder, 'data')
   const env = settings(dataFolder, options)
   scope.after(() => endDatabase(dataFolder))
+  const launcher = options.launcher ?? ownLauncher
   const roles = options.roles ? ['--roles', options.roles] : []
   const child = startChild(scope, folder, launcher, ['serve', '--json', ...roles], { env })
   const ready = await untilReady(child, 'Posthorn is ready', () => readyLine(child))
   const command: Posthorn['command'] = async (...words) =>
-    JSON.parse(await runChild(launcher, [...words, '--json'], { env }))
+    JSON.parse(await runChild(launcher, [...words, '--json'], { env, timeoutMs: commandTimeoutMs }))
   const key = options.again?.key ?? (await createKey(command))
   const databasePids = () => programsIn(dataFolder, 'postgres')
+  const servicePids = () => {
+    const database = new Set(databasePids())
+    return treeOf(child.pid).filter((pid) => !database.has(pid))
+  }
   return {
     http: ready.http,
+    operator: ready.operator,
     smtpPort: Number(ready.smtp?.split(':').at(-1) ?? 0),
     key,
     dataFolder,
     databasePids,
     command,
-    servicePids: () => {
-      const database = new Set(databasePids())
-      return treeOf(child.pid).filter((pid) => !database.has(pid))
+    servicePids,
+    processes: () =>
+      servicePids().map((pid) => ({ pid, name: nameOfProcess(pid, child.pid, options.workers) })),
+    stop: async () => {
+      signal(child.pid, 'SIGTERM')
+      await until('Posthorn ends', () => child.hasEnded(), { timeoutMs: 60_000 })
     },
   }
 }
@@ -119,6 +143,8 @@ function settings(dataFolder: string, options: StartOptions): Record<string, str
     POSTHORN_MANAGED_DOMAIN: 'bench.test',
     POSTHORN_LOG_LEVEL: 'warn',
     ...(options.dns && { POSTHORN_DNS: options.dns }),
+    ...(options.workers && { POSTHORN_WORKERS: `${options.workers}` }),
+    ...options.env,
     ...deliveryTo(options.onward),
   }
 }
@@ -129,7 +155,13 @@ function deliveryTo(onward: StartOptions['onward']): Record<string, string> {
   return { POSTHORN_DELIVERY: 'relay', POSTHORN_RELAY_URL: `smtp://127.0.0.1:${onward}` }
 }
 
-function readyLine(child: Child): { http: string; smtp: string | null } | null {
+function nameOfProcess(pid: number, root: number, workers = 1): string {
+  if (pid === root) return workers > 1 ? 'supervisor' : 'service'
+  const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+  return `worker ${words[words.indexOf('--worker') + 1]}`
+}
+
+function readyLine(child: Child): { http: string; operator: string; smtp: string | null } | null {
   const line = child
     .output()
     .split('\n')
