@@ -21,7 +21,7 @@ import {
 import { startS3 } from '../peers/s3.ts'
 import { type Entrant, enter, type Measured, type Plan, runCase, wantsCase, withCost } from '../plan.ts'
 import { formatFigures } from '../report.ts'
-import { LoadSize, type Sample } from '../rounds.ts'
+import type { Sample } from '../rounds.ts'
 import { cpuMsOf } from '../usage.ts'
 
 interface Store extends Measured {
@@ -37,12 +37,18 @@ interface Stage {
   mails(shape: MailShape): SavedMails
 }
 
+interface Size {
+  mail: MailShape
+  /** Mails of one measurement. */
+  count: number
+}
+
 const withFile = (attachedBytes: number): MailShape => ({ textBytes: 5_000, files: 'none', attachedBytes })
 /** Mails of 100 KB stay in the database, whatever the store of blobs is. A mail of more than 256 KiB is a blob. */
-const shapes: Record<string, MailShape> = {
-  '100 KB': withFile(70_000),
-  '300 KB': withFile(215_000),
-  '5 MB': withFile(3_650_000),
+const sizes: Record<string, Size> = {
+  '100 KB': { mail: withFile(70_000), count: 400 },
+  '300 KB': { mail: withFile(215_000), count: 200 },
+  '5 MB': { mail: withFile(3_650_000), count: 30 },
 }
 const sessions = 10
 const readers = 4
@@ -53,14 +59,14 @@ const movingRate = 10
 
 export async function benchBlobs(scope: Scope, plan: Plan): Promise<void> {
   const stage = await setStage(scope)
-  const cases = Object.entries(shapes).map(([name, shape]) => ({ shape, title: `blobs, mail of ${name}` }))
+  const cases = Object.entries(sizes).map(([name, size]) => ({ size, title: `blobs, mail of ${name}` }))
   const wanted = cases.filter(({ title }) => wantsCase(plan, title))
   if (wanted.length > 0) {
     const entrants = [
       await enter('folder', () => startOnFolder(scope, stage)),
       await enter('S3', () => startOnS3(scope, stage)),
     ]
-    for (const { shape, title } of wanted) await benchSize(plan, stage, { shape, title, entrants })
+    for (const { size, title } of wanted) await benchSize(plan, stage, { size, title, entrants })
   }
   const title = `blobs, a move of ${movedCount(plan).toLocaleString('en')} under load`
   if (wantsCase(plan, title))
@@ -70,19 +76,21 @@ export async function benchBlobs(scope: Scope, plan: Plan): Promise<void> {
 async function benchSize(
   plan: Plan,
   { mails }: Stage,
-  { shape, title, entrants }: { shape: MailShape; title: string; entrants: Entrant<Store>[] },
+  { size, title, entrants }: { size: Size; title: string; entrants: Entrant<Store>[] },
 ): Promise<void> {
-  const saved = mails(shape)
-  await runCase(plan, `${title}, ${sessions} sessions in, ${readers} readers`, entrants, (store) => {
-    const size = new LoadSize({ first: 40, targetMs: plan.targetMs, max: 5_000 })
-    return () => measure(store, saved, size)
-  })
+  const saved = mails(size.mail)
+  const count = plan.extent === 'quick' ? 4 : size.count
+  await runCase(
+    plan,
+    `${title}, ${sessions} sessions in, ${readers} readers`,
+    entrants,
+    (store) => () => measure(store, saved, count),
+  )
 }
 
 /** Receives mail until all of it is filed, then reads its source by HTTP. */
-async function measure(store: Store, mails: SavedMails, size: LoadSize): Promise<Sample> {
+async function measure(store: Store, mails: SavedMails, messages: number): Promise<Sample> {
   const { posthorn, counter, s3Pids } = store
-  const messages = size.count
   const s3Before = cpuMsOf(s3Pids())
   const received = await withCost(store, async () => {
     const load = { ...mails, sessions, connections: 'kept', port: posthorn.smtpPort } as const
@@ -90,7 +98,6 @@ async function measure(store: Store, mails: SavedMails, size: LoadSize): Promise
     const filedAtMs = await counter.reach(messages)
     return { messages, ...result, filedMs: filedAtMs - result.startedAtMs }
   })
-  size.observe(received.endedAtMs - received.startedAtMs)
   const s3Received = cpuMsOf(s3Pids())
   const paths = await sourcesOf(store)
   const read = await withCost(store, async () => {
@@ -157,7 +164,7 @@ async function move(scope: Scope, plan: Plan, { dns, folder, mails }: Stage): Pr
   const posthorn = await startPosthorn(scope, { dns, dataFolder, env: s3.env })
   const counter = await countInbox(scope, posthorn)
   const session = await openSession(scope, await shareDatabase(scope, posthorn.dataFolder))
-  const load = { ...mails(shapes['300 KB']!), connections: 'kept', port: posthorn.smtpPort } as const
+  const load = { ...mails(sizes['300 KB']!.mail), connections: 'kept', port: posthorn.smtpPort } as const
   const count = movedCount(plan)
   await sendBySmtp({ ...load, sessions, count })
   await counter.reach(count)
