@@ -31,6 +31,8 @@ const sampleMs = 10_000
 const warmShare = 1 / 3
 /** A figure is flat if its trend changes it by less than this in an hour. */
 const flatPercent = 5
+/** The samples among which a heap's lowest value counts: two minutes of them. */
+const collectedSamples = 12
 /** The smallest change in an hour that counts, for figures near zero: MB, handles, objects. */
 const flatLeast = 3
 
@@ -82,31 +84,41 @@ function report(plan: Plan, course: Course, done: Done, sunk: number): void {
 /** One line for each figure: its median, its trend in an hour, and whether it is flat. */
 function formatTrends({ minutes, samples }: Course, warmMinutes: number): string {
   const first = minutes.findIndex((minute) => minute >= warmMinutes)
-  const times = minutes.slice(first)
   const lines = Object.keys(samples[0] ?? {}).map((name) => {
-    const values = samples.slice(first).map((sample) => sample[name]!)
+    const all = samples.slice(first).map((sample) => sample[name]!)
+    // A heap grows until it is collected. Its lowest values show whether something is never freed.
+    const bin = name.startsWith('heap') ? collectedSamples : 1
+    const values = lowestOf(all, bin)
+    const times = values.map((_, index) => minutes[first + index * bin]!)
     const { min, median, max } = spread(values) ?? { min: 0, median: 0, max: 0 }
-    const hourly = 60 * slopeOf(times, values)
-    const percent = median === 0 ? 0 : (hourly / median) * 100
-    const isFlat = Math.abs(percent) < flatPercent || Math.abs(hourly) < flatLeast
+    const trend = trendOf(times, values)
+    const [hourly, error] = [60 * trend.slope, 60 * trend.error]
+    const bound = Math.max(flatLeast, (median * flatPercent) / 100)
+    const verdict =
+      Math.abs(hourly) < bound ? 'flat' : Math.abs(hourly) - 2 * error < bound ? 'unclear' : 'grows'
     const range = `${min.toFixed(1)} to ${max.toFixed(1)}`
-    const trend = `${hourly >= 0 ? '+' : ''}${hourly.toFixed(2)} in an hour (${percent.toFixed(1)} %)`
-    return `  ${name.padEnd(26)} median ${median.toFixed(1).padStart(8)}, ${range.padEnd(18)} ${trend}: ${isFlat ? 'flat' : 'grows'}`
+    const figures = `${hourly >= 0 ? '+' : ''}${hourly.toFixed(2)} ± ${(2 * error).toFixed(2)} in an hour`
+    return `  ${name.padEnd(24)} median ${median.toFixed(1).padStart(8)}, ${range.padEnd(18)} ${figures}: ${verdict}`
   })
   const bound = `flat: less than ${flatPercent} % of the median or ${flatLeast} in an hour, after ${warmMinutes.toFixed(0)} minutes`
   return [`  ${bound}`, ...lines, ''].join('\n')
 }
 
-/** The slope of the least squares, per unit of `times`. */
-function slopeOf(times: readonly number[], values: readonly number[]): number {
+/** Returns the lowest value of each `size` values. */
+function lowestOf(values: readonly number[], size: number): number[] {
+  const bins = Math.floor(values.length / size)
+  return Array.from({ length: bins }, (_, bin) => Math.min(...values.slice(bin * size, (bin + 1) * size)))
+}
+
+/** Returns the slope of the least squares per unit of `times`, and its standard error. */
+function trendOf(times: readonly number[], values: readonly number[]): { slope: number; error: number } {
+  if (times.length < 3) return { slope: 0, error: Number.POSITIVE_INFINITY }
   const mean = (all: readonly number[]) => all.reduce((sum, value) => sum + value, 0) / all.length
   const [time, value] = [mean(times), mean(values)]
-  let [above, below] = [0, 0]
-  for (const [index, at] of times.entries()) {
-    above += (at - time) * (values[index]! - value)
-    below += (at - time) ** 2
-  }
-  return below === 0 ? 0 : above / below
+  const below = times.reduce((sum, at) => sum + (at - time) ** 2, 0)
+  const slope = times.reduce((sum, at, index) => sum + (at - time) * (values[index]! - value), 0) / below
+  const rest = times.reduce((sum, at, index) => sum + (values[index]! - value - slope * (at - time)) ** 2, 0)
+  return { slope, error: Math.sqrt(rest / (times.length - 2) / below) }
 }
 
 function draw(title: string, { minutes, samples }: Course, warmUntil: number): string {
