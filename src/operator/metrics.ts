@@ -10,6 +10,7 @@ import {
 import type { Clock } from '../base/clock.ts'
 import { classOf, registry } from '../base/meters.ts'
 import type { Db } from '../postgres/db.ts'
+import { type DatabaseHealth, readDatabaseHealth } from '../store/database-health.ts'
 import { type Backlog, readBacklog, readConnections } from '../store/sending/backlog.ts'
 
 export interface OperatorMetricsDeps {
@@ -86,6 +87,7 @@ export class OperatorMetrics {
   readonly #deps: OperatorMetricsDeps
   readonly #registry = new Registry()
   readonly #gauges = gaugesIn(this.#registry)
+  readonly #upkeep = upkeepGaugesIn(this.#registry)
   /** Gauges of this process, unlike those of the store, which are the same in every process. */
   readonly #own = new Registry()
   readonly #pool = poolGaugeIn(this.#own)
@@ -143,6 +145,7 @@ export class OperatorMetrics {
       const counts = new Map(connections.states.map(({ state, count }) => [state, count]))
       for (const state of states) this.#gauges.connections.set({ state }, counts.get(state) ?? 0)
       this.#gauges.maxConnections.set(connections.max)
+      showHealth(this.#upkeep, await readDatabaseHealth(db))
       this.#gauges.up.set(1)
     } catch {
       // Not logged here: the fault is the measured value, and code that needs the store logs it.
@@ -171,6 +174,17 @@ export class OperatorMetrics {
   }
 }
 
+function showHealth(gauges: ReturnType<typeof upkeepGaugesIn>, health: DatabaseHealth): void {
+  const { tables, ids, fullestSequence, slots, archiver, transactions } = health
+  gauges.deadRows.set(Math.max(0, ...tables.map(({ deadRows, threshold }) => deadRows - threshold)))
+  for (const { kind, age, maxAge } of ids) gauges.idAge.set({ kind }, age / maxAge)
+  gauges.sequence.set(fullestSequence?.used ?? 0)
+  gauges.heldWal.set(Math.max(0, ...slots.map(({ heldBytes }) => heldBytes)))
+  gauges.archiveFails.set(archiver.isFailing ? 1 : 0)
+  for (const kind of ['reading', 'writing', 'prepared'] as const)
+    gauges.transaction.set({ kind }, transactions.find((one) => one.kind === kind)?.seconds ?? 0)
+}
+
 /** Joins the metrics of processes. Each series gets the label `worker`. */
 function byWorker(collected: readonly WorkerMetrics[]): Registry {
   const joined = new Map<string, WorkerMetric>()
@@ -197,9 +211,36 @@ function poolGaugeIn(register: Registry): Gauge<'state'> {
   })
 }
 
-function gaugesIn(register: Registry) {
-  const gauge = <Label extends string = never>(name: string, help: string, labelNames: Label[] = []) =>
+const gaugeMaker =
+  (register: Registry) =>
+  <Label extends string = never>(name: string, help: string, labelNames: Label[] = []) =>
     new Gauge({ name: `posthorn_${name}`, help, labelNames, registers: [register] })
+
+function upkeepGaugesIn(register: Registry) {
+  const gauge = gaugeMaker(register)
+  return {
+    deadRows: gauge(
+      'database_dead_rows_above_threshold',
+      'Dead rows of the table that exceeds the threshold of its autovacuum by most; 0 if none does.',
+    ),
+    idAge: gauge(
+      'database_id_age_ratio',
+      'Age of the oldest transaction and multixact ids, divided by the age at which autovacuum freezes rows.',
+      [...(['kind'] as const)],
+    ),
+    sequence: gauge('database_sequence_used_ratio', 'Used part of the range of the fullest sequence.'),
+    heldWal: gauge('database_wal_held_bytes', 'WAL that the replication slot furthest back keeps.'),
+    archiveFails: gauge('database_archive_fails', '1 if the last WAL file could not be archived, else 0.'),
+    transaction: gauge(
+      'database_oldest_transaction_seconds',
+      'Age of the oldest open transaction that this role may see; 0 if there is none.',
+      [...(['kind'] as const)],
+    ),
+  }
+}
+
+function gaugesIn(register: Registry) {
+  const gauge = gaugeMaker(register)
   return {
     waiting: gauge('queue_recipients', 'Waiting recipients by class of destination, due now or later.', [
       ...(['class', 'when'] as const),

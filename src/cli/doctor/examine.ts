@@ -36,6 +36,7 @@ import { checkOperatorMail, describeRequestMail } from './operator-mail.ts'
 import { checkNames, checkOutbound, checkWayOut } from './outbound.ts'
 import { checkRspamd } from './rspamd.ts'
 import { checkSecretKey } from './secret-key.ts'
+import { checkUpkeep } from './upkeep.ts'
 
 interface Findings {
   checks: Check[]
@@ -140,7 +141,7 @@ async function examineFoundation(
   // It may create the key that must be published.
   const signing = await checkSigning(foundation)
   found(await noteClaim(folder, db, settings))
-  found(await checkDatabase(db, settings))
+  found(await checkDatabase(db, settings), ...(await checkUpkeep(db)))
   found(...(await checkHold(foundation)))
   found(await checkBlobs(blobs, db, settings), await checkSecretKey(foundation), signing)
   found(await checkInboxes(db, settings), await checkNodes(db, settings), await checkWorkers(db, settings))
