@@ -19,6 +19,8 @@ export interface Plan {
   outFolder: string
   /** The rate, in messages a second, that is taken as the maximum. Null: a burst finds it. */
   topRate: number | null
+  /** The number of messages of the larger store. Null: a thousand times as many as in the smaller one. */
+  messages: number | null
   /** `quick` only proves that everything runs: few cases and small loads. */
   extent: 'quick' | 'full'
   print(text: string): void

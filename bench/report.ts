@@ -57,6 +57,30 @@ export function formatCase(title: string, outcomes: Outcome[]): string {
   return [title, ...(rows.length > 1 ? align(rows) : []), ...absences, ''].join('\n')
 }
 
+/**
+ * Formats two contenders of many operations: a line per operation with both medians of each kind of figure, and the median
+ * ratio. A figure is named `operation, kind`.
+ */
+export function formatGrowth(title: string, many: Outcome, few: Outcome): string {
+  const failed = [many, few]
+    .filter(({ absence }) => absence)
+    .map(({ name, absence }) => `  ${name}: ${absence}`)
+  const figures = Object.keys(many.samples[0] ?? {})
+  const splitAt = (figure: string) => figure.lastIndexOf(', ')
+  const kinds = [...new Set(figures.map((figure) => figure.slice(splitAt(figure) + 2)))]
+  const operations = [...new Set(figures.map((figure) => figure.slice(0, splitAt(figure))))]
+  const cells = (figure: string) => {
+    const medianOf = ({ samples }: Outcome) =>
+      spread(samples.flatMap((sample) => sample[figure] ?? []))?.median
+    const [below, above, ratio] = [medianOf(few), medianOf(many), pairwiseRatio(many, few, figure)]
+    if (below === undefined || above === undefined || ratio === null) return ['', '', '']
+    return [formatNumber(below), formatNumber(above), ratio.toFixed(2)]
+  }
+  const rows = operations.map((name) => [name, '', ...kinds.flatMap((kind) => cells(`${name}, ${kind}`))])
+  const head = ['', '', ...kinds.flatMap((kind) => [`${kind}: few`, 'many', 'ratio'])]
+  return [`${title}: ${few.name} and ${many.name}`, ...align([head, ...rows]), ...failed, ''].join('\n')
+}
+
 /** Formats figures that were measured once as a table: a line per figure, a column per sample. */
 export function formatFigures(title: string, columns: readonly { name: string; sample: Sample }[]): string {
   const figures = Object.keys(columns[0]?.sample ?? {})

@@ -34,13 +34,14 @@ const suites: Record<string, Suite> = {
 }
 
 const usage = `npm run bench -- [${Object.keys(suites).join('] [')}] [--case NAME] [--quick]
-    [--rounds N] [--seconds S] [--rate N] [--minutes M] [--out FOLDER]
+    [--rounds N] [--seconds S] [--rate N] [--messages N] [--minutes M] [--out FOLDER]
 
 Every contender of a case is started, then they are loaded in turn (A B C A B C …). The first round is discarded.
   --case NAME  only the cases whose titles have these words in them, such as '5 KB, 10'
   --quick      few cases and small loads: shows that everything runs, measures nothing
   --rounds N   rounds that count (5; quick 2)
   --seconds S  how long one measurement should last (3; quick 0.3), and each sustained load (60; quick 3)
+  --messages N growth: messages in the larger store (10,000,000; quick 10,000)
   --rate N     sustained: the highest rate in messages a second, found by a burst if it is not given; soak: mails in (4)
   --minutes M  memory: how long mail goes on after the load (5; quick 0.1); soak: how long it takes
   --out FOLDER soak: the folder of soak.csv and soak.svg (the current folder)
@@ -95,6 +96,7 @@ function readCommand(): { wanted: string[]; plan: Plan } {
         rounds: { type: 'string' },
         seconds: { type: 'string' },
         rate: { type: 'string' },
+        messages: { type: 'string' },
         minutes: { type: 'string' },
         out: { type: 'string' },
       },
@@ -110,6 +112,7 @@ function readCommand(): { wanted: string[]; plan: Plan } {
         targetMs: readNumber(values.seconds, seconds) * 1000,
         sustainedMs: readNumber(values.seconds, sustained) * 1000,
         soakMs: readNumber(values.minutes, minutes) * 60_000,
+        messages: values.messages === undefined ? null : readNumber(values.messages, 1),
         topRate: values.rate === undefined ? null : readNumber(values.rate, 1),
         caseName: values.case ?? null,
         outFolder: values.out ?? '.',

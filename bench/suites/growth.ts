@@ -1,121 +1,135 @@
-// Growth: whether reading and accepting become slower with a thousand times as many stored messages.
-import { readFileSync } from 'node:fs'
-import { type Scope, until } from '../../tests/support/until.ts'
-import { Endings, temporaryFolder } from '../children.ts'
-import { perSecond, saveSends, sendBody, sendByHttp } from '../load/http.ts'
-import type { SavedPool } from '../load/pool.ts'
-import { recipient, saveMails, sendBySmtp, startSink } from '../load/smtp.ts'
-import { writeUnsigned } from '../load/verified-mail.ts'
-import { call, createInbox, loadOf, type Posthorn, startPosthorn } from '../peers/posthorn.ts'
-import { openSession, shareDatabase } from '../peers/posthorn-store.ts'
-import { enter, type Plan, runCase } from '../plan.ts'
-import type { Sample } from '../rounds.ts'
+// Growth: whether any operation becomes slower with a thousand times as many stored messages.
 
-interface Store {
-  posthorn: Posthorn
-  inboxId: string
-  threadIds: string[]
-  bodies: SavedPool
-}
-
-const seed = readFileSync(new URL('growth-seed.sql', import.meta.url), 'utf8')
-/** Short, so that seeding ten million messages takes minutes. */
-const textBytes = 250
-/** Divisible by four, because the messages of a thread are seeded together. */
-const seedChunk = 100_000
+import type { Scope } from '../../tests/support/until.ts'
+import { until } from '../../tests/support/until.ts'
+import { saveSends, sendByHttp } from '../load/http.ts'
+import { recipient, saveMails, sendBySmtp } from '../load/smtp.ts'
+import { writeMails, writeUnsigned } from '../load/verified-mail.ts'
+import { call, loadOf } from '../peers/posthorn.ts'
+import { enter, type Plan, withCost } from '../plan.ts'
+import { formatGrowth } from '../report.ts'
+import { interleave, type Sample } from '../rounds.ts'
+import { type Store, startStore, textBytes } from './growth-store.ts'
 
 export async function benchGrowth(scope: Scope, plan: Plan): Promise<void> {
-  const [few, many] = plan.extent === 'quick' ? [1000, 10_000] : [10_000, 10_000_000]
-  const entrants = []
-  for (const messages of [many, few]) {
+  const few = plan.extent === 'quick' ? 1_000 : 10_000
+  const contenders = []
+  for (const messages of [plan.messages ?? few * (plan.extent === 'quick' ? 10 : 1_000), few]) {
     const name = `${messages.toLocaleString('en')} messages`
-    entrants.push(await enter(name, () => startStore(scope, messages)))
+    const startedMs = performance.now()
+    const entrant = await enter(name, () => startStore(scope, messages))
+    if (!('peer' in entrant)) return plan.print(`growth: ${name}: ${entrant.absence}\n`)
+    plan.print(`${name}: filled in ${Math.round((performance.now() - startedMs) / 1000)} s`)
+    contenders.push({ name, measure: measurer(entrant.peer, plan) })
   }
-  await runCase(plan, 'growth, one client (accepted/s: 32)', entrants, (store) => () => measure(store, plan))
+  const [many, base] = await interleave(contenders, plan.rounds)
+  plan.print(formatGrowth('growth: latency and CPU, one client', many!, base!))
 }
 
-async function measure({ posthorn, inboxId, threadIds, bodies }: Store, plan: Plan): Promise<Sample> {
-  const count = plan.extent === 'quick' ? 100 : 2000
-  const target = loadOf(posthorn)
-  const read = { ...target, method: 'GET', connections: 1, count, expectStatus: '200' } as const
-  const threads = await sendByHttp({ ...read, paths: threadIds.map((id) => `/v1/threads/${id}`) })
-  const list = await sendByHttp({ ...read, paths: [`/v1/inboxes/${inboxId}/messages?limit=50`] })
-  const path = `/v1/inboxes/${inboxId}/messages`
-  const send = { ...target, method: 'POST', paths: [path], bodies, expectStatus: '202' } as const
-  const single = await sendByHttp({ ...send, connections: 1, count })
-  const many = await sendByHttp({ ...send, connections: 32, durationMs: plan.targetMs })
-  return {
-    'thread read p50, ms': threads.latencyMs.p50,
-    'thread read p95, ms': threads.latencyMs.p95,
-    'list p50, ms': list.latencyMs.p50,
-    'list p95, ms': list.latencyMs.p95,
-    'acceptance p50, ms': single.latencyMs.p50,
-    'acceptance p95, ms': single.latencyMs.p95,
-    'accepted/s': perSecond(many),
-  }
-}
-
-/** Starts a service whose store holds `messages`. It only answers the API, so that no delivery disturbs the measurement. */
-async function startStore(scope: Scope, messages: number): Promise<Store> {
-  const folder = temporaryFolder(scope, 'growth')
-  const first = new Endings()
-  scope.after(() => first.run())
-  try {
-    const sink = await startSink(first, folder)
-    const again = await startPosthorn(first, { onward: sink.port, dataFolder: folder })
-    const inboxId = await makeTemplates(again, folder)
-    const elsewhere = await createInbox(again, 'elsewhere')
-    const session = await openSession(first, await shareDatabase(first, again.dataFolder))
-    const set = async (values: Record<string, unknown>) => {
-      for (const [name, value] of Object.entries(values))
-        await session.query('select set_config($1, $2, false)', [name, `${value}`])
+/** The operations that change the store come first, so that its work is done before the reads. */
+function measurer(store: Store, plan: Plan): () => Promise<Sample> {
+  const { folder } = store
+  const bodies = saveSends(folder, { recipient: 'u@far.test', textBytes })
+  const write = writeUnsigned('unsigned.example')
+  const mails = saveMails(folder, writeMails(write, { textBytes, files: 'none' }, [recipient]), [recipient])
+  const count = plan.extent === 'quick' ? 50 : 400
+  return async () => {
+    const sample: Sample = {}
+    const note = (name: string, latencyMs: number, cpuUs: number) => {
+      sample[`${name}${latency}`] = latencyMs
+      sample[`${name}${cpu}`] = cpuUs
     }
-    await set({ 'bench.messages': messages, 'bench.here': inboxId, 'bench.elsewhere': elsewhere })
-    for (let first = 1; first <= messages; first += seedChunk) {
-      await set({ 'bench.first': first, 'bench.last': Math.min(messages, first + seedChunk - 1) })
-      await session.query(seed)
-      if (messages > seedChunk)
-        process.stderr.write(`\rseeding: ${(first - 1).toLocaleString('en')} messages`)
-    }
-    await session.query('vacuum (analyze)')
-    const { rows } = await session.query(
-      'select id from thread where inbox_id = $1 and message_count = 4 order by md5(id) limit 200',
-      [inboxId],
-    )
-    await first.run()
-    const posthorn = await startPosthorn(scope, { roles: 'api', again })
-    const bodies = saveSends(folder, { recipient: 'u@far.test', textBytes })
-    return { posthorn, inboxId, bodies, threadIds: rows.map(({ id }) => id) }
-  } finally {
-    await first.run()
-  }
-}
-
-/** Receives one message and delivers one through the service itself. Returns their inbox. */
-async function makeTemplates(posthorn: Posthorn, folder: string): Promise<string> {
-  const inboxId = await createInbox(posthorn, 'u')
-  const mail = writeUnsigned('unsigned.example')(recipient, 0, { textBytes, files: 'none' })
-  await sendBySmtp({
-    port: posthorn.smtpPort,
-    ...saveMails(folder, [mail], [recipient]),
-    count: 1,
-    sessions: 1,
-    connections: 'kept',
-  })
-  const path = `/v1/inboxes/${inboxId}/messages`
-  await call(posthorn, {
-    method: 'POST',
-    path,
-    body: sendBody({ recipient: 'u@far.test', textBytes }),
-    key: 'bench-template',
-  })
-  await until('one message is filed and one delivered', async () => {
-    const answer = await call<{ messages: { delivery: { status: string } }[] }>(posthorn, {
-      method: 'GET',
-      path,
+    await store.posthorn.command('queue', 'pause', '@relay')
+    const target = loadOf(store.posthorn)
+    const accepted = await withCost(store, async () => {
+      const paths = [`/v1/inboxes/${store.inboxId}/messages`]
+      const load = { ...target, method: 'POST', paths, bodies, expectStatus: '202' } as const
+      return { messages: count, result: await sendByHttp({ ...load, connections: 1, count }) }
     })
-    const states = answer.messages.map(({ delivery }) => delivery.status)
-    return states.includes('received') && states.includes('delivered')
-  })
-  return inboxId
+    note('accept a send', accepted.result.latencyMs.p50, accepted.cpuUs)
+
+    const delivered = await withCost(store, async () => {
+      // The deliveries begin while the command still runs, so only their CPU can be measured.
+      await store.posthorn.command('queue', 'resume', '@relay')
+      const isEmpty = async () => (await store.countWaiting()) === 0
+      await until('the queue is empty', isEmpty, { timeoutMs: 120_000, everyMs: 10 })
+      return { messages: count }
+    })
+    sample[`claim and deliver${cpu}`] = delivered.cpuUs
+    const filed = await withCost(store, async () => {
+      const before = await store.countFiled()
+      const load = {
+        ...mails,
+        port: store.posthorn.smtpPort,
+        sessions: 1,
+        connections: 'kept',
+        count,
+      } as const
+      const { latencyMs } = await sendBySmtp(load)
+      const isFiled = async () => (await store.countFiled()) >= before + count
+      await until('all mail is filed', isFiled, { timeoutMs: 120_000, everyMs: 10 })
+      return { messages: count, latencyMs }
+    })
+    note('receive and file', filed.latencyMs.p50, filed.cpuUs)
+    for (const [name, paths] of Object.entries(await readsOf(store))) {
+      const read = await withCost(store, async () => {
+        const load = { ...target, method: 'GET', connections: 1, count, expectStatus: '200', paths } as const
+        return { messages: count, result: await sendByHttp(load) }
+      })
+      note(name, read.result.latencyMs.p50, read.cpuUs)
+    }
+    return sample
+  }
+}
+
+/** The endings of the two figures of an operation. */
+const [latency, cpu] = [', p50 ms', ', CPU µs'] as const
+
+/** The paths of each read of the API that grows with mail. */
+async function readsOf(store: Store): Promise<Record<string, string[]>> {
+  const { inboxId, webhookId, picked, posthorn } = store
+  const inbox = `/v1/inboxes/${inboxId}`
+  const received = picked.filter(({ direction }) => direction === 'inbound')
+  const sent = picked.filter(({ direction }) => direction === 'outbound')
+  const times = picked.map(({ at }) => at.toISOString())
+  const submissions = sent.map(({ submissionId }) => submissionId)
+  const { messages, nextCursor } = await call<{ messages: { subject: string }[]; nextCursor: string }>(
+    posthorn,
+    {
+      method: 'GET',
+      path: `${inbox}/export?limit=50`,
+    },
+  )
+  const rare = /r\d+/.exec(messages.at(-1)!.subject)![0]
+  return {
+    'read a message': picked.map(({ id }) => `/v1/messages/${id}`),
+    'its headers': received.map(({ id }) => `/v1/messages/${id}/headers`),
+    'its source': received.map(({ id }) => `/v1/messages/${id}/source`),
+    'a thread': picked.map(({ threadId }) => `/v1/threads/${threadId}`),
+    'a submission': submissions.map((id) => `/v1/submissions/${id}`),
+    'its events': submissions.map((id) => `/v1/submissions/${id}/events`),
+    'list messages': [`${inbox}/messages`],
+    'messages until a time': times.map((at) => `${inbox}/messages?until=${at}`),
+    'messages of a direction': [`${inbox}/messages?direction=outbound`],
+    'messages of a sender': [`${inbox}/messages?from=accounts@unsigned.example`],
+    'messages after one': picked.map(({ id }) => `${inbox}/messages?after=${id}`),
+    'list threads': [`${inbox}/threads`],
+    'list submissions': ['/v1/submissions'],
+    'submissions until a time': times.map((at) => `/v1/submissions?until=${at}`),
+    'submissions of a status': ['/v1/submissions?status=delivered'],
+    'submissions of an inbox': [`/v1/submissions?inboxId=${inboxId}`],
+    'submissions to an address': sent.map((_, index) => `/v1/submissions?recipient=u${index % 20}@far.test`),
+    'list inboxes': ['/v1/inboxes'],
+    'list suppressions': ['/v1/suppressions'],
+    'a suppression': sent.map((_, index) => `/v1/suppressions?email=s${index}@far.test`),
+    'list complaints': ['/v1/complaints'],
+    'list webhook calls': [`/v1/webhooks/${webhookId}/deliveries`],
+    'delivery metrics': ['/v1/metrics/delivery?hours=24'],
+    'search a common word': [`${inbox}/messages?q=benchmark`],
+    'search a word of every hundredth': [`${inbox}/messages?q=h8`],
+    'search a rare word': [`${inbox}/messages?q=${rare}`],
+    'search, two words': [`${inbox}/messages?q=benchmark%20h8`],
+    'export, first page': [`${inbox}/export`],
+    'export, second page': [`${inbox}/export?cursor=${encodeURIComponent(nextCursor)}`],
+  }
 }
