@@ -5,6 +5,7 @@ import type { Plan, Suite } from './plan.ts'
 import { describeMachine } from './report.ts'
 import { benchAccept } from './suites/accept.ts'
 import { benchBlobs } from './suites/blobs.ts'
+import { benchChurn } from './suites/churn.ts'
 import { benchDashboard } from './suites/dashboard.ts'
 import { benchGrowth } from './suites/growth.ts'
 import { benchInbound } from './suites/inbound.ts'
@@ -25,6 +26,7 @@ const suites: Record<string, Suite> = {
   sustained: benchSustained,
   memory: benchMemory,
   growth: benchGrowth,
+  churn: benchChurn,
   metrics: benchMetrics,
   dashboard: benchDashboard,
   webhooks: benchWebhooks,

@@ -135,15 +135,24 @@ function scannerOf({ clamd, isDevelopment }: Foundation['settings']): Attachment
   return isDevelopment ? new BuiltInScanner() : null
 }
 
+/** Continues each step after the last one. Begins a new round after a step that returned no position. */
+function inRounds<Position>(
+  step: (after: Position | null) => Promise<Position | null>,
+): () => Promise<boolean> {
+  let after: Position | null = null
+  return async () => {
+    after = await step(after)
+    return after !== null
+  }
+}
+
 /** Deletes expired rows in small steps. */
 function purgeLoops({ settings, db, clock, log, blobs }: Foundation, dueWork: DueWork): Loop[] {
   const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
-  let after: SubmissionId | null = null
-  const purgeOld = async () => {
-    after = await purgeContents({ db, clock }, sentContentMs(settings), purgeBatch, after)
-    return after !== null
-  }
-  const purgeStones = () => purgeTombstones({ db, clock }, purgeBatch)
+  const purgeOld = inRounds((after: SubmissionId | null) =>
+    purgeContents({ db, clock }, sentContentMs(settings), purgeBatch, after),
+  )
+  const purgeStones = inRounds((after: Date | null) => purgeTombstones({ db, clock }, purgeBatch, after))
   const endUnused = () => endSearches({ db, clock }, purgeBatch)
   const purgePeople = () => purgeStale({ db, clock }, purgeBatch)
   return [
@@ -164,7 +173,11 @@ function retentionLoops({ settings, db, clock, log, blobs }: Retaining): Loop[] 
   const loops: Loop[] = []
   const add = (name: string, run: () => Promise<boolean>) =>
     void loops.push(new Loop({ name, run, intervalMs: retentionMs, log }))
-  if (submissions !== null) add('remove settled', () => removeSettled({ db, clock }, submissions, purgeBatch))
+  if (submissions !== null)
+    add(
+      'remove settled',
+      inRounds((after: SubmissionId | null) => removeSettled({ db, clock }, submissions, purgeBatch, after)),
+    )
   if (messages !== null) {
     const remover = new OldMessages({ db, clock, blobs }, messages)
     add('remove old messages', () => remover.removeNext(oldMessageBatch))

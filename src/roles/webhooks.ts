@@ -82,7 +82,8 @@ export async function startWebhooks(
     wakes.send({ webhooks })
   }
   const fanOut = createFanOut({ db, clock, log, dueWork, signal, onDeliveries })
-  const purge = () => purgeAnnounced({ db, clock })
+  const purged = { last: null }
+  const purge = () => purgeAnnounced({ db, clock }, purged)
   const purging = dueWork.createLoop(announcedPurgeDue, { name: 'purge announced', run: purge })
   // In a restored copy calls wait until it is released.
   if (!hold) {

@@ -1,10 +1,13 @@
 // Statements read few rows, whatever the tables held when they were planned. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { Clock } from '../../src/base/clock.ts'
 import { newUuid, type OrganizationId, type SubmissionId } from '../../src/base/ids.ts'
+import { removeSettled } from '../../src/flow/upkeep/remove-settled.ts'
 import { Db, type Tx } from '../../src/postgres/db.ts'
 import { listEvents } from '../../src/store/events/events.ts'
 import { deleteRollUps } from '../../src/store/events/metrics.ts'
+import { purgeOldDeliveries } from '../../src/store/events/webhook-deliveries.ts'
 import { readBacklog } from '../../src/store/sending/backlog.ts'
 import { claimDeliveries, nextDue } from '../../src/store/sending/deliveries.ts'
 import { lockReportedDeliveries } from '../../src/store/sending/reports.ts'
@@ -280,4 +283,38 @@ test('a step through all queues reads the same, however many queues one organiza
     from = step.result.next
   } while (from)
   assert.equal(found.size, 3_001)
+})
+
+test('each step of a deletion continues after the last one, and passes over what must stay', async () => {
+  const ids = Array.from({ length: 7 }, () => newUuid<SubmissionId>())
+  await db.query(
+    `insert into submission (id, organization_id, operation, idempotency_key, idempotency_digest, request_hash, sender,
+      subject, metadata, purpose, status, created_at, updated_at)
+    select id, gen_random_uuid(), 'message', n, decode(md5(n::text), 'hex'), '', '{"email": "a@inbox.test"}', '', '{}', '',
+      case n when 2 then 'pending' else 'delivered' end, now(), now()
+    from unnest($1::uuid[]) with ordinality u(id, n)`,
+    [ids],
+  )
+  await db.query('delete from submission where id <> all($1)', [ids])
+  const clock = new Clock()
+  clock.advance(60_000)
+  let after: SubmissionId | null = null
+  const positions: (SubmissionId | null)[] = []
+  while (positions.at(-1) !== null) positions.push((after = await removeSettled({ db, clock }, 0, 2, after)))
+  assert.deepEqual(positions, [ids[2], ids[4], ids[6], null])
+  const left = await db.query<{ id: SubmissionId }>('select id from submission where id = any($1)', [ids])
+  assert.deepEqual(left, [{ id: ids[1] }])
+  const calls = ids.toSorted()
+  await db.query('delete from webhook_delivery')
+  await db.query(
+    `insert into webhook_delivery (id, organization_id, webhook_id, item, announced_at, status, created_at)
+    select id, gen_random_uuid(), 'whk_1', '{}', now(), 'succeeded', now() from unnest($1::uuid[]) id`,
+    [calls],
+  )
+  const until = clock.now()
+  const purge = (after: string | null) => db.transaction((tx) => purgeOldDeliveries(tx, { after, until }, 3))
+  const first = await purge(null)
+  assert.equal(first, calls[2])
+  assert.equal(await purge(await purge(first)), null)
+  assert.deepEqual(await db.query('select from webhook_delivery'), [])
 })

@@ -242,8 +242,9 @@ test('waiting: a deleted message’s id works like any other for 30 days', async
   node.foundation.clock.advance(31 * day)
   // A message deleted now is still known when the others are forgotten.
   await api.want(`/v1/messages/${sent[2]!.id}`, { method: 'DELETE', status: 204 })
-  assert.equal(await purgeTombstones(node.foundation, 1), true)
-  assert.equal(await purgeTombstones(node.foundation, 500), false)
+  const first = await purgeTombstones(node.foundation, 1)
+  assert.ok(first)
+  assert.equal(await purgeTombstones(node.foundation, 500, first), null)
   assert.deepEqual(await Promise.all(sent.map(async (one) => (await behind(one))[0])), [400, 400, 200])
 })
 

@@ -123,6 +123,16 @@ test('unused space: the estimate is within a tenth, with long values outside of 
   // Two rows of 3,000 bytes fill a page to 73 %.
   assert.ok(full.unusedBytes < 0.25 * full.sizeBytes, JSON.stringify(full))
   await db.query(`delete from raw where get_byte(decode(md5(id::text), 'hex'), 0) < 205`)
+  const long = await until('the statistics', async () => {
+    const { tables } = await readDatabaseHealth(db)
+    return tables.find(({ name }) => name === 'raw (TOAST)') ?? null
+  })
+  const [toast] = await db.query<{ rows: number }>(
+    `select greatest(t.reltuples, 0)::float8 as rows from pg_class c join pg_class t on t.oid = c.reltoastrelid
+    where c.relname = 'raw'`,
+  )
+  // The migrations lower the share of dead rows at which autovacuum starts, and a TOAST table follows its table.
+  assert.equal(long.threshold, 1000 + 0.02 * toast!.rows)
   await db.query('vacuum raw')
   const loose = await estimate()
   const share = loose.unusedBytes / loose.sizeBytes

@@ -21,16 +21,23 @@ const chunk = 500
 /** Holds if `purgeAnnounced` can do something. */
 export const announcedPurgeDue = purgeDue({ outboxMs, deliveriesMs })
 
-/** Processes one chunk of each kind. True while there is more. */
-export async function purgeAnnounced({ db, clock }: Deps): Promise<boolean> {
+/**
+ * Processes one chunk of each kind. True while there is more. `cursor` is the last delivery that this loop removed: the next
+ * step does not read the index entries of removed rows again.
+ */
+export async function purgeAnnounced(
+  { db, clock }: Deps,
+  cursor: { last: string | null } = { last: null },
+): Promise<boolean> {
   const before = (ms: number) => new Date(clock.nowMs() - ms)
   const counts = [
     await db.transaction((tx) => failDisabled(tx, chunk)),
     await db.transaction((tx) => purgeDeletedWebhook(tx, chunk)),
-    await db.transaction((tx) => purgeOldDeliveries(tx, before(deliveriesMs), chunk)),
     await db.transaction((tx) => purgeOutbox(tx, before(outboxMs), before(unseenMs), chunk)),
   ]
-  return counts.some((count) => count >= chunk)
+  const old = { after: cursor.last, until: before(deliveriesMs) }
+  cursor.last = await db.transaction((tx) => purgeOldDeliveries(tx, old, chunk))
+  return cursor.last !== null || counts.some((count) => count >= chunk)
 }
 
 /** Repairs the outbox after the database was restored into another cluster. True if that was necessary. */

@@ -5,11 +5,12 @@ import { deleteTombstones } from '../../store/mailbox/messages.ts'
 
 const keptMs = 30 * 86_400_000
 
-/** Deletes up to `limit`. Returns whether there may be more. */
+/** Deletes up to `limit` from `after` on. Returns the position for the next batch, or null after the last one. */
 export async function purgeTombstones(
   { db, clock }: { db: Db; clock: Clock },
   limit: number,
-): Promise<boolean> {
+  after: Date | null = null,
+): Promise<Date | null> {
   const before = new Date(clock.nowMs() - keptMs)
-  return (await db.transaction((tx) => deleteTombstones(tx, before, limit))) === limit
+  return await db.transaction((tx) => deleteTombstones(tx, { after, before }, limit))
 }

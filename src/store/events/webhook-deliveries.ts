@@ -223,14 +223,22 @@ export async function purgeDeletedWebhook(tx: Tx, limit: number): Promise<number
   return rows.length + 1
 }
 
-/** Removes up to `limit` deliveries from before `until`: their ids begin with their time. */
-export async function purgeOldDeliveries(tx: Tx, until: Date, limit: number): Promise<number> {
-  const rows = await tx.query(
-    `delete from webhook_delivery where id in (select id from webhook_delivery where id < $1::uuid order by id limit $2)
-    returning id`,
-    [firstUuidAt(until.getTime()), limit],
+/**
+ * Removes up to `limit` deliveries after `after` and from before `until`: their ids begin with their time. Returns the last
+ * one, or null if there are no more.
+ */
+export async function purgeOldDeliveries(
+  tx: Tx,
+  { after, until }: { after: string | null; until: Date },
+  limit: number,
+): Promise<string | null> {
+  const rows = await tx.query<{ id: string }>(
+    `delete from webhook_delivery where id in (
+      select id from webhook_delivery where id > $3::uuid and id < $1::uuid order by id limit $2) returning id`,
+    [firstUuidAt(until.getTime()), limit, after ?? lowestId],
   )
-  return rows.length
+  if (rows.length < limit) return null
+  return rows.reduce((last, { id }) => (id > last ? id : last), rows[0]!.id)
 }
 
 /**

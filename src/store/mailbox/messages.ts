@@ -235,13 +235,19 @@ export async function findSeq(db: Queryable, inboxId: InboxId, messageId: string
 }
 
 /** Deletes up to `limit` tombstones of messages deleted before `before`; returns how many. */
-export async function deleteTombstones(tx: Tx, before: Date, limit: number): Promise<number> {
-  const rows = await tx.query(
+export async function deleteTombstones(
+  tx: Tx,
+  { after, before }: { after: Date | null; before: Date },
+  limit: number,
+): Promise<Date | null> {
+  const rows = await tx.query<{ at: Date }>(
     `delete from message_tombstone where message_id = any(array(
-      select message_id from message_tombstone where deleted_at < $1 order by deleted_at limit $2)) returning message_id`,
-    [before, limit],
+      select message_id from message_tombstone where deleted_at < $1 and deleted_at >= $3 order by deleted_at limit $2))
+    returning deleted_at as at`,
+    [before, limit, after ?? new Date(0)],
   )
-  return rows.length
+  if (rows.length < limit) return null
+  return rows.reduce((last, { at }) => (at > last ? at : last), rows[0]!.at)
 }
 
 /**

@@ -12,11 +12,16 @@ import { countGone } from '../accounts/usage.ts'
 import type { DueCondition } from '../due.ts'
 import { countRows } from '../rows.ts'
 
-/** Finds settled submissions accepted before `before`, oldest first: their ids begin with their time. */
-export async function findSettledBefore(tx: Tx, before: Date, limit: number): Promise<SubmissionId[]> {
+/** Finds settled submissions after `after` that were accepted before `before`, oldest first: their ids begin with their time. */
+export async function findSettledBefore(
+  tx: Tx,
+  { after, before }: { after: SubmissionId | null; before: Date },
+  limit: number,
+): Promise<SubmissionId[]> {
   const rows = await tx.query<{ id: SubmissionId }>(
-    `select id from submission where id < $1::uuid and status <> 'pending' order by id limit $2 for update skip locked`,
-    [firstUuidAt(before.getTime()), limit],
+    `select id from submission where id > $1::uuid and id < $2::uuid and status <> 'pending' order by id limit $3
+    for update skip locked`,
+    [after ?? firstUuidAt(0), firstUuidAt(before.getTime()), limit],
   )
   return rows.map(({ id }) => id)
 }
