@@ -10,7 +10,7 @@ export const ownFaultWaitMs = 10_000
 
 /** The database, the disk or the system failed, and a retry may succeed. */
 export function isOwnFault(error: unknown): boolean {
-  if (error instanceof DbFault) return error.kind === 'lost' || error.kind === 'conflict'
+  if (error instanceof DbFault) return ['lost', 'conflict', 'damaged'].includes(error.kind)
   if (error instanceof NoThread || error instanceof NoBytes || error instanceof NoBlob) return true
   if (error instanceof NotOurStore) return true
   return (error as NodeJS.ErrnoException | undefined)?.syscall !== undefined

@@ -32,11 +32,21 @@ test('the outcome may become unknown in the second run', async () => {
   assert.equal(runs.length, 4)
 })
 
-test('a conflict does not end the search for an unknown outcome', async () => {
-  const conflict = new DbFault(Object.assign(new Error('deadlock detected'), { code: '40P01' }))
-  const { runs, write } = failing(unknown, conflict)
-  assert.deepEqual(await commitRows(['a'], write), ['a written'])
-  assert.equal(runs.length, 3)
+for (const code of ['40P01', 'XX001'])
+  test(`an answer with ${code} does not end the search for an unknown outcome`, async () => {
+    const fault = new DbFault(Object.assign(new Error('an answer'), { code }))
+    const { runs, write } = failing(unknown, fault)
+    assert.deepEqual(await commitRows(['a'], write), ['a written'])
+    assert.equal(runs.length, 3)
+  })
+
+test('a torn page that one row needs does not hold back the other rows', async () => {
+  const damaged = new DbFault(Object.assign(new Error('read only 0 of 8192 bytes'), { code: 'XX001' }))
+  const write = async (rows: string[]) => {
+    if (rows.includes('b')) throw damaged
+    return rows.map((row) => `${row} written`)
+  }
+  assert.deepEqual(await commitRows(['a', 'b', 'c'], write), ['a written', damaged, 'c written'])
 })
 
 test('rows that no server has seen run once more', async () => {

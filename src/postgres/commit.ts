@@ -40,7 +40,7 @@ async function writeAgain<Row, Result>(
       return await write(rows)
     } catch (error) {
       if (!(error instanceof DbFault)) throw error
-      const mayPass = error.kind === 'lost' || (isUnknown && error.kind === 'conflict')
+      const mayPass = error.kind === 'lost' || (isUnknown && ['conflict', 'damaged'].includes(error.kind))
       if (!mayPass) return rows.length === 1 ? [error] : await bisect(rows, write)
       isUnknown ||= error.isUnknown
       if (!isUnknown || performance.now() > untilMs) throw error

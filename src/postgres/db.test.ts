@@ -1,4 +1,4 @@
-// Classifies a failed statement: a bad row, a conflict, or a lost connection, and whether its outcome is unknown.
+// Classifies a failed statement: a bad row, a conflict, a torn page or a lost connection, and whether its outcome is unknown.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
@@ -12,6 +12,9 @@ const kinds: [code: string | undefined, message: string, kind: DbFault['kind']][
   ['53300', 'too many clients', 'lost'],
   [undefined, 'timeout exceeded when trying to connect', 'lost'],
   ['40P01', 'deadlock detected', 'conflict'],
+  ['58030', 'could not read file: Input/output error', 'lost'],
+  ['XX001', 'could not read blocks 0..0: read only 0 of 8192 bytes', 'damaged'],
+  ['XX002', 'index contains unexpected zero page', 'damaged'],
   ['22P02', 'invalid input syntax', 'bad_row'],
   ['23505', 'duplicate key', 'bad_row'],
   ['42601', 'syntax error', 'other'],

@@ -38,11 +38,12 @@ export interface Tx extends Writer {
 
 /**
  * A failed statement. `lost`: the database is unreachable, or the connection broke, and the outcome may be unknown.
- * `conflict`: a deadlock or a serialization failure; running it once more may succeed. `bad_row`: the values are at fault
- * (SQLSTATE class 22 or 23). `other`: our bug.
+ * `conflict`: a deadlock or a serialization failure; running it once more may succeed. `damaged`: a page or a file of the
+ * database is torn, so statements on other rows may succeed. `bad_row`: the values are at fault (SQLSTATE class 22 or 23).
+ * `other`: our bug.
  */
 export class DbFault extends Error {
-  readonly kind: 'lost' | 'conflict' | 'bad_row' | 'other'
+  readonly kind: 'lost' | 'conflict' | 'damaged' | 'bad_row' | 'other'
   /** Whether the statement was sent and its outcome is unknown: it may be committed, now or later. */
   readonly isUnknown: boolean
   readonly sqlState: string | undefined
@@ -77,6 +78,7 @@ export function isLost(error: unknown): boolean {
 
 function faultKind({ code, message }: Error & { code?: string }): DbFault['kind'] {
   if (code === '40P01' || code === '40001') return 'conflict'
+  if (code === 'XX001' || code === 'XX002') return 'damaged'
   if (/^(22|23)...$/.test(code ?? '')) return 'bad_row'
   // 08: connection; 53: resources; 55P03, 57014: lock and statement timeouts; 57P0x: shutting down; 58: system error;
   // 25P03: idle in transaction; 25006: a standby after a failover.

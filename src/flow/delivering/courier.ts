@@ -155,10 +155,10 @@ export class RouteCourier {
 
   /**
    * Returns the results of the remaining recipients, after a fault of ours ended the job. If the database was lost or had a
-   * conflict, the claims are released without an attempt.
+   * conflict, the claims are released without an attempt. A torn page may stay torn, so its mail waits by the schedule.
    */
   async #setAside(job: DeliveryJob, error: unknown): Promise<DeliveryResult[]> {
-    const isLost = error instanceof DbFault && isOwnFault(error)
+    const isLost = error instanceof DbFault && error.kind !== 'damaged' && isOwnFault(error)
     const { submissionId: submission } = job.content
     if (isLost) {
       this.#deps.results.fail(error)
