@@ -121,6 +121,11 @@ export const meters = {
     help: '1 if the blob store answers and has the mark of the database. 0: large mail is refused.',
     registers,
   }),
+  blobsLost: new Gauge({
+    name: 'posthorn_blobs_lost',
+    help: 'Large messages whose bytes were not in the blob store when the daily sweep last checked them.',
+    registers,
+  }),
   jobFailures: new Counter({
     name: 'posthorn_job_failures_total',
     help: 'Failed runs of a job, which are retried.',

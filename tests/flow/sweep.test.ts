@@ -261,8 +261,9 @@ test('check 88: the doctor names the blobs that rows reference and the store lac
   assert.ok(detail.includes(lost.split('/')[1]!) && !detail.includes(kept.split('/')[1]!), detail)
 })
 
-test('check 88: the sweep names the blobs that rows reference and the store lacks', async () => {
+test('check 88: the sweep names and counts the blobs that rows reference and the store lacks', async () => {
   const [kept, lost] = [await receiveLarge(), await receiveLarge()]
+  const bytes = readFileSync(join(folder, lost))
   rmSync(join(folder, lost))
   const before = node.log().length
   await sweepAll(sweeper)
@@ -276,4 +277,15 @@ test('check 88: the sweep names the blobs that rows reference and the store lack
     [[lost.split('/')[1]]],
   )
   assert.ok(!lines[0]!.includes(kept.split('/')[1]!))
+  assert.equal(await countLost(), 1)
+  writeFileSync(join(folder, lost), bytes)
+  await sweepAll(sweeper)
+  assert.equal(await countLost(), 0)
 })
+
+/** The metric of lost blobs. */
+async function countLost(): Promise<number> {
+  const { host, port } = node.app.listening.operator
+  const metrics = await (await fetch(`http://${host}:${port}/metrics`)).text()
+  return Number(/^posthorn_blobs_lost (\d+)$/m.exec(metrics)![1])
+}

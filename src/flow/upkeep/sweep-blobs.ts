@@ -3,6 +3,7 @@ import { randomInt } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { uuidTimeMs } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
+import { meters } from '../../base/meters.ts'
 import { type Blobs, partCount, type StoredBlob } from '../../blobs/blobs.ts'
 import type { Db } from '../../postgres/db.ts'
 import { isBackupUnderWay } from '../../store/backups.ts'
@@ -26,6 +27,8 @@ export class BlobSweeper {
   readonly #deps: SweepDeps
   #nextPart: number
   #left: StoredBlob[] = []
+  /** The number of lost blobs of each part when it was last checked. */
+  readonly #lost = new Map<number, number>()
 
   constructor(deps: SweepDeps, firstPart = randomInt(partCount)) {
     this.#deps = deps
@@ -37,10 +40,11 @@ export class BlobSweeper {
     const { blobs, log } = this.#deps
     if (this.#left.length === 0) {
       if (!(await this.#isOurs())) return false
-      const named = await findBlobsEndingIn(this.#deps.db, this.#nextPart.toString(16).padStart(2, '0'))
-      this.#left = await blobs.list(this.#nextPart)
-      this.#nextPart = (this.#nextPart + 1) % partCount
-      await this.#reportLost(named)
+      const part = this.#nextPart
+      const named = await findBlobsEndingIn(this.#deps.db, part.toString(16).padStart(2, '0'))
+      this.#left = await blobs.list(part)
+      this.#nextPart = (part + 1) % partCount
+      await this.#reportLost(part, named)
     }
     for (const orphan of await this.#findOrphans(this.#left.splice(0, limit))) {
       await blobs.remove(orphan)
@@ -49,20 +53,29 @@ export class BlobSweeper {
     return this.#left.length > 0
   }
 
-  /** Logs the blobs of rows that are not in the list of their part, unless they were deleted meanwhile. */
-  async #reportLost(named: string[]): Promise<void> {
-    const { db, blobs, log } = this.#deps
-    const listed = new Set(this.#left.flatMap(({ key, isFinished }) => (isFinished ? key : [])))
-    const missing: string[] = []
-    for (const key of named) if (!listed.has(key) && !(await blobs.has(key))) missing.push(key)
-    if (missing.length === 0) return
-    const owned = await findRawIds(db, missing)
-    const lost = missing.filter((key) => owned.has(key))
-    if (lost.length === 0 || !(await blobs.isThere())) return
+  /** Logs and counts the blobs that the part lacks although rows name them. */
+  async #reportLost(part: number, named: string[]): Promise<void> {
+    const { blobs, log } = this.#deps
+    const lost = await this.#findLost(named)
+    if (lost.length > 0 && !(await blobs.isThere())) return
+    this.#lost.set(part, lost.length)
+    meters.blobsLost.set([...this.#lost.values()].reduce((sum, count) => sum + count, 0))
+    if (lost.length === 0) return
     log.error(
       { count: lost.length, blobs: lost.slice(0, maxNamed) },
       'large messages are lost: the blob store does not have them',
     )
+  }
+
+  /** Returns the blobs of rows that are not in the list of their part, unless they were deleted meanwhile. */
+  async #findLost(named: string[]): Promise<string[]> {
+    const { db, blobs } = this.#deps
+    const listed = new Set(this.#left.flatMap(({ key, isFinished }) => (isFinished ? key : [])))
+    const missing: string[] = []
+    for (const key of named) if (!listed.has(key) && !(await blobs.has(key))) missing.push(key)
+    if (missing.length === 0) return []
+    const owned = await findRawIds(db, missing)
+    return missing.filter((key) => owned.has(key))
   }
 
   /** A service started over another database by mistake must not take every blob for an orphan. */
