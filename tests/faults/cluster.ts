@@ -29,16 +29,17 @@ interface NodeOptions {
 interface Options {
   /** The address of this machine that PostgreSQL, the sink, the DNS server and the first node listen on. */
   host?: string
+  /** PostgreSQL's port; any if it is missing. */
+  port?: number
   first?: NodeOptions
   second?: NodeOptions
 }
 
 /** Starts the whole cluster, which ends with the scope. */
 export async function startCluster(scope: Scope, options: Options = {}): Promise<Cluster> {
-  const { host = '127.0.0.1' } = options
+  const { host = '127.0.0.1', port = await freePort() } = options
   const server = await ExternalServer.make(scope)
   appendFileSync(join(server.folder, 'cluster/pg_hba.conf'), 'host all all samenet trust\n')
-  const port = await freePort()
   await server.start(`port=${port}`, `listen_addresses=127.0.0.1,${host}`)
   const sink = await startSink(scope, { host })
   const dns = await DnsServer.start(farZone(host), { host })

@@ -16,13 +16,13 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import pg from 'pg'
 import type { Acceptance, Answer, Api, Inbox, Message, Refusal } from '../support/api.ts'
 import { makePlace, startNode } from '../support/node.ts'
 import { createCaller, startPosthorn } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { type Scope, until } from '../support/until.ts'
+import { asPostgres, findCorruption, openSession } from './corruption.ts'
 
 /** A file system of its own size, in memory. */
 class SmallDisk {
@@ -296,35 +296,4 @@ test('check 86: a database with a full disk refuses everything, and recovers onc
 /** Makes PostgreSQL write this many megabytes of log, and to no table. */
 function writeLog(megabytes: number): string {
   return `select pg_logical_emit_message(false, 'test', repeat('x', ${megabytes << 20}))`
-}
-
-async function openSession(config: pg.ClientConfig): Promise<pg.Client> {
-  const client = new pg.Client(config)
-  client.on('error', () => {}) // the query fails with it too
-  await client.connect()
-  return client
-}
-
-async function asPostgres<Row>(config: pg.ClientConfig, sql: string): Promise<Row[]> {
-  const client = await openSession(config)
-  try {
-    return (await client.query(sql)).rows
-  } finally {
-    await client.end().catch(() => {})
-  }
-}
-
-/** The faults that PostgreSQL's own check of every table and index finds. */
-async function findCorruption(config: pg.ClientConfig): Promise<unknown[]> {
-  await asPostgres(config, 'create extension amcheck')
-  const indexes = await asPostgres(
-    config,
-    `select bt_index_check(indexrelid, heapallindexed => true) from pg_index join pg_class c on c.oid = indexrelid
-    join pg_am a on a.oid = c.relam where a.amname = 'btree' and indisvalid and c.relpersistence = 'p'`,
-  )
-  assert.ok(indexes.length > 100)
-  return await asPostgres(
-    config,
-    `select c.relname, v.* from pg_class c, verify_heapam(c.oid) v where c.relkind in ('r', 't') and c.relpersistence = 'p'`,
-  )
 }

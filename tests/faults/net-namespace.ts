@@ -15,13 +15,21 @@ export interface Machine {
   /** From now on, packets of both directions are dropped silently. */
   unplug(): void
   plugIn(): void
+  /** From now on, packets from there to this address are dropped silently. Other packets pass. */
+  misdirect(address: string): void
+  direct(address: string): void
 }
 
 export interface Network {
   /** This side's address on the bridge. */
   here: string
+  /** A second address of this side. */
+  alsoHere: string
   machines: Machine[]
 }
+
+/** No interface has this address. */
+const absent = '02:00:00:00:00:01'
 
 const ip = (...words: string[]) => void execFileSync('ip', words, { stdio: ['ignore', 'ignore', 'pipe'] })
 
@@ -37,7 +45,7 @@ export function startNetwork(scope: Scope, count: number): Network {
   const id = String(process.pid)
   const bridge = `phb${id}`
   const network = `10.219.${process.pid % 256}`
-  const here = `${network}.1`
+  const [here, alsoHere] = [`${network}.1`, `${network}.254`]
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-machine-'))
   chmodSync(folder, 0o755)
   scope.after(() => {
@@ -45,12 +53,12 @@ export function startNetwork(scope: Scope, count: number): Network {
     rmSync(folder, { recursive: true, force: true })
   })
   ip('link', 'add', bridge, 'type', 'bridge')
-  ip('address', 'add', `${here}/24`, 'dev', bridge)
+  for (const address of [here, alsoHere]) ip('address', 'add', `${address}/24`, 'dev', bridge)
   ip('link', 'set', bridge, 'up')
   const machines = Array.from({ length: count }, (_, n) =>
     addMachine(scope, { id: `${id}-${n}`, bridge, there: `${network}.${n + 2}`, folder }),
   )
-  return { here, machines }
+  return { here, alsoHere, machines }
 }
 
 interface Wiring {
@@ -85,5 +93,8 @@ function addMachine(scope: Scope, { id, bridge, there, folder }: Wiring): Machin
     // The bridge's port goes down and its address stays, so this kernel keeps sending, as to a machine without power.
     unplug: () => ip('link', 'set', cable, 'down'),
     plugIn: () => ip('link', 'set', cable, 'up'),
+    misdirect: (address) =>
+      ip('-n', namespace, 'neighbour', 'replace', address, 'lladdr', absent, 'dev', port, 'nud', 'permanent'),
+    direct: (address) => ip('-n', namespace, 'neighbour', 'delete', address, 'dev', port),
   }
 }

@@ -1,17 +1,25 @@
 // `npm run test:faults -- --kills 50 --postgres-kills 10` runs the fault campaign, with exit 1 on any violation.
 // Options for other faults, one after another: `--mount` (the disk of the blob folder is lost and returns), `--freeze` (a
 // node is stopped for a minute), `--dark` (a node's machine is cut off for a minute), `--balancer` (restarts behind
-// HAProxy), `--leader 10` (ten losses of the leader of a Patroni cluster, of all four kinds in turn).
+// HAProxy), `--leader 10` (ten losses of the leader of a Patroni cluster, of all four kinds in turn), `--broken-blobs 3` and
+// `--broken-postgres 3` (three rounds in which calls on the disk fail with EIO or do half of their work).
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import type { Scope } from '../support/until.ts'
 import { runBalancer } from './balancer.ts'
+import { blobFaults, runBrokenBlobs } from './broken-blobs.ts'
+import { postgresFaults, runBrokenPostgres } from './broken-postgres.ts'
+import { runBrokenS3, s3Faults } from './broken-s3.ts'
 import { runCampaign } from './campaign.ts'
+import { missingForFaultyIo, missingForFaultyPostgres } from './faulty-io.ts'
 import { runDark, runFreeze } from './hang.ts'
 import { type Loss, losses, runLeaderLosses } from './leader-loss.ts'
 import { type Ledger, printLedger } from './ledger.ts'
+import { runMemory } from './memory.ts'
+import { missingForMemory } from './memory-group.ts'
 import { runMountLoss } from './mount.ts'
 import { missingForNetworks } from './net-namespace.ts'
+import { netFaults, runPartition } from './partition.ts'
 import { missingForPatroni, type Pace } from './patroni.ts'
 
 const { values } = parseArgs({
@@ -26,6 +34,14 @@ const { values } = parseArgs({
     restarts: { type: 'string', default: '20' },
     leader: { type: 'string' },
     ttl: { type: 'string', default: '12' },
+    'broken-blobs': { type: 'string' },
+    'broken-postgres': { type: 'string' },
+    'broken-s3': { type: 'string' },
+    partition: { type: 'string' },
+    memory: { type: 'string' },
+    workers: { type: 'string', default: '1' },
+    seconds: { type: 'string', default: '60' },
+    'memory-kills': { type: 'string', default: '0' },
   },
 })
 const report = (line: string) => console.log(line)
@@ -64,6 +80,49 @@ const others: Fault[] = [
     missing: missingForPatroni,
     run: (scope) =>
       runLeaderLosses(scope, { plan: planLosses(), pace: paceOf(Number(values.ttl)), seed, report }),
+  },
+  {
+    name: 'broken-blobs',
+    missing: missingForFaultyIo,
+    run: (scope) =>
+      runBrokenBlobs(scope, { faults: blobFaults, rounds: Number(values['broken-blobs']), report }),
+  },
+  {
+    name: 'broken-postgres',
+    missing: missingForFaultyPostgres,
+    run: (scope) =>
+      runBrokenPostgres(scope, {
+        faults: postgresFaults,
+        rounds: Number(values['broken-postgres']),
+        lengthMs: 2_000,
+        seed,
+        report,
+      }),
+  },
+  {
+    name: 'broken-s3',
+    run: (scope) => runBrokenS3(scope, { faults: s3Faults, rounds: Number(values['broken-s3']), report }),
+  },
+  {
+    name: 'partition',
+    missing: missingForNetworks,
+    run: (scope) => {
+      const rounds = Number(values.partition)
+      return runPartition(scope, { faults: netFaults, rounds, lengthMs: 25_000, seed, report })
+    },
+  },
+  {
+    name: 'memory',
+    missing: missingForMemory,
+    run: (scope) =>
+      runMemory(scope, {
+        limitMegabytes: Number(values.memory),
+        workers: Number(values.workers),
+        seconds: Number(values.seconds),
+        kills: Number(values['memory-kills']),
+        seed,
+        report,
+      }),
   },
 ]
 
@@ -117,9 +176,7 @@ async function runFault({ name, missing, run }: Fault): Promise<boolean> {
   return (await endAll()) && isKept
 }
 
-const chosen = others.filter(
-  ({ name }) => values[name as 'mount' | 'freeze' | 'dark' | 'balancer' | 'leader'],
-)
+const chosen = others.filter(({ name }) => (values as Record<string, unknown>)[name])
 let isKept = true
 for (const fault of chosen.length > 0 ? chosen : [kills]) isKept = (await runFault(fault)) && isKept
 process.exitCode = isKept ? 0 : 1

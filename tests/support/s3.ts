@@ -51,6 +51,8 @@ export interface S3Server {
   calls: string[]
   /** The names of all stored objects that match. */
   listObjects(wanted: RegExp): string[]
+  /** Loses a stored object. */
+  removeObject(name: string): void
   /** Uploads in parts that are neither completed nor aborted, by id. */
   uploads: Map<string, { key: string; initiatedAt: Date }>
 }
@@ -96,6 +98,7 @@ export async function startS3(scope: Scope): Promise<S3Server> {
         .filter((name) => name.endsWith('._S3rver_object'))
         .map((name) => name.slice(0, -'._S3rver_object'.length))
         .filter((name) => wanted.test(name)),
+    removeObject: (name) => rmSync(`${join(directory, bucket, name)}._S3rver_object`),
     uploads,
   }
 }

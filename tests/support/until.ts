@@ -23,3 +23,12 @@ export async function until<Found>(
     await pause(everyMs)
   }
 }
+
+/** A scope within `scope` that ends its resources in reverse order. */
+export function inReverse(scope: Scope): Scope {
+  const endings: (() => void | Promise<void>)[] = []
+  scope.after(async () => {
+    for (const end of endings.reverse()) await end()
+  })
+  return { after: (end) => void endings.push(end) }
+}
