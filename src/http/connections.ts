@@ -2,7 +2,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Server, Socket } from 'node:net'
 import { inRanges, networkOf, writtenAddress } from '../base/ip-address.ts'
-import { divided } from '../base/share.ts'
 import type { Awaitable } from '../base/within.ts'
 
 const maxOpen = 10_000
@@ -25,9 +24,9 @@ export const connectionLimits = {
 /** When the server stops, the first request of a connection has this long to arrive. */
 const requestComesMs = 2_000
 
-/** Counts the connections of each network: in this process, or in the supervisor for all workers. */
+/** Counts the connections of networks, and all of them: in this process, or in the supervisor for all workers. */
 export interface NetworkCounts {
-  /** Counts a connection. False: the network has too many, and this one must be closed. True: one `give` must follow. */
+  /** Counts a connection. False: there are too many, and this one must be closed. True: one `give` must follow. */
   take(network: string): Awaitable<boolean>
   give(network: string): void
 }
@@ -35,16 +34,19 @@ export interface NetworkCounts {
 /** The counts of one process. */
 export class OwnNetworkCounts implements NetworkCounts {
   readonly #counts = new Map<string, number>()
+  #all = 0
 
   take(network: string): boolean {
     const count = (this.#counts.get(network) ?? 0) + 1
     // Otherwise one host could hold every connection and keep all others out.
-    if (count > maxOfNetwork) return false
+    if (count > maxOfNetwork || this.#all >= maxOpen) return false
+    this.#all++
     this.#counts.set(network, count)
     return true
   }
 
   give(network: string): void {
+    this.#all--
     const left = (this.#counts.get(network) ?? 0) - 1
     if (left > 0) this.#counts.set(network, left)
     else this.#counts.delete(network)
@@ -54,31 +56,27 @@ export class OwnNetworkCounts implements NetworkCounts {
 interface ConnectionBounds {
   trustedProxies: readonly string[]
   networks?: NetworkCounts
-  /** The processes that divide the bound on all connections. */
-  workers?: number
 }
 
 /** The open connections of all listeners together. */
 export class OpenConnections {
   readonly #isProxy: (ip: string) => boolean
   readonly #networks: NetworkCounts
-  readonly #maxOpen: number
   /** Connections without a request so far, by address and ports. */
   readonly #unasked = new Map<string, { socket: Socket; sinceMs: number }>()
   #open = 0
 
-  /** For `trustedProxies` (CIDRs), only the bound on all connections applies. */
-  constructor({ trustedProxies, networks = new OwnNetworkCounts(), workers = 1 }: ConnectionBounds) {
+  /** For `trustedProxies` (CIDRs), only the bound on all connections of this process applies. */
+  constructor({ trustedProxies, networks = new OwnNetworkCounts() }: ConnectionBounds) {
     this.#isProxy = inRanges(trustedProxies)
     this.#networks = networks
-    this.#maxOpen = divided(maxOpen, workers)
   }
 
   /** Watches a server's connections. Closes those over the bounds before reading anything from them. */
   bound(server: Server): void {
     server.on('request', ({ socket }: IncomingMessage) => this.#unasked.delete(endsOf(socket)))
     server.on('connection', (socket: Socket) => {
-      if (this.#open >= this.#maxOpen) {
+      if (this.#open >= maxOpen) {
         socket.destroy()
         return
       }

@@ -162,11 +162,11 @@ interface Listeners {
 /** Listens over plain HTTP and, if configured, over HTTPS, with one bound on the connections of both. */
 async function listenWith(
   api: Api,
-  { settings: { http, https, trustedProxies, workers }, worker }: Foundation,
+  { settings: { http, https, trustedProxies }, worker }: Foundation,
   certificate: Certificate,
 ): Promise<Listeners> {
   const networks = worker.group?.networks
-  const connections = new OpenConnections({ trustedProxies, workers, ...(networks && { networks }) })
+  const connections = new OpenConnections({ trustedProxies, ...(networks && { networks }) })
   connections.bound(api.server)
   await listenAs('POSTHORN_HTTP', http, () => api.listen(http))
   const safe = https && createHttpsServer(api, certificate.pair)

@@ -15,7 +15,7 @@ import type { Foundation } from '../foundation.ts'
 import { Blocklists } from '../mailauth/blocklists.ts'
 import type { Rspamd, RspamdAddress, RspamdOptions } from '../scan/rspamd.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
-import { defaultServerLimits, type SmtpServerOptions } from '../smtp/server/server-options.ts'
+import type { SmtpServerOptions } from '../smtp/server/server-options.ts'
 import type { Certificate } from './certificate.ts'
 import { startDmarcNotes } from './dmarc-reports.ts'
 import { graceMs, isLocal, type Part } from './part.ts'
@@ -74,7 +74,6 @@ export async function startMx(
     isTrusted,
     isOwn: (name) => isOwnName(secretBox, hostname, name, clock.now()),
     ...askingLists(foundation),
-    limits: { maxConnections: divided(defaultServerLimits.maxConnections, workers) },
     ...(worker.group && { peers: worker.group.peers }),
     clock,
     log,

@@ -1,7 +1,7 @@
 // A service with two workers: both work, a killed one is replaced, and a stop or a crash loop ends both.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { hostname } from 'node:os'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,6 +11,8 @@ import { until } from '../support/until.ts'
 import { callFresh, isAlive, readByWorker, workersOf } from '../support/worker-group.ts'
 
 const two = { POSTHORN_WORKERS: '2' }
+/** Node drops messages that a process gets before it listens. Ours listens so soon that none comes before, without this. */
+const slowStart = `--import=data:text/javascript,${encodeURIComponent('await new Promise((done) => setTimeout(done, 200))')}`
 
 interface NodeList {
   nodes: { host: string; isAlive: boolean; operator: string }[]
@@ -44,7 +46,9 @@ async function sendAgain(api: Api, inbox: Inbox, number: number): Promise<string
 }
 
 test('two workers share the listeners, and one that ends is replaced until the service stops', async (t) => {
-  const posthorn = await startPosthorn(t, { env: two })
+  const posthorn = await startPosthorn(t, { env: Object.assign({ NODE_OPTIONS: slowStart }, two) })
+  // The commands of this test need not start slowly.
+  delete posthorn.env['NODE_OPTIONS']
 
   await t.test('both are nodes with names and metrics, and the doctor counts them', async () => {
     assert.deepEqual([...workersOf(posthorn).keys()].sort(), [1, 2])
@@ -102,16 +106,62 @@ test('two workers share the listeners, and one that ends is replaced until the s
     assert.match(posthorn.log(), /"worker":2,"msg":"worker ended with status 0: another process replaces it"/)
   })
 
+  await t.test(
+    'connections that wait for workers are closed beyond a bound, and the others answered',
+    async () => {
+      const pids = [...workersOf(posthorn).values()]
+      for (const pid of pids) process.kill(pid, 'SIGSTOP')
+      const sockets = Array.from({ length: 1_100 }, () => connect(posthorn.smtp.port, posthorn.smtp.host))
+      t.after(() => sockets.forEach((socket) => void socket.destroy()))
+      let [closed, greeted] = [0, 0]
+      for (const socket of sockets)
+        socket
+          .on('error', () => {})
+          .on('close', () => closed++)
+          .once('data', () => greeted++)
+      // 1,024 wait, and one is on its way to each worker.
+      await until('the bound', () => closed === 1_100 - 1_024 - 2)
+      for (const pid of pids) process.kill(pid, 'SIGCONT')
+      await until('the answers', () => greeted === 1_026)
+      assert.equal(closed, 74)
+    },
+  )
+
+  await t.test(
+    'a worker that hangs is replaced, and another answers the connection on its way to it',
+    async () => {
+      const hung = workersOf(posthorn).get(1)!
+      process.kill(hung, 'SIGSTOP')
+      const hungMs = performance.now()
+      // Each worker gets one connection at a time, so the one that hangs gets one of these.
+      const answers = await Promise.all(Array.from({ length: 4 }, () => callFresh(`${posthorn.http}/v1/me`)))
+      assert.ok(answers.every(({ status }) => status === 401))
+      const answeredMs = performance.now() - hungMs
+      assert.ok(answeredMs > 9_000 && answeredMs < 25_000, `${answeredMs} ms`)
+      assert.match(posthorn.log(), /"worker":1,"msg":"worker hangs: it is killed"/)
+      await until('a process that replaces it', () => {
+        const pid = workersOf(posthorn).get(1)
+        return pid && pid !== hung
+      })
+      await untilBothLive(posthorn)
+    },
+  )
+
   await t.test('SIGTERM ends both soon, also one that has just begun, and PostgreSQL stops too', async () => {
     const replaced = workersOf(posthorn).get(1)!
     process.kill(replaced, 'SIGKILL')
-    await until('a process that replaces it', () => {
+    const begun = await until('a process that replaces it', () => {
       const pid = workersOf(posthorn).get(1)
-      return pid && pid !== replaced
+      return pid === replaced ? null : pid
     })
+    // The message of the stop arrives before this process listens.
+    process.kill(begun, 'SIGSTOP')
     const pids = [...workersOf(posthorn).values()]
     const stoppedMs = performance.now()
-    assert.equal(await posthorn.stop(), 0)
+    const stopping = posthorn.stop()
+    await until('the other worker to end', () => !isAlive(workersOf(posthorn).get(2) ?? 0))
+    process.kill(begun, 'SIGCONT')
+    assert.equal(await stopping, 0)
     assert.ok(performance.now() - stoppedMs < 15_000)
     assert.deepEqual(pids.filter(isAlive), [])
     assert.equal(posthorn.postgresPid(), null)

@@ -1,4 +1,5 @@
 // The calls between a supervisor and its workers.
+import type { AddressInfo } from 'node:net'
 import type { Listening } from '../../app.ts'
 import type { WorkerMetric, WorkerMetrics } from '../../operator/metrics.ts'
 import type { Reply } from '../../smtp/reply.ts'
@@ -18,7 +19,27 @@ export interface LimitCalls {
   takeLookups(asker: string, count: number): number | null
 }
 
-export interface SupervisorCalls extends LimitCalls {
+export interface ListenQuery {
+  address: string
+  port: number
+  backlog: number
+  /** Tells apart the servers of a worker that ask for any port. */
+  index: number
+}
+
+/** An open listener, or the system's error number. */
+export type Listened = { key: string; bound: AddressInfo } | number
+
+/** Listeners, which the supervisor opens for all workers. */
+export interface ListenCalls {
+  listen(query: ListenQuery): Promise<Listened>
+  unlisten(key: string): void
+  /** The answers to a connection. The worker gets no other connection from this listener before. */
+  took(key: string): void
+  refused(key: string): void
+}
+
+export interface SupervisorCalls extends LimitCalls, ListenCalls {
   /** The worker listens to the supervisor from now on. Node drops earlier messages. */
   joined(): void
   /** The worker takes work. */
@@ -27,6 +48,8 @@ export interface SupervisorCalls extends LimitCalls {
 }
 
 export interface WorkerCalls {
+  /** Answered as soon as the worker's event loop gets to it. */
+  beat(): void
   /** Drains the worker, which then ends. */
   stop(): void
   /** `serving` while the service takes work. */

@@ -7,6 +7,7 @@ import { type OwnWorker, type WorkerGroup, workerName } from '../../own-worker.t
 import { reply } from '../../smtp/reply.ts'
 import type { SupervisorCalls, WorkerCalls } from './calls.ts'
 import { Channel, type Frame } from './channel.ts'
+import { type Connection, listenThrough } from './listen-in-worker.ts'
 
 const unanswered = reply(421, '4.3.2', 'Shutting down, try again later')
 
@@ -29,6 +30,7 @@ export function joinGroup(number: number, stop: (reason: string) => void): Joine
   let isServing = false
   let readMetrics: () => Promise<WorkerMetric[]> = async () => []
   const answers: WorkerCalls = {
+    beat: () => {},
     stop: () => stop('the service stops'),
     announce: (state) => {
       isServing = state === 'serving'
@@ -40,7 +42,16 @@ export function joinGroup(number: number, stop: (reason: string) => void): Joine
     (frames) => void process.send?.(frames, undefined, {}, () => {}),
     answers,
   )
-  process.on('message', (frames) => supervisor.receive(frames as Frame[]))
+  const take = listenThrough({
+    listen: (query) => supervisor.ask('listen', query),
+    unlisten: (key) => supervisor.post('unlisten', key),
+    took: (key) => supervisor.post('took', key),
+    refused: (key) => supervisor.post('refused', key),
+  })
+  process.on('message', (message: Frame[] | { connection: string }, connection: unknown) => {
+    if (Array.isArray(message)) supervisor.receive(message)
+    else take(message.connection, connection as Connection)
+  })
   supervisor.post('joined')
   process.on('disconnect', () => {
     isServing = false

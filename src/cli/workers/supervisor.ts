@@ -1,5 +1,7 @@
 // Runs the workers of a service: starts them, replaces those that end, drains them, and counts their common limits.
+import type { SendHandle } from 'node:child_process'
 import cluster, { type Worker } from 'node:cluster'
+import type { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Listening } from '../../app.ts'
 import { backoffMs } from '../../base/backoff.ts'
@@ -10,6 +12,7 @@ import { readOwnMetrics, type WorkerMetrics } from '../../operator/metrics.ts'
 import type { SupervisorCalls, WorkerCalls } from './calls.ts'
 import { Channel, type Frame } from './channel.ts'
 import { GroupLimits } from './group-limits.ts'
+import { SharedListeners } from './shared-listeners.ts'
 
 /** A worker that ends sooner after its start has crashed. */
 const quickEndMs = 10_000
@@ -18,6 +21,9 @@ const maxQuickEnds = 3
 /** A start that is refused, as while the database fails over, is tried again for about a minute. The others go on. */
 const maxRefusals = 15
 const restartMs = [1_000, 2_000, 5_000]
+/** A worker that leaves three beats unanswered hangs. Other nodes count it as lost after the same time. */
+const beatMs = 5_000
+const maxBeats = 3
 /** A worker that does not answer by then, because it hangs, is missing from the metrics. */
 const metricsMs = 2_000
 
@@ -42,11 +48,14 @@ interface Slot {
   listening: Listening | null
   isReady: boolean
   quickEnds: number
+  /** Null until the process has joined. */
+  unansweredBeats: number | null
 }
 
 export class Supervisor {
   readonly #options: SupervisorOptions
   readonly #limits: GroupLimits
+  readonly #listeners: SharedListeners
   readonly #slots: Slot[]
   readonly #failure = Promise.withResolvers<string>()
   /** Settled for each change of a slot. */
@@ -56,11 +65,13 @@ export class Supervisor {
   constructor(options: SupervisorOptions) {
     this.#options = options
     this.#limits = new GroupLimits(options)
+    this.#listeners = new SharedListeners(options.log)
     this.#slots = Array.from({ length: options.count }, (_, index) => newSlot(index + 1))
     // A second signal, or an error of ours, ends the workers too.
     process.once('exit', () => {
       for (const { worker } of this.#slots) worker?.process.kill('SIGKILL')
     })
+    setInterval(() => this.#beat(), beatMs).unref()
   }
 
   /** Resolves with the reason when the service must end, because a worker cannot run. */
@@ -83,6 +94,7 @@ export class Supervisor {
   /** Drains all workers. Resolves when their processes have ended. */
   async stop(): Promise<void> {
     this.#isStopping = true
+    this.#listeners.stop()
     this.#note()
     for (const { channel } of this.#slots) channel?.post('stop')
     while (this.#slots.some(({ worker }) => worker)) await this.#changed.promise
@@ -102,13 +114,18 @@ export class Supervisor {
     cluster.setupPrimary({ args: wordsFor(slot.number), serialization: 'advanced' })
     const worker = cluster.fork(environment)
     const startedMs = performance.now()
-    const { calls, release } = this.#limits.forWorker()
+    const limits = this.#limits.forWorker()
+    const listeners = this.#listeners.forWorker((connection, socket) =>
+      worker.process.send({ connection }, rawOf(socket), {}, () => {}),
+    )
     const channel: ToWorker = new Channel(
       // If the worker is gone, `exit` follows.
       (frames) => void worker.process.send(frames as never, undefined, {}, () => {}),
       {
-        ...calls,
+        ...limits.calls,
+        ...listeners.calls,
         joined: () => {
+          slot.unansweredBeats = 0
           channel.post('announce', this.#state)
           if (this.#isStopping) channel.post('stop')
         },
@@ -125,9 +142,10 @@ export class Supervisor {
     const end = (how: string, code?: number) => {
       if (slot.worker !== worker) return
       channel.close()
-      release()
+      limits.release()
+      listeners.release()
       const most = code === 1 && !slot.isReady ? maxRefusals : maxQuickEnds
-      Object.assign(slot, { worker: null, channel: null, isReady: false })
+      Object.assign(slot, { worker: null, channel: null, isReady: false, unansweredBeats: null })
       this.#note()
       if (!this.#isStopping) void this.#replace(slot, { how, most, livedMs: performance.now() - startedMs })
     }
@@ -136,6 +154,25 @@ export class Supervisor {
       // A process that has started ends with an `exit`.
       if (worker.process.pid === undefined) end(`because it could not start (${message})`)
     })
+  }
+
+  /** Asks each worker for a sign of life, and kills one that hangs. Its exit follows. */
+  #beat(): void {
+    for (const slot of this.#slots) {
+      const { number, worker, channel, unansweredBeats } = slot
+      if (!channel || unansweredBeats === null) continue
+      if (unansweredBeats === maxBeats) {
+        this.#options.log.warn({ worker: number }, 'worker hangs: it is killed')
+        worker?.process.kill('SIGKILL')
+        continue
+      }
+      slot.unansweredBeats = unansweredBeats + 1
+      const answered = () => {
+        if (slot.channel === channel) slot.unansweredBeats = 0
+      }
+      // A worker that has ended answers no more.
+      channel.ask('beat').then(answered, () => {})
+    }
   }
 
   /** Starts another process for the slot, unless `most` of them ended soon after their start. */
@@ -188,5 +225,18 @@ export class Supervisor {
 }
 
 function newSlot(number: number): Slot {
-  return { number, worker: null, channel: null, listening: null, isReady: false, quickEnds: 0 }
+  return {
+    number,
+    worker: null,
+    channel: null,
+    listening: null,
+    isReady: false,
+    quickEnds: 0,
+    unansweredBeats: null,
+  }
+}
+
+/** The connection itself. Node would tie the socket around it to this process. */
+function rawOf(socket: Socket): SendHandle {
+  return Reflect.get(socket, '_handle')
 }

@@ -25,7 +25,7 @@ const maxRemembered = 100_000
 /** Counts that recover fully within a minute. Above the limit a peer gets 421 until then. */
 type Rate = 'connections' | 'messages'
 /** Why a peer was refused; a label of the metrics. */
-type Reason = Rate | Misdeed | 'delayed'
+type Reason = Rate | Misdeed | 'delayed' | 'full'
 
 interface Standing extends Record<Rate | Misdeed, number> {
   atMs: number
@@ -40,6 +40,7 @@ const texts: Record<Reason, string> = {
   errors: 'Too many errors',
   unknown: 'Too many unknown recipients',
   delayed: 'Too many errors',
+  full: 'Too many connections',
 }
 
 /**
@@ -54,6 +55,7 @@ export class Reputation implements Peers {
   readonly #max: Record<Rate | Misdeed, number>
   readonly #standings = new BoundedMap<string, Standing>(maxRemembered)
   readonly #open = new Map<string, number>()
+  #admitted = 0
   #delayed = 0
 
   constructor(limits: ServerLimits, { clock, log }: { clock: Clock; log: Log }) {
@@ -70,6 +72,7 @@ export class Reputation implements Peers {
 
   /** Counts a connection. Null admits it, and then one `leave` must follow; otherwise the reply to close with. */
   admit(address: string): Reply | null {
+    if (this.#admitted >= this.#limits.maxConnections) return refuse('full')
     const keys = networksOf(address)
     const max = this.#limits.maxConnectionsPerAddress
     const isFull = keys.some(
@@ -77,10 +80,12 @@ export class Reputation implements Peers {
     )
     if (isFull || !this.#spend(address, 'connections')) return refuse('connections')
     for (const key of keys) this.#open.set(key, (this.#open.get(key) ?? 0) + 1)
+    this.#admitted++
     return null
   }
 
   leave(address: string): void {
+    this.#admitted--
     for (const key of networksOf(address)) {
       const open = this.#open.get(key) ?? 0
       if (open > 1) this.#open.set(key, open - 1)

@@ -1,0 +1,155 @@
+// The listeners of a service with workers: the supervisor accepts, and gives each connection to one worker.
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import type { Log } from '../../base/log.ts'
+import type { ListenCalls, ListenQuery } from './calls.ts'
+
+/** Connections of one listener that wait for a worker. Further ones are closed. One process leaves as many to the kernel. */
+const maxWaiting = 1_024
+
+/** Gives a worker a connection of the listener with this key. */
+type Send = (key: string, socket: Socket) => void
+
+/** All listeners, by the address that the workers asked for. */
+export class SharedListeners {
+  readonly #log: Log
+  readonly #listeners = new Map<string, SharedListener>()
+  #isStopping = false
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  /** Returns the calls of one worker. `release` gives the connection that it had not yet taken to another worker. */
+  forWorker(send: Send): { calls: ListenCalls; release(): void } {
+    const calls: ListenCalls = {
+      listen: async (query) => {
+        const key = [query.address, query.port, query.index].join(' ')
+        const listener = this.#listeners.get(key) ?? this.#open(key, query)
+        try {
+          return await listener.join(send)
+        } catch (error) {
+          this.#listeners.delete(key)
+          return (error as NodeJS.ErrnoException).errno ?? 0
+        }
+      },
+      unlisten: (key) => this.#listeners.get(key)?.leave(send),
+      took: (key) => this.#listeners.get(key)?.took(send),
+      refused: (key) => this.#listeners.get(key)?.refused(send),
+    }
+    const release = () => {
+      for (const listener of this.#listeners.values()) {
+        listener.leave(send)
+        listener.refused(send)
+      }
+    }
+    return { calls, release }
+  }
+
+  /** From now on, each listener closes with its last worker. Before, connections wait for a worker that replaces another. */
+  stop(): void {
+    this.#isStopping = true
+    for (const listener of this.#listeners.values()) listener.closeIfUnused()
+  }
+
+  #open(key: string, query: ListenQuery): SharedListener {
+    const listener = new SharedListener(key, query, {
+      log: this.#log,
+      isStopping: () => this.#isStopping,
+      closed: () => this.#listeners.delete(key),
+    })
+    this.#listeners.set(key, listener)
+    return listener
+  }
+}
+
+/** One listener. Each worker has up to one connection that it has not yet taken, so a busy worker gets fewer. */
+class SharedListener {
+  readonly #key: string
+  readonly #server: Server
+  readonly #listening: Promise<unknown>
+  readonly #isStopping: () => boolean
+  readonly #closed: () => void
+  readonly #workers = new Set<Send>()
+  /** Workers without a connection on its way, the one that has waited longest first. */
+  readonly #free = new Set<Send>()
+  readonly #onTheirWay = new Map<Send, Socket>()
+  readonly #waiting: Socket[] = []
+
+  constructor(
+    key: string,
+    { address, port, backlog }: ListenQuery,
+    { log, isStopping, closed }: { log: Log; isStopping(): boolean; closed(): void },
+  ) {
+    this.#key = key
+    this.#isStopping = isStopping
+    this.#closed = closed
+    this.#server = createServer({ pauseOnConnect: true }, (socket) => this.#arrive(socket))
+    this.#server.listen({ host: address, port, backlog })
+    this.#listening = once(this.#server, 'listening').then(() =>
+      this.#server.on('error', (error) => log.error({ err: error }, 'a connection could not be accepted')),
+    )
+  }
+
+  async join(worker: Send): Promise<{ key: string; bound: AddressInfo }> {
+    await this.#listening
+    this.#workers.add(worker)
+    this.#free.add(worker)
+    this.#give()
+    return { key: this.#key, bound: this.#server.address() as AddressInfo }
+  }
+
+  /** The worker takes no more. */
+  leave(worker: Send): void {
+    this.#workers.delete(worker)
+    this.#free.delete(worker)
+    this.closeIfUnused()
+  }
+
+  closeIfUnused(): void {
+    if (this.#workers.size > 0 || !this.#isStopping()) return
+    this.#server.close()
+    this.#closed()
+    for (const socket of this.#waiting.splice(0)) socket.destroy()
+  }
+
+  /** The worker has taken the connection on its way. */
+  took(worker: Send): void {
+    // This closes only the supervisor's copy.
+    this.#onTheirWay.get(worker)?.destroy()
+    this.#next(worker)
+  }
+
+  /** Another worker must take the connection on its way to this one, if there is one. */
+  refused(worker: Send): void {
+    const socket = this.#onTheirWay.get(worker)
+    if (socket) this.#waiting.unshift(socket)
+    this.#next(worker)
+  }
+
+  #next(worker: Send): void {
+    this.#onTheirWay.delete(worker)
+    if (this.#workers.has(worker)) this.#free.add(worker)
+    this.#give()
+    this.closeIfUnused()
+  }
+
+  #arrive(socket: Socket): void {
+    if (this.#waiting.length >= maxWaiting) {
+      socket.destroy()
+      return
+    }
+    this.#waiting.push(socket)
+    this.#give()
+  }
+
+  #give(): void {
+    for (const worker of this.#free) {
+      const socket = this.#waiting.shift()
+      if (!socket) return
+      this.#free.delete(worker)
+      this.#onTheirWay.set(worker, socket)
+      worker(this.#key, socket)
+    }
+  }
+}
