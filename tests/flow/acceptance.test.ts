@@ -205,6 +205,16 @@ test('check 72, 95: 100 parallel sends with one key over two nodes are one submi
   assert.deepEqual(other, ['idempotency_key_reused'])
 })
 
+test('check 72: replays at the same time share the commits that confirm the first answer', async (t) => {
+  const sender = await makeSender()
+  await send(one, sender, 'confirmed')
+  const confirmed = t.mock.method(one.db, 'confirm')
+  const replays = await Promise.all(Array.from({ length: 60 }, () => send(one, sender, 'confirmed')))
+  assert.ok(replays.every(({ replayed }) => replayed))
+  const count = confirmed.mock.callCount()
+  assert.ok(count >= 1 && count <= 10, `${count} commits for 60 replays`)
+})
+
 test('check 72: sends that waited for a refused send with the same key continue one at a time', async () => {
   const sender = await makeSender()
   one.db.faults = []

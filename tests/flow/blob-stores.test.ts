@@ -1,7 +1,7 @@
 // Both stores of blobs, a folder and S3, keep the same promises; and S3 keeps them while it fails.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, beforeEach, test } from 'node:test'
@@ -13,22 +13,16 @@ import { S3Blobs } from '../../src/blobs/s3/s3-blobs.ts'
 import { S3Client } from '../../src/blobs/s3/s3-client.ts'
 import { readSettings } from '../../src/config/settings.ts'
 import { startS3 } from '../support/s3.ts'
+import { inPieces, makeStore, readAll, scratchFolder, testStore } from '../support/store-tests.ts'
 
 const s3 = await startS3({ after })
 const folder = mkdtempSync(join(tmpdir(), 'posthorn-stores-'))
-const scratchFolder = join(folder, 'scratch')
 after(() => rmSync(folder, { recursive: true }))
 beforeEach(() => s3.heal())
 
-const urlOf = { folder: () => `file:${join(folder, newUuid())}`, S3: () => s3.makeUrl() }
 const storeOf = (url: string): BlobStore => readSettings({ POSTHORN_BLOB_URL: url, ...s3.env }).blobStore
 
-/** A new store that belongs to the database. */
-async function makeStore(kind: keyof typeof urlOf, databaseId = newUuid()): Promise<Blobs> {
-  const store = storeOf(urlOf[kind]())
-  await (await openBlobs({ store, scratchFolder, databaseId: null })).claim(databaseId)
-  return await openBlobs({ store, scratchFolder, databaseId })
-}
+const makeOnS3 = () => makeStore(s3.makeUrl(), s3.env)
 
 /** A store on S3 that gives up soon. */
 async function makeImpatient(): Promise<Blobs> {
@@ -46,104 +40,11 @@ async function makeImpatient(): Promise<Blobs> {
   return blobs
 }
 
-async function readAll(blobs: Blobs, key: string): Promise<Buffer> {
-  return Buffer.concat(await blobs.read(key).toArray())
-}
-
-async function* inPieces(bytes: Buffer, pieceBytes: number): AsyncGenerator<Buffer> {
-  for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes)
-}
-
-for (const kind of ['folder', 'S3'] as const) {
-  test(`a blob in a ${kind} is read as it was written: whole, in ranges and as a file`, async () => {
-    const blobs = await makeStore(kind)
-    const bytes = randomBytes(700_001)
-    const [small, streamed] = [newUuid(), newUuid()]
-    await blobs.put(small, bytes)
-    await blobs.put(streamed, inPieces(bytes, 100_000))
-    for (const key of [small, streamed]) {
-      assert.ok((await readAll(blobs, key)).equals(bytes))
-      for (const [start, end] of [
-        [0, 9],
-        [1, 600_000],
-        [699_999, 700_000],
-      ] as const) {
-        const range = await blobs.open(key, { start, end })
-        assert.ok(Buffer.concat(await range!.toArray()).equals(bytes.subarray(start, end + 1)))
-      }
-      await blobs.withFile(key, async (path) => assert.ok(readFileSync(path).equals(bytes)))
-    }
-  })
-
-  test(`a missing blob in a ${kind} is missing for each way to read it`, async () => {
-    const blobs = await makeStore(kind)
-    const key = newUuid()
-    const isMissing = (error: NodeJS.ErrnoException) => error.code === 'ENOENT'
-    assert.equal(await blobs.has(key), false)
-    assert.equal(await blobs.open(key, { start: 0, end: 1 }), null)
-    await assert.rejects(readAll(blobs, key), isMissing)
-    await assert.rejects(
-      blobs.withFile(key, async (path) => readFileSync(path)),
-      isMissing,
-    )
-    await blobs.delete(key)
-    await blobs.put(key, Buffer.from('x'))
-    assert.equal(await blobs.has(key), true)
-    await blobs.delete(key)
-    assert.equal(await blobs.has(key), false)
-  })
-
-  test(`a ${kind} lists the blobs of a part, and when they were written`, async () => {
-    const blobs = await makeStore(kind)
-    const key = newUuid()
-    const part = Number.parseInt(key.slice(-2), 16)
-    assert.deepEqual(await blobs.list(part), [])
-    await blobs.put(key, Buffer.from('x'))
-    const [found, ...others] = await blobs.list(part)
-    assert.deepEqual([found, others], [{ name: key, key, isFinished: true }, []])
-    assert.deepEqual(await blobs.list((part + 1) % 256), [])
-    assert.ok(Math.abs((await blobs.writtenAtMs(found!))! - Date.now()) < 60_000)
-    await blobs.remove(found!)
-    assert.deepEqual([await blobs.list(part), await blobs.writtenAtMs(found!)], [[], null])
-  })
-
-  test(`an aborted blob leaves nothing in a ${kind}`, async () => {
-    const blobs = await makeStore(kind)
-    const key = newUuid()
-    const writer = await blobs.create(key)
-    await writer.write(randomBytes(300_000))
-    await writer.abort()
-    assert.deepEqual(await blobs.list(Number.parseInt(key.slice(-2), 16)), [])
-  })
-
-  test(`a ${kind} without our mark, or with another one, takes no blob`, async () => {
-    const [id, key] = [newUuid(), newUuid()]
-    const store = storeOf(urlOf[kind]())
-    const ours = await openBlobs({ store, scratchFolder, databaseId: id })
-    const any = await openBlobs({ store, scratchFolder, databaseId: null })
-    assert.equal(await any.owner(), null)
-    assert.equal(await any.findContent(), null)
-    await assert.rejects(ours.put(key, Buffer.from('x')), NotOurStore)
-    assert.equal(await ours.isThere(), false)
-    await ours.claim(newUuid())
-    assert.match((await ours.findFault())!, /belongs to another database/)
-    await assert.rejects(ours.create(key), NotOurStore)
-    await ours.claim(id)
-    assert.deepEqual([await ours.owner(), await ours.findFault()], [id, null])
-    await ours.put(key, Buffer.from('x'))
-    assert.notEqual(await any.findContent(), null)
-  })
-
-  test(`a ${kind} keeps the marks of nodes`, async () => {
-    const blobs = await makeStore(kind)
-    assert.equal(await blobs.readNodeMark(7), null)
-    await blobs.writeNodeMark(7, 'one\ntwo')
-    assert.equal(await blobs.readNodeMark(7), 'one\ntwo')
-  })
-}
+testStore('folder', () => `file:${join(folder, newUuid())}`)
+testStore('S3', s3.makeUrl, s3.env)
 
 test('a large blob goes to S3 in parts, and needs no more memory than one buffer', async () => {
-  const blobs = await makeStore('S3')
+  const blobs = await makeOnS3()
   const [whole, parts] = [randomBytes(16 << 20), randomBytes((32 << 20) + 5)]
   const before = s3.calls.length
   const [key, other] = [newUuid(), newUuid()]
@@ -161,7 +62,7 @@ test('a large blob goes to S3 in parts, and needs no more memory than one buffer
 })
 
 test('an upload in parts that is given up is aborted at once, or else by the sweep', async () => {
-  const blobs = await makeStore('S3')
+  const blobs = await makeOnS3()
   const key = newUuid()
   const writer = await blobs.create(key)
   await writer.write(randomBytes((16 << 20) + 1))
@@ -204,14 +105,14 @@ test('S3 that does not answer in time is given up, and mail is refused', async (
 })
 
 test('S3 that loses an object which it acknowledged is noticed before the mail is accepted', async () => {
-  const blobs = await makeStore('S3')
+  const blobs = await makeOnS3()
   const key = newUuid()
   s3.faults.lose = new RegExp(key)
   await assert.rejects(blobs.put(key, Buffer.from('x')), /acknowledged .*, but does not have it/)
 })
 
 test('a reader that ends early frees its connection', async () => {
-  const blobs = await makeStore('S3')
+  const blobs = await makeOnS3()
   const key = newUuid()
   await blobs.put(key, randomBytes(1 << 20))
   for (let count = 0; count < 70; count++) {

@@ -25,6 +25,8 @@ export interface S3Faults {
   changeUploads: number
   /** Uploads of these objects are acknowledged and forgotten. */
   lose: RegExp | null
+  /** Answers have no times. */
+  hideTimes: boolean
   /** Calls for which this returns true get 503. */
   refuse: ((call: string) => boolean) | null
 }
@@ -36,6 +38,7 @@ const well: S3Faults = {
   cutUploads: 0,
   changeUploads: 0,
   lose: null,
+  hideTimes: false,
   refuse: null,
 }
 
@@ -137,7 +140,7 @@ async function pass(passing: Passing): Promise<void> {
 }
 
 /** The calls for uploads in parts that s3rver lacks. */
-function answersItself({ asked, answer, uploads }: Passing): boolean {
+function answersItself({ asked, answer, faults, uploads }: Passing): boolean {
   const url = new URL(asked.url!, 'http://s3')
   const id = url.searchParams.get('uploadId')
   if (asked.method === 'DELETE' && id !== null) {
@@ -151,7 +154,7 @@ function answersItself({ asked, answer, uploads }: Passing): boolean {
     .filter(([, { key }]) => key.startsWith(prefix))
     .map(
       ([uploadId, { key, initiatedAt }]) =>
-        `<Upload><Key>${key}</Key><UploadId>${uploadId}</UploadId><Initiated>${initiatedAt.toISOString()}</Initiated></Upload>`,
+        `<Upload><Key>${key}</Key><UploadId>${uploadId}</UploadId>${faults.hideTimes ? '' : `<Initiated>${initiatedAt.toISOString()}</Initiated>`}</Upload>`,
     )
   answer.end(
     `<ListMultipartUploadsResult>${entries.join('')}<IsTruncated>false</IsTruncated></ListMultipartUploadsResult>`,
@@ -174,6 +177,7 @@ async function forward({ asked, answer, storePort, faults, uploads }: Passing, b
     uploads.delete(parsed.searchParams.get('uploadId')!)
   const isCut = method === 'GET' && faults.cutAnswers > 0 && bytes.length > 1
   if (isCut) faults.cutAnswers--
+  if (faults.hideTimes) delete stored.headers['last-modified']
   answer.writeHead(stored.statusCode!, stored.headers)
   if (!isCut) return void answer.end(bytes)
   answer.write(bytes.subarray(0, bytes.length / 2), () => answer.destroy())

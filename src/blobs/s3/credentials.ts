@@ -46,9 +46,11 @@ export class CredentialSource {
 
   /** Returns the credentials. Asks their source once, and again before they expire. Rejects if there are none. */
   async current(): Promise<Credentials> {
-    const found = await (this.#found ??= this.#find())
+    const finding = (this.#found ??= this.#find())
+    const found = await finding
     if (found.expiresAtMs - earlyMs > Date.now()) return found
-    this.forget()
+    // Calls at the same time ask once.
+    if (this.#found === finding) this.forget()
     return await (this.#found ??= this.#find())
   }
 
