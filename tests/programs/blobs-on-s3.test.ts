@@ -1,13 +1,15 @@
 // Large messages move from a folder to S3 and back without a loss, and a backup from S3 is restored into S3.
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
+import { rmSync, symlinkSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
 import { command, emptyPlace, passphrase, temporaryFolder, verify } from '../support/backup.ts'
 import { filedIn, largeBytes, receiveMail, sourceOf } from '../support/backup-stage.ts'
 import { startS3 } from '../support/s3.ts'
-import { createCaller, startPosthorn } from '../support/service.ts'
+import { createCaller, type Posthorn, startPosthorn } from '../support/service.ts'
 import { sendMail } from '../support/smtp-sender.ts'
+import { until } from '../support/until.ts'
 
 const s3 = await startS3({ after })
 
@@ -16,6 +18,24 @@ interface MoveAnswer {
   copiedBytes: number
   lost: string[]
   status: 'done' | 'running'
+}
+
+interface NodeList {
+  nodes: unknown[]
+}
+
+/** Opens a session of SMTP and begins a mail, whose bytes are missing. */
+async function openData(t: TestContext, { host, port }: Posthorn['smtp'], to: string): Promise<Socket> {
+  const socket = connect(port, host)
+  t.after(() => socket.destroy())
+  let heard = ''
+  socket.on('error', () => {}).on('data', (bytes) => (heard += bytes))
+  await until('the banner', () => heard.startsWith('220 '))
+  socket.write('EHLO far.test\r\n')
+  await until('the answer to EHLO', () => /^250 /m.test(heard))
+  socket.write(`MAIL FROM:<a@far.test>\r\nRCPT TO:<${to}>\r\nDATA\r\n`)
+  await until('the server to wait for the mail', () => /^354 /m.test(heard))
+  return socket
 }
 
 test('blobs move from a folder to S3 and back while mail flows, and are backed up from there', async (t) => {
@@ -41,7 +61,15 @@ test('blobs move from a folder to S3 and back while mail flows, and are backed u
   const bulk = await move(folder, url)
   assert.deepEqual([bulk.status, bulk.lost], ['running', []])
   await receive(3)
-  assert.equal(await posthorn.stop(), 0)
+
+  // A service that drains has left the other nodes, but may still store the last mail.
+  const session = await openData(t, posthorn.smtp, inbox.address)
+  const stopping = posthorn.stop()
+  await until('the node to leave', async () => (await posthorn.cli<NodeList>(['nodes'])).nodes.length === 0)
+  const draining = await move(folder, url)
+  assert.deepEqual([draining.status, draining.copied], ['running', 1])
+  session.destroy()
+  assert.equal(await stopping, 0)
 
   // Without the second run, a service on S3 refuses large mail and loses none.
   await restartWith(url)
@@ -51,7 +79,7 @@ test('blobs move from a folder to S3 and back while mail flows, and are backed u
   assert.equal(await posthorn.stop(), 0)
 
   const rest = await move(folder, url)
-  assert.deepEqual([rest.status, rest.copied, rest.lost], ['done', 1, []])
+  assert.deepEqual([rest.status, rest.copied, rest.lost], ['done', 0, []])
   rmSync(join(posthorn.folder, 'blobs'), { recursive: true })
   await restartWith(url)
   await receive(4)
@@ -68,6 +96,13 @@ test('blobs move from a folder to S3 and back while mail flows, and are backed u
   const blind = await command(['backup', join(temporaryFolder(t), 'backup')], elsewhere)
   assert.deepEqual([blind.status, /another bucket or prefix/.test(blind.stderr)], [1, true], blind.stderr)
   const env = { ...(await emptyPlace(t, posthorn)), POSTHORN_BLOB_URL: s3.makeUrl() }
+  // The store fails half-way. The restore continues, but not with another store.
+  uploads = 0
+  s3.faults.refuse = (call) => call.startsWith('PUT') && ++uploads > 2
+  assert.equal((await command(['restore', backup], env)).status, 1)
+  s3.heal()
+  const astray = await command(['restore', backup], { ...env, POSTHORN_BLOB_URL: s3.makeUrl() })
+  assert.deepEqual([astray.status, /used another blob store/.test(astray.stderr)], [1, true], astray.stderr)
   const restored = await command(['restore', backup], env)
   assert.equal(restored.status, 0, restored.stderr)
   const again = await command(['restore', backup], {
@@ -79,6 +114,12 @@ test('blobs move from a folder to S3 and back while mail flows, and are backed u
   assert.equal(await posthorn.stop(), 0)
   const back = await move(url, folder)
   assert.deepEqual([back.status, back.copied], ['done', 5])
+  // Another name of the same store is noticed, and the store keeps its mark.
+  const link = join(temporaryFolder(t), 'link')
+  symlinkSync(join(posthorn.folder, 'blobs'), link)
+  const same = await command(['blobs', 'move', folder, `file:${link}`], posthorn.env)
+  assert.deepEqual([same.status, /are the same store/.test(same.stderr)], [1, true], same.stderr)
   await restartWith(folder)
+  await receive(5)
   for (const { message, source } of messages) assert.ok((await sourceOf(api, message)).equals(source))
 })

@@ -67,15 +67,18 @@ export async function restoreBackup(
   const manifest = await requireManifest(folder)
   requireKnown(manifest)
   const mark = await findMark(deps.dataDir)
-  if (mark !== manifest.id) await requireEmptyFolders(deps, mark)
+  if (mark !== manifest.id) await requireEmptyFolders(deps, mark, manifest)
   const key = await findKey(deps, { folder, manifest, askPassphrase })
+  if (mark === null) await deps.blobs.claim(manifest.id)
   await leaveMark(deps.dataDir, manifest.id)
   const { db, release } = await deps.openDatabase()
   try {
     // Everything is there if only the last steps of the restore were missing.
-    if (mark === null || !(await isLoaded(db, manifest))) {
+    const isWhole = mark !== null && (await isLoaded(db, manifest))
+    await requireSameStore(deps.blobs, isWhole ? [manifest.id, await readDatabaseId(db)] : [manifest.id])
+    if (!isWhole) {
       await requireEmpty(db).catch(async (refusal) => {
-        if (mark === null) await removeMark(deps.dataDir)
+        if (mark === null) await forget(deps)
         throw refusal
       })
       await restoreBlobs(deps, folder, manifest)
@@ -89,6 +92,21 @@ export async function restoreBackup(
   }
   await removeMark(deps.dataDir)
   return manifest
+}
+
+/** Nothing was restored yet. */
+async function forget({ blobs, dataDir }: RestoreDeps): Promise<void> {
+  await blobs.disown()
+  await removeMark(dataDir)
+}
+
+/** The store has the mark of the backup until it belongs to the database. */
+async function requireSameStore(blobs: Blobs, owners: string[]): Promise<void> {
+  if (owners.includes((await blobs.owner()) ?? '')) return
+  throw refused(
+    `the interrupted restore used another blob store than ${blobs.location}`,
+    'set POSTHORN_BLOB_URL as it was, or start again with an empty data folder, database and blob store',
+  )
 }
 
 async function requireManifest(folder: string): Promise<Manifest> {
@@ -116,6 +134,7 @@ const mayBeThere = new Set(['lost+found', 'folder-id'])
 async function requireEmptyFolders(
   { dataDir, blobs, secretKeyFile }: RestoreDeps,
   mark: string | null,
+  { id }: Manifest,
 ): Promise<void> {
   if (mark !== null)
     throw refused(`${dataDir} has an interrupted restore of another backup`, 'empty the folder first')
@@ -128,7 +147,8 @@ async function requireEmptyFolders(
   const filled = own.find((name) => join(dataDir, name) !== blobs.location)
   for (const [store, name] of [
     [dataDir, filled],
-    [blobs.location, await blobs.findContent()],
+    // The same restore may have ended once it had marked the store.
+    [blobs.location, (await blobs.owner()) === id ? null : await blobs.findContent()],
   ])
     if (name)
       throw refused(`${store} is not empty (${name})`, 'restore into an empty one: nothing is overwritten')
