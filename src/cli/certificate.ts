@@ -1,10 +1,10 @@
-// `posthorn certificate …`: shows and revokes certificates ordered by ACME, and retries refused orders.
+// `posthorn certificate …`: shows, exports and revokes certificates ordered by ACME, and retries refused orders.
 import { X509Certificate } from 'node:crypto'
 import type { Command } from 'commander'
 import { counted } from '../base/counted.ts'
 import { ServiceError } from '../base/errors.ts'
 import { renewalOf } from '../flow/certificates/decide-order.ts'
-import { retryOrders, revokeStored } from '../flow/certificates/revoke-certificate.ts'
+import { exportStored, retryOrders, revokeStored } from '../flow/certificates/revoke-certificate.ts'
 import type { Foundation } from '../foundation.ts'
 import { type AcmeAccountRow, findAcmeAccount } from '../store/domains/certificates.ts'
 import { type OutputOptions, print, withFoundation } from './context.ts'
@@ -16,13 +16,18 @@ left. All nodes use the same certificate, for SMTP and HTTPS.`
 export function addCertificateCommands(program: Command): void {
   const certificate = program
     .command('certificate')
-    .description('show, order and revoke the ACME certificate')
+    .description('show, export, order and revoke the ACME certificate')
     .addHelpText('after', certificateHelp)
   certificate
     .command('show')
     .description('show its names, dates and refused orders')
     .option('--json', 'print JSON')
     .action(show)
+  certificate
+    .command('export')
+    .description('print it with its chain and private key, for the TLS of a balancer')
+    .option('--json', 'print JSON')
+    .action(exportPem)
   certificate
     .command('retry')
     .description('order missing names now, without waiting for the next attempt')
@@ -91,6 +96,11 @@ function view(account: AcmeAccountRow | null, directory: string) {
 function describe(chain: string): { serial: string; issuer: string } {
   const { serialNumber, issuer } = new X509Certificate(chain)
   return { serial: serialNumber, issuer: issuer.replaceAll('\n', ', ') }
+}
+
+async function exportPem(options: OutputOptions): Promise<void> {
+  const pem = await withAuthority(options, (foundation, directory) => exportStored(foundation, directory))
+  print(options, { pem }, pem.trimEnd())
 }
 
 async function retry(options: OutputOptions): Promise<void> {

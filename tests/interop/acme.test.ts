@@ -1,5 +1,6 @@
 // Gets certificates from a real ACME server: issued, served without a restart, renewed, revoked, and never lost.
 import assert from 'node:assert/strict'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
@@ -257,6 +258,10 @@ test('a start after a kill between account and certificate continues with the sa
     'show',
   ])
   assert.deepEqual([told.certificate.names, told.failures], [[mailHost], 0])
+  const { pem } = await posthorn.cli<{ pem: string }>(['certificate', 'export'])
+  const exported = new X509Certificate(pem)
+  assert.ok(exported.checkHost(mailHost) && exported.checkPrivateKey(createPrivateKey(pem)))
   const { revoked } = await posthorn.cli(['certificate', 'revoke'])
+  assert.equal(revoked, exported.serialNumber)
   assert.equal(await pebble.statusOf(String(revoked)), 'Revoked')
 })

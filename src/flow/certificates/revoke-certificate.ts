@@ -1,4 +1,4 @@
-// Operators' actions on a certificate: revoke it, or retry refused orders and names at once.
+// Operators' actions on a certificate: revoke it, export it, or retry refused orders and names at once.
 import { revokeCertificate } from '../../acme/revoke-certificate.ts'
 import { ServiceError } from '../../base/errors.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
@@ -10,7 +10,7 @@ import {
   findAcmeAccount,
   type StoredCertificate,
 } from '../../store/domains/certificates.ts'
-import { openAccountKey } from '../secrets/certificate-secret.ts'
+import { openAccountKey, openCertificateKey } from '../secrets/certificate-secret.ts'
 
 /** Revokes and deletes the certificate. Nodes then order another one with a new key. Returns the revoked certificate. */
 export async function revokeStored(
@@ -26,6 +26,17 @@ export async function revokeStored(
     throw new ServiceError('unavailable', `the authority did not revoke the certificate: ${reason}`)
   await deleteCertificate(db.writer, directory, certificate.issuedAt)
   return certificate
+}
+
+/** Returns the certificate with its chain, and then its private key, as one PEM file. */
+export async function exportStored(
+  { db, secretBox }: { db: Db; secretBox: SecretBox },
+  directory: string,
+): Promise<string> {
+  const { certificate } = await requireAccount(db, directory)
+  if (!certificate) throw new ServiceError('not_found', 'there is no certificate from this authority')
+  const key = openCertificateKey(secretBox, certificate)
+  return [certificate.chain, key].map((pem) => `${pem.trim()}\n`).join('')
 }
 
 /** Allows the next order at once, for all names, whatever failed before. */
