@@ -1,13 +1,10 @@
 // Restarts two nodes in turn under load, behind HAProxy that follows `/readyz`; its clients must not notice any restart.
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { Api } from '../support/api.ts'
 import { freePort } from '../support/free-port.ts'
+import { type Haproxy, startHaproxy } from '../support/haproxy.ts'
 import { ownAddress } from '../support/own-address.ts'
 import type { Posthorn } from '../support/service.ts'
 import { type Scope, until } from '../support/until.ts'
@@ -28,18 +25,16 @@ const drainDelay = '2s'
 /** The number of mails and sends answered between two restarts. */
 const answersEach = 60
 
-interface Balancer {
+interface Balancer extends Pick<Haproxy, 'servers'> {
   http: string
   smtp: { host: string; port: number }
-  /** One row for each server of each listener, from HAProxy's statistics. */
-  servers(): Promise<Record<string, string>[]>
 }
 
 export async function runBalancer(scope: Scope, { restarts, seed, report }: Options): Promise<Ledger> {
   const [first, second] = [{ env: await ownListeners() }, { env: await ownListeners() }]
   const cluster = await startCluster(scope, { first, second })
   const { nodes, secret, inboxes, sink } = cluster
-  const balancer = await startHaproxy(scope, nodes)
+  const balancer = await startBalancer(scope, nodes)
   const api = new Api(() => balancer.http, secret)
   const random = seeded(seed)
   const load = startLoad({ name: 'balanced', api, smtp: () => balancer.smtp, inboxes, random })
@@ -124,30 +119,14 @@ function judgeBalancer(servers: Record<string, string>[]): Ledger {
   return { figures: [['times that HAProxy saw a node go', sum('chkdown')], ...faults], violations }
 }
 
-async function startHaproxy(scope: Scope, nodes: Cluster['nodes']): Promise<Balancer> {
+async function startBalancer(scope: Scope, nodes: Cluster['nodes']): Promise<Balancer> {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-haproxy-'))
+  scope.after(() => rmSync(folder, { recursive: true, force: true }))
   const [http, smtp, socket] = [await freePort(), await freePort(), join(folder, 'socket')]
-  writeFileSync(join(folder, 'haproxy.cfg'), configuration(nodes, { http, smtp, socket }))
-  const child = spawn('haproxy', ['-db', '-f', join(folder, 'haproxy.cfg')], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  const said = text(child.stderr!)
-  scope.after(async () => {
-    await end(child)
-    rmSync(folder, { recursive: true, force: true })
-  })
-  const servers = async () => parseStatistics(await ask(socket, 'show stat\n'))
-  await until('HAProxy to answer', async () => {
-    if (child.exitCode !== null) throw new Error(`haproxy: ${await said}`)
-    return await servers().catch(() => null)
-  })
+  const file = join(folder, 'haproxy.cfg')
+  writeFileSync(file, configuration(nodes, { http, smtp, socket }))
+  const { servers } = await startHaproxy(scope, { file, socket })
   return { http: `http://127.0.0.1:${http}`, smtp: { host: '127.0.0.1', port: smtp }, servers }
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  child.kill('SIGKILL')
-  await once(child, 'exit')
 }
 
 function configuration(
@@ -177,19 +156,4 @@ listen mail
   bind 127.0.0.1:${smtp}
 ${servers(({ smtp: { host, port } }) => `${host}:${port}`).join('\n')}
 `
-}
-
-/** HAProxy's response to a command at its socket. */
-async function ask(socket: string, command: string): Promise<string> {
-  const connection = connect(socket)
-  await once(connection, 'connect')
-  connection.write(command)
-  return await text(connection)
-}
-
-function parseStatistics(answer: string): Record<string, string>[] {
-  const [head = '', ...lines] = answer.replace(/^# /, '').trim().split('\n')
-  const names = head.split(',')
-  const rows = lines.map((line) => Object.fromEntries(line.split(',').map((value, n) => [names[n]!, value])))
-  return rows.filter(({ svname = '' }) => svname.startsWith('node'))
 }

@@ -46,6 +46,7 @@ export class Member {
   readonly machine: Machine
   readonly #folder: string
   readonly #owner: Owner
+  #env: Record<string, string> = {}
   #child: ChildProcess | null = null
 
   constructor(name: string, machine: Machine, folder: string, owner: Owner) {
@@ -61,6 +62,17 @@ export class Member {
     return `${this.machine.there}:${databasePort}`
   }
 
+  /** The folder of its files, its data among them in `data`. */
+  get folder(): string {
+    return this.#folder
+  }
+
+  /** Sets the text of Patroni's file, and variables that override it. */
+  configureAs(file: string, env: Record<string, string> = {}): void {
+    writeFileSync(join(this.#folder, 'patroni.yml'), file)
+    this.#env = env
+  }
+
   configure(etcd: string, pace: Pace): void {
     const { there } = this.machine
     const rest = `${there}:${restPort}`
@@ -69,8 +81,7 @@ export class Member {
       'host all all samenet trust',
       'host replication all samenet trust',
     ]
-    writeFileSync(
-      join(this.#folder, 'patroni.yml'),
+    this.configureAs(
       // YAML reads JSON.
       JSON.stringify({
         scope: 'posthorn',
@@ -112,6 +123,7 @@ export class Member {
     this.#child = spawn('sh', ['-c', `exec "$@" >>'${log}' 2>&1`, 'sh', program!, ...words], {
       cwd: '/',
       stdio: 'ignore',
+      env: { ...process.env, ...this.#env },
     })
   }
 
@@ -170,7 +182,7 @@ export class Member {
 export class PatroniCluster {
   readonly members: readonly Member[]
 
-  private constructor(members: Member[]) {
+  constructor(members: Member[]) {
     this.members = members
   }
 

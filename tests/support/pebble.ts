@@ -1,4 +1,4 @@
-// Pebble, an ACME server for tests (Debian's): on loopback, with a test's DNS, its own authority, and its log.
+// Pebble, an ACME server for tests (Debian's): on loopback or another address, with a test's DNS, its own authority, and its log.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { accessSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -49,20 +49,24 @@ interface Options {
   dns: string
   httpPort: number
   validitySeconds?: number
+  /** The address that it listens on, and the files of a certificate for that address. */
+  host?: string
+  listener?: { certificate: string; privateKey: string }
 }
+
+const loopbackListener = { certificate: pebbleListenerCa, privateKey: fixture('tls-key.pem') }
 
 /** Starts a server, which ends with the scope. */
 export async function startPebble(
   scope: Scope,
-  { dns, httpPort, validitySeconds = 7_776_000 }: Options,
+  { dns, httpPort, validitySeconds = 7_776_000, host = '127.0.0.1', listener = loopbackListener }: Options,
 ): Promise<Pebble> {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-pebble-'))
   const [port, managementPort] = [await freePort(), await freePort()]
   const config = {
-    listenAddress: `127.0.0.1:${port}`,
-    managementListenAddress: `127.0.0.1:${managementPort}`,
-    certificate: pebbleListenerCa,
-    privateKey: fixture('tls-key.pem'),
+    listenAddress: `${host}:${port}`,
+    managementListenAddress: `${host}:${managementPort}`,
+    ...listener,
     httpPort,
     tlsPort: await freePort(),
     certificateValidityPeriod: validitySeconds,
@@ -82,9 +86,9 @@ export async function startPebble(
     if (child.exitCode !== null) throw new Error(`pebble ended:\n${lines.join('\n')}`)
     return lines.some((line) => line.includes('ACME directory available'))
   })
-  const manage = (path: string) => fetchText(`https://127.0.0.1:${managementPort}${path}`)
+  const manage = (path: string) => fetchText(`https://${host}:${managementPort}${path}`, listener.certificate)
   return {
-    directory: `https://127.0.0.1:${port}/dir`,
+    directory: `https://${host}:${port}/dir`,
     root: () => manage('/roots/0'),
     statusOf: async (serial) => JSON.parse(await manage(`/cert-status-by-serial/${serial}`)).Status,
     count: (line) => lines.filter((text) => line.test(text)).length,
@@ -98,8 +102,8 @@ async function end(child: ChildProcess): Promise<void> {
   await once(child, 'exit')
 }
 
-async function fetchText(url: string): Promise<string> {
-  const request = get(url, { ca: readFileSync(pebbleListenerCa), agent: false })
+async function fetchText(url: string, authority: string): Promise<string> {
+  const request = get(url, { ca: readFileSync(authority), agent: false })
   const [response] = await once(request, 'response')
   let text = ''
   for await (const chunk of response) text += chunk

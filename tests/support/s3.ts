@@ -60,8 +60,8 @@ export interface S3Server {
   uploads: Map<string, { key: string; initiatedAt: Date }>
 }
 
-/** Starts the server. It ends with the scope. */
-export async function startS3(scope: Scope): Promise<S3Server> {
+/** Starts the server on an address of this machine. It ends with the scope. */
+export async function startS3(scope: Scope, { host = '127.0.0.1' } = {}): Promise<S3Server> {
   const directory = mkdtempSync(join(tmpdir(), 'posthorn-s3-'))
   const store = new S3rver({
     address: '127.0.0.1',
@@ -82,7 +82,7 @@ export async function startS3(scope: Scope): Promise<S3Server> {
       answer.destroy(),
     )
   })
-  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => proxy.listen(0, host, resolve))
   scope.after(async () => {
     proxy.closeAllConnections()
     await new Promise((resolve) => proxy.close(resolve))
@@ -91,7 +91,7 @@ export async function startS3(scope: Scope): Promise<S3Server> {
   })
   const { port } = proxy.address() as AddressInfo
   return {
-    makeUrl: () => `s3://${bucket}/${randomUUID()}?endpoint=http://127.0.0.1:${port}`,
+    makeUrl: () => `s3://${bucket}/${randomUUID()}?endpoint=http://${host}:${port}`,
     env: { AWS_ACCESS_KEY_ID: 'S3RVER', AWS_SECRET_ACCESS_KEY: 'S3RVER' },
     faults,
     heal: () => void Object.assign(faults, well),

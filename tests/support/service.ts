@@ -284,7 +284,7 @@ const unlimited = {
 
 /** An active organization with the given limits (else unreachable ones), and an unrestricted key of its own. */
 export async function createCaller(
-  posthorn: Posthorn,
+  posthorn: Pick<Posthorn, 'cli' | 'http'>,
   limits: Partial<Record<keyof typeof unlimited, number>> = {},
 ): Promise<{ organizationId: string; keyId: string; secret: string; api: Api }> {
   const organization = await posthorn.cli<{ id: string }>(['org', 'create', '--name', 'Test', '--active'])
