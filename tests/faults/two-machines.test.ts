@@ -36,7 +36,7 @@ test('check 85a: the recipe of two machines takes and sends mail while a node is
   const entry = () => (calls++ % 2 === 0 ? a : b).machine.there
   const api = new Api(() => `https://${entry()}`, secret)
   const inboxes = [await api.createInbox()]
-  await untilUp(stage, 'UP')
+  await untilSeen(stage, { a: 'UP', b: 'UP' })
   step('both balancers see both nodes')
   await receiveLarge(stage, api, inboxes[0]!)
   step('a large mail is in')
@@ -54,7 +54,7 @@ test('check 85a: the recipe of two machines takes and sends mail while a node is
   step('the cluster has a synchronous standby and another standby')
   const fromMs = Date.now()
   await b.node.kill9()
-  await untilUp(stage, 'DOWN')
+  await untilSeen(stage, { a: 'UP', b: 'DOWN' })
   const settledMs = Date.now()
   await untilAnswered(load)
   step('node b was killed, and mail goes on')
@@ -69,6 +69,8 @@ test('check 85a: the recipe of two machines takes and sends mail while a node is
   assert.deepEqual(ledger.violations, [])
   assert.deepEqual(new Set(sink.peers), new Set([a.machine.there, b.machine.there]), 'both nodes sent')
   step('settled')
+  await loseS3(stage, inboxes[0]!)
+  step('small mail continued without S3')
   await renew(stage)
   step('HAProxy has the certificate of the authority')
   // Nothing is left to drain.
@@ -81,11 +83,15 @@ function trust(scope: Scope, pem: string): void {
   scope.after(() => setDefaultCACertificates(before))
 }
 
-/** Waits until both balancers see node a up, and node b in this state. */
-async function untilUp({ a, b }: TwoMachines, stateOfB: 'UP' | 'DOWN'): Promise<void> {
+type State = 'UP' | 'DOWN'
+
+/** Waits until both balancers see these states of the nodes, by `/readyz`. */
+async function untilSeen({ a, b }: TwoMachines, states: { a?: State; b?: State }): Promise<void> {
   await until('the balancers to see it', async () => {
     const servers = (await Promise.all([a, b].map(({ haproxy }) => haproxy.servers()))).flat()
-    return servers.every(({ svname, status }) => status === (svname === 'a' ? 'UP' : stateOfB))
+    const ready = servers.filter(({ pxname }) => pxname === 'api' || pxname === 'mail')
+    assert.equal(ready.length, 8)
+    return ready.every(({ svname, status }) => [status, undefined].includes(states[svname as 'a' | 'b']))
   })
 }
 
@@ -118,15 +124,23 @@ async function untilAnswered({ answeredMs }: Load): Promise<void> {
 async function update(stage: TwoMachines, load: Load): Promise<void> {
   const { node } = stage.a
   const stopped = node.stop()
-  await until('the balancers to see the stop', async () => {
-    assert.ok(node.isRunning(), 'the node waits for the balancers')
-    const servers = (await Promise.all([stage.a, stage.b].map(({ haproxy }) => haproxy.servers()))).flat()
-    return servers.filter(({ svname }) => svname === 'a').every(({ status }) => status === 'DOWN')
-  })
+  await untilSeen(stage, { a: 'DOWN' })
+  assert.ok(node.isRunning(), 'the node waits for the balancers')
   assert.equal(await stopped, 0)
   await untilAnswered(load)
   await node.start()
-  await untilUp(stage, 'UP')
+  await untilSeen(stage, { a: 'UP', b: 'UP' })
+}
+
+/** Without S3 no node is ready, and the balancers still pass on small mail. */
+async function loseS3(stage: TwoMachines, inbox: Inbox): Promise<void> {
+  stage.s3.faults.refuse = () => true
+  await untilSeen(stage, { a: 'DOWN', b: 'DOWN' })
+  const raw = heavyMail(inbox.address, '<small@sender.test>', 1_000)
+  const mail = { from: 's@sender.test', to: inbox.address, raw }
+  const { reply } = await sendMail({ host: stage.b.machine.there, port: 25 }, mail)
+  assert.match(reply, /^250 /)
+  stage.s3.heal()
 }
 
 /** The steps of the page for a certificate: it is ordered through the balancers, exported, and read by both of them. */
