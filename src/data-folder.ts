@@ -100,6 +100,9 @@ export async function requireSharedBlobs(
   for (const mark of await listNodeMarks(db)) {
     // Our own number can only be from an earlier run of this service, because the folder is claimed.
     if (mark.folder === own || (await hasMark(blobs, mark).catch(refuseToStart))) continue
+    // A slow store: the node has renewed its mark since it was listed, or has left.
+    const renewed = (await listNodeMarks(db)).find(({ folder }) => folder === mark.folder)
+    if (!renewed || (await hasMark(blobs, renewed).catch(refuseToStart))) continue
     throw new StartRefused(
       'blobs',
       `${blobs.location} is not the blob store of the other nodes of this database`,
