@@ -1,6 +1,15 @@
 // A committed blob is durable, with all the folders above it, and has the bytes that were written.
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -82,3 +91,13 @@ test('a folder without our mark accepts neither blobs nor node marks, whenever i
 function fileOf({ location }: DiskBlobs, key: string): string {
   return join(location, key.slice(-2), key)
 }
+
+test('a folder whose claim was interrupted is empty, and can be claimed', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-blobs-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  writeFileSync(join(folder, 'database-id.new'), 'ha')
+  const blobs = new DiskBlobs(folder)
+  assert.equal(await blobs.findContent(), null)
+  await blobs.claim('some id')
+  assert.deepEqual([await blobs.findContent(), await blobs.owner()], ['database-id', 'some id'])
+})

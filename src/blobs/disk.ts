@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream'
 import { syncFolder } from '../base/sync-folder.ts'
 import { type Blobs, type BlobWriter, NotOurStore, type StoredBlob, writeAll } from './blobs.ts'
 import { BufferedWriter } from './buffered-writer.ts'
-import { findFolderFault, readMark, removeMark, writeMark } from './folder-mark.ts'
+import { findFolderFault, readMark, removeMark, unfinishedMark, writeMark } from './folder-mark.ts'
 
 /** Each part of the store is a folder. Files are named by their owner, so they need no reference count. */
 export class DiskBlobs implements Blobs {
@@ -101,8 +101,8 @@ export class DiskBlobs implements Blobs {
 
   async findContent(): Promise<string | null> {
     const names = (await readdir(this.location).catch(nullWhereMissing)) ?? []
-    // The file system itself keeps this entry in the root of a disk.
-    return names.find((name) => name !== 'lost+found') ?? null
+    // The file system itself keeps the first entry in the root of a disk. A crash may leave the second.
+    return names.find((name) => name !== 'lost+found' && name !== unfinishedMark) ?? null
   }
 
   async owner(): Promise<string | null> {

@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { syncFolder } from '../base/sync-folder.ts'
 
 const markFile = 'database-id'
+/** The mark while it is written. A crash may leave it. */
+export const unfinishedMark = `${markFile}.new`
 
 /** Returns the id in the folder's mark; null if it has none. Rejects if the disk fails. */
 export async function readMark(folder: string): Promise<string | null> {
@@ -18,14 +20,15 @@ export async function readMark(folder: string): Promise<string | null> {
 /** Marks the folder as that of the database `id`. The mark is durable when this resolves. */
 export async function writeMark(folder: string, id: string): Promise<void> {
   const path = join(folder, markFile)
-  const file = await open(`${path}.new`, 'w', 0o600)
+  const unfinished = join(folder, unfinishedMark)
+  const file = await open(unfinished, 'w', 0o600)
   try {
     await file.writeFile(id)
     await file.sync()
   } finally {
     await file.close()
   }
-  await rename(`${path}.new`, path)
+  await rename(unfinished, path)
   await syncFolder(folder)
 }
 

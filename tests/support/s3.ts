@@ -29,6 +29,8 @@ export interface S3Faults {
   hideTimes: boolean
   /** Calls for which this returns true get 503. */
   refuse: ((call: string) => boolean) | null
+  /** Calls for which this returns true get 403, which is not tried again. */
+  forbid: ((call: string) => boolean) | null
 }
 
 const well: S3Faults = {
@@ -40,6 +42,7 @@ const well: S3Faults = {
   lose: null,
   hideTimes: false,
   refuse: null,
+  forbid: null,
 }
 
 export interface S3Server {
@@ -125,6 +128,7 @@ async function pass(passing: Passing): Promise<void> {
   if (faults.failEvery !== null && number % faults.failEvery === 0)
     return refuse(answer, 500, 'InternalError')
   if (faults.refuse?.(call)) return refuse(answer, 503, 'ServiceUnavailable')
+  if (faults.forbid?.(call)) return refuse(answer, 403, 'AccessDenied')
   if (isUpload && faults.changeUploads > 0 && body.length > 0) {
     faults.changeUploads--
     body[0]! ^= 1

@@ -23,7 +23,7 @@ export interface ListenQuery {
   address: string
   port: number
   backlog: number
-  /** Tells apart the servers of a worker that ask for any port. */
+  /** Distinguishes the servers of a worker that ask for any port. */
   index: number
 }
 

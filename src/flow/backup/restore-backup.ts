@@ -67,20 +67,21 @@ export async function restoreBackup(
   const manifest = await requireManifest(folder)
   requireKnown(manifest)
   const mark = await findMark(deps.dataDir)
-  if (mark !== manifest.id) await requireEmptyFolders(deps, mark, manifest)
+  if (mark !== manifest.id) await requireEmptyFolders(deps, mark)
   const key = await findKey(deps, { folder, manifest, askPassphrase })
-  if (mark === null) await deps.blobs.claim(manifest.id)
   await leaveMark(deps.dataDir, manifest.id)
   const { db, release } = await deps.openDatabase()
   try {
     // Everything is there if only the last steps of the restore were missing.
-    const isWhole = mark !== null && (await isLoaded(db, manifest))
-    await requireSameStore(deps.blobs, isWhole ? [manifest.id, await readDatabaseId(db)] : [manifest.id])
-    if (!isWhole) {
+    if (mark !== null && (await isLoaded(db, manifest))) {
+      const owner = await deps.blobs.owner()
+      if (owner !== manifest.id && owner !== (await readDatabaseId(db))) throw anotherStore(deps.blobs)
+    } else {
       await requireEmpty(db).catch(async (refusal) => {
-        if (mark === null) await forget(deps)
+        if (mark === null) await removeMark(deps.dataDir)
         throw refusal
       })
+      await markStore(deps.blobs, manifest.id)
       await restoreBlobs(deps, folder, manifest)
       await storeKey(deps.secretKeyFile, key)
       await restoreTables({ ...deps, db }, folder, { manifest, key })
@@ -94,17 +95,16 @@ export async function restoreBackup(
   return manifest
 }
 
-/** Nothing was restored yet. */
-async function forget({ blobs, dataDir }: RestoreDeps): Promise<void> {
-  await blobs.disown()
-  await removeMark(dataDir)
+/** The store has the mark of the backup until it belongs to the database. */
+async function markStore(blobs: Blobs, backupId: string): Promise<void> {
+  if ((await blobs.owner()) === backupId) return
+  if ((await blobs.findContent()) !== null) throw anotherStore(blobs)
+  await blobs.claim(backupId)
 }
 
-/** The store has the mark of the backup until it belongs to the database. */
-async function requireSameStore(blobs: Blobs, owners: string[]): Promise<void> {
-  if (owners.includes((await blobs.owner()) ?? '')) return
-  throw refused(
-    `the interrupted restore used another blob store than ${blobs.location}`,
+function anotherStore({ location }: Blobs): StartRefused {
+  return refused(
+    `the interrupted restore used another blob store than ${location}`,
     'set POSTHORN_BLOB_URL as it was, or start again with an empty data folder, database and blob store',
   )
 }
@@ -134,7 +134,6 @@ const mayBeThere = new Set(['lost+found', 'folder-id'])
 async function requireEmptyFolders(
   { dataDir, blobs, secretKeyFile }: RestoreDeps,
   mark: string | null,
-  { id }: Manifest,
 ): Promise<void> {
   if (mark !== null)
     throw refused(`${dataDir} has an interrupted restore of another backup`, 'empty the folder first')
@@ -147,8 +146,7 @@ async function requireEmptyFolders(
   const filled = own.find((name) => join(dataDir, name) !== blobs.location)
   for (const [store, name] of [
     [dataDir, filled],
-    // The same restore may have ended once it had marked the store.
-    [blobs.location, (await blobs.owner()) === id ? null : await blobs.findContent()],
+    [blobs.location, await blobs.findContent()],
   ])
     if (name)
       throw refused(`${store} is not empty (${name})`, 'restore into an empty one: nothing is overwritten')
