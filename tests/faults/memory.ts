@@ -43,6 +43,7 @@ export async function runMemory(scope: Scope, options: Options): Promise<Ledger>
   const stage = await setStage(scope, options)
   const { group, posthorn, hostile, load } = stage
   const kills = await watch(stage, options)
+  const fromMs = Date.now() - 100
   const highest = Math.round(group.highestBytes / megabyte)
   await hostile.stop()
   report(`${limitMegabytes} MiB, ${workers} workers: ${JSON.stringify([...hostile.answers])}`)
@@ -50,6 +51,8 @@ export async function runMemory(scope: Scope, options: Options): Promise<Ledger>
   const killed = group.kills
   group.limit(plentyBytes)
   await until('the service to be ready', () => isReadyAgain(posthorn), { timeoutMs: 90_000 })
+  // The kernel may have killed once more while the loads ended.
+  if (killed > kills.length) kills.push({ victim: 'both', fromMs, settledMs: Date.now() })
   const ledger = await reckon(stage, kills)
   const status = await posthorn.stop()
   return {
@@ -148,9 +151,7 @@ async function findLost({ posthorn, api, hostile, hostileInbox }: Stage): Promis
   const stored = new Set<string>()
   for (const { id, name } of rows) {
     // A mail that takes too long to parse is filed under a new Message-ID.
-    const source = messageId.includes('hostile-')
-      ? messageId
-      : String(await api.bytes(`/v1/messages/${id}/source`))
+    const source = name.includes('hostile-') ? name : String(await api.bytes(`/v1/messages/${id}/source`))
     stored.add(/<hostile-\d+@sender\.test>/.exec(source)?.[0] ?? '')
   }
   return hostile.acknowledged.filter((id) => !stored.has(id))
