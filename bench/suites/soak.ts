@@ -95,7 +95,13 @@ function formatTrends({ minutes, samples }: Course, warmMinutes: number): string
     const [hourly, error] = [60 * trend.slope, 60 * trend.error]
     const bound = Math.max(flatLeast, (median * flatPercent) / 100)
     const verdict =
-      Math.abs(hourly) < bound ? 'flat' : Math.abs(hourly) - 2 * error < bound ? 'unclear' : 'grows'
+      Math.abs(hourly) < bound
+        ? 'flat'
+        : Math.abs(hourly) - 2 * error < bound
+          ? 'unclear'
+          : hourly < 0
+            ? 'falls'
+            : 'grows'
     const range = `${min.toFixed(1)} to ${max.toFixed(1)}`
     const figures = `${hourly >= 0 ? '+' : ''}${hourly.toFixed(2)} ± ${(2 * error).toFixed(2)} in an hour`
     return `  ${name.padEnd(24)} median ${median.toFixed(1).padStart(8)}, ${range.padEnd(18)} ${figures}: ${verdict}`
