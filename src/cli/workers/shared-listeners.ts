@@ -4,8 +4,8 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import type { Log } from '../../base/log.ts'
 import type { ListenCalls, ListenQuery } from './calls.ts'
 
-/** Connections of one listener that wait for a worker. Further ones are closed. One process leaves as many to the kernel. */
-const maxWaiting = 1_024
+/** Connections of one listener that wait for a worker. Further ones are closed. One process holds as many HTTP connections. */
+const maxWaiting = 10_000
 
 /** Gives a worker a connection of the listener with this key. */
 type Send = (key: string, socket: Socket) => void
