@@ -5,7 +5,7 @@ import type { Log } from '../../base/log.ts'
 import type { ListenCalls, ListenQuery } from './calls.ts'
 
 /** Connections of one listener that wait for a worker. Further ones are closed. One process holds as many HTTP connections. */
-const maxWaiting = 10_000
+const connectionsWaiting = 10_000
 
 /** Gives a worker a connection of the listener with this key. */
 type Send = (key: string, socket: Socket) => void
@@ -13,11 +13,13 @@ type Send = (key: string, socket: Socket) => void
 /** All listeners, by the address that the workers asked for. */
 export class SharedListeners {
   readonly #log: Log
+  readonly #maxWaiting: number
   readonly #listeners = new Map<string, SharedListener>()
   #isStopping = false
 
-  constructor(log: Log) {
+  constructor(log: Log, { maxWaiting = connectionsWaiting } = {}) {
     this.#log = log
+    this.#maxWaiting = maxWaiting
   }
 
   /** Returns the calls of one worker. `release` gives the connection that it had not yet taken to another worker. */
@@ -55,6 +57,7 @@ export class SharedListeners {
   #open(key: string, query: ListenQuery): SharedListener {
     const listener = new SharedListener(key, query, {
       log: this.#log,
+      maxWaiting: this.#maxWaiting,
       isStopping: () => this.#isStopping,
       closed: () => this.#listeners.delete(key),
     })
@@ -68,6 +71,7 @@ class SharedListener {
   readonly #key: string
   readonly #server: Server
   readonly #listening: Promise<unknown>
+  readonly #maxWaiting: number
   readonly #isStopping: () => boolean
   readonly #closed: () => void
   readonly #workers = new Set<Send>()
@@ -79,9 +83,15 @@ class SharedListener {
   constructor(
     key: string,
     { address, port, backlog }: ListenQuery,
-    { log, isStopping, closed }: { log: Log; isStopping(): boolean; closed(): void },
+    {
+      log,
+      maxWaiting,
+      isStopping,
+      closed,
+    }: { log: Log; maxWaiting: number; isStopping(): boolean; closed(): void },
   ) {
     this.#key = key
+    this.#maxWaiting = maxWaiting
     this.#isStopping = isStopping
     this.#closed = closed
     this.#server = createServer({ pauseOnConnect: true }, (socket) => this.#arrive(socket))
@@ -135,7 +145,7 @@ class SharedListener {
   }
 
   #arrive(socket: Socket): void {
-    if (this.#waiting.length >= maxWaiting) {
+    if (this.#waiting.length >= this.#maxWaiting) {
       socket.destroy()
       return
     }
