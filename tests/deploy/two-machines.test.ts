@@ -42,6 +42,17 @@ test('HAProxy accepts its file', { skip: missing }, (t) => {
   assert.doesNotMatch(stderr, /WARNING/)
 })
 
+test('no frontend takes the connections of another, and no address those of a frontend of HTTP', () => {
+  const [whole, ...parts] = [...balancer.matchAll(/^ {2}maxconn (\d+)$/gm)].map(([, count]) => Number(count))
+  assert.ok(parts.length === 3 && parts.reduce((sum, count) => sum + count) < whole!)
+  const [, ...frontends] = balancer.split(/^frontend /m)
+  for (const part of frontends.filter((each) => each.includes('mode http\n  maxconn'))) {
+    assert.match(part, /^ {2}tcp-request connection track-sc0 src table clients$/m)
+    assert.match(part, /^ {2}tcp-request connection reject if \{ sc0_conn_cur gt 1000 \}$/m)
+  }
+  assert.equal(frontends.length, parts.length)
+})
+
 test('the settings of both nodes are valid, and the balancers know their listeners', () => {
   for (const name of ['a', 'b'] as const) {
     const { http, smtp, operator, ...settings } = settingsOf(name)
