@@ -87,7 +87,8 @@ export class OperatorMetrics {
   readonly #deps: OperatorMetricsDeps
   readonly #registry = new Registry()
   readonly #gauges = gaugesIn(this.#registry)
-  readonly #upkeep = upkeepGaugesIn(this.#registry)
+  /** Empty while the upkeep cannot be read, because old values would be wrong. */
+  #upkeep = new Registry()
   /** Gauges of this process, unlike those of the store, which are the same in every process. */
   readonly #own = new Registry()
   readonly #pool = poolGaugeIn(this.#own)
@@ -120,8 +121,8 @@ export class OperatorMetrics {
     if (performance.now() >= this.#keptUntilMs)
       await (this.#collecting ??= this.#collect().finally(() => (this.#collecting = null)))
     const { collectMetrics } = this.#deps
-    if (collectMetrics) return Registry.merge([byWorker(await collectMetrics()), this.#registry])
-    return Registry.merge([this.#ownRegistry(), this.#registry])
+    const own = collectMetrics ? byWorker(await collectMetrics()) : this.#ownRegistry()
+    return Registry.merge([own, this.#registry, this.#upkeep])
   }
 
   /** Returns the metrics of this process, without those of the store. */
@@ -145,9 +146,11 @@ export class OperatorMetrics {
       const counts = new Map(connections.states.map(({ state, count }) => [state, count]))
       for (const state of states) this.#gauges.connections.set({ state }, counts.get(state) ?? 0)
       this.#gauges.maxConnections.set(connections.max)
-      showHealth(this.#upkeep, await readDatabaseHealth(db))
       this.#gauges.up.set(1)
+      // The database has answered. The doctor says why its upkeep cannot be read.
+      this.#upkeep = await readDatabaseHealth(db).then(registerHealth, () => new Registry())
     } catch {
+      this.#upkeep = new Registry()
       // Not logged here: the fault is the measured value, and code that needs the store logs it.
       this.#gauges.up.set(0)
     }
@@ -174,7 +177,9 @@ export class OperatorMetrics {
   }
 }
 
-function showHealth(gauges: ReturnType<typeof upkeepGaugesIn>, health: DatabaseHealth): void {
+function registerHealth(health: DatabaseHealth): Registry {
+  const register = new Registry()
+  const gauges = upkeepGaugesIn(register)
   const { tables, ids, fullestSequence, slots, archiver, transactions } = health
   gauges.deadRows.set(Math.max(0, ...tables.map(({ deadRows, threshold }) => deadRows - threshold)))
   for (const { kind, age, maxAge } of ids) gauges.idAge.set({ kind }, age / maxAge)
@@ -183,6 +188,7 @@ function showHealth(gauges: ReturnType<typeof upkeepGaugesIn>, health: DatabaseH
   gauges.archiveFails.set(archiver.isFailing ? 1 : 0)
   for (const kind of ['reading', 'writing', 'prepared'] as const)
     gauges.transaction.set({ kind }, transactions.find((one) => one.kind === kind)?.seconds ?? 0)
+  return register
 }
 
 /** Joins the metrics of processes. Each series gets the label `worker`. */

@@ -11,8 +11,6 @@ export interface DatabaseHealth {
   fullestSequence: { name: string; used: number } | null
   slots: ReplicationSlot[]
   maxWalBytes: number
-  /** Null: this role may not list the files. */
-  walBytes: number | null
   archiver: { isFailing: boolean; failedFile: string | null }
   /** Open transactions, the oldest first. */
   transactions: OpenTransaction[]
@@ -58,21 +56,22 @@ export interface OpenTransaction {
 
 /** Reads all facts. The server must be a primary. Needs no right beyond those of an ordinary role. */
 export async function readDatabaseHealth(db: Queryable): Promise<DatabaseHealth> {
-  const [server] = await db.query<Omit<DatabaseHealth, 'tables' | 'walBytes'> & { maySeeWal: boolean }>(
+  const [server] = await db.query<Omit<DatabaseHealth, 'tables'>>(
     `select current_setting('autovacuum')::boolean and current_setting('track_counts')::boolean as "isAutovacuumOn",
       (${idAges}) as ids, (${fullestSequence}) as "fullestSequence", (${slots}) as slots,
       pg_size_bytes(current_setting('max_wal_size'))::float8 as "maxWalBytes", (${archiver}) as archiver,
-      (${transactions}) as transactions, (${hiddenSessions}) as "hiddenSessions",
-      has_function_privilege('pg_ls_waldir()', 'execute') as "maySeeWal"`,
+      (${transactions}) as transactions, (${hiddenSessions}) as "hiddenSessions"`,
   )
-  const { maySeeWal, ...health } = server!
-  const tables = await db.query<VacuumedTable>(vacuumedTables)
-  return { ...health, tables, walBytes: maySeeWal ? await readWalBytes(db) : null }
+  return { ...server!, tables: await db.query<VacuumedTable>(vacuumedTables) }
 }
 
-async function readWalBytes(db: Queryable): Promise<number> {
-  const [row] = await db.query<{ bytes: number }>('select sum(size)::float8 as bytes from pg_ls_waldir()')
-  return row!.bytes
+/** Null: the files cannot be listed, usually because this role may not. */
+export async function readWalBytes(db: Queryable): Promise<number | null> {
+  const query = 'select sum(size)::float8 as bytes from pg_ls_waldir()'
+  return await db.query<{ bytes: number }>(query).then(
+    ([row]) => row!.bytes,
+    () => null,
+  )
 }
 
 const listOf = (query: string) => `select coalesce(jsonb_agg(q), '[]') from (${query}) q`
@@ -89,7 +88,7 @@ const vacuumedTables = `select coalesce(o.relname || ' (TOAST)', c.relname) as n
     extract(epoch from clock_timestamp() - coalesce(greatest(pg_stat_get_last_vacuum_time(c.oid),
       pg_stat_get_last_autovacuum_time(c.oid)), pg_postmaster_start_time()))::float8 as "secondsSinceVacuum"
   from pg_class c left join pg_class o on o.reltoastrelid = c.oid
-  where coalesce(o.relnamespace, c.relnamespace) = current_schema()::regnamespace and c.relkind in ('r', 't')
+  where coalesce(o.relnamespace, c.relnamespace) = quote_ident(current_schema())::regnamespace and c.relkind in ('r', 't')
     and pg_stat_get_dead_tuples(c.oid) > 0
   order by "deadRows" desc`
 
@@ -171,7 +170,8 @@ export async function estimateUnusedSpace(db: Queryable, minBytes: number): Prom
       (select string_agg(format('coalesce(pg_column_size(%I), 0)', attname), ' + ') from pg_attribute
         where attrelid = c.oid and attnum > 0 and not attisdropped) as width
     from pg_class c
-    where c.relnamespace = current_schema()::regnamespace and c.relkind = 'r' and pg_table_size(c.oid) > $1
+    where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relkind = 'r'
+      and has_table_privilege(c.oid, 'select') and pg_table_size(c.oid) > $1
     order by 1`,
     [minBytes],
   )

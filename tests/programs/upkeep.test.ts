@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import pg from 'pg'
+import { Clock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import type { Check } from '../../src/cli/doctor/checks.ts'
 import {
@@ -12,12 +13,14 @@ import {
   evaluateVacuum,
   evaluateWal,
 } from '../../src/cli/doctor/upkeep.ts'
+import { OperatorMetrics } from '../../src/operator/metrics.ts'
 import { Db } from '../../src/postgres/db.ts'
 import { migrate } from '../../src/postgres/migrate.ts'
 import {
   type DatabaseHealth,
   estimateUnusedSpace,
   readDatabaseHealth,
+  readWalBytes,
 } from '../../src/store/database-health.ts'
 import { ExternalServer } from '../support/external-server.ts'
 import { until } from '../support/until.ts'
@@ -94,7 +97,7 @@ test('dead rows: autovacuum that is off for a table, and a table that waits for 
     [
       'warning',
       'autovacuum is off for metric_delta',
-      'alter table metric_delta reset (autovacuum_enabled), and so on for each',
+      'alter table metric_delta reset (autovacuum_enabled, toast.autovacuum_enabled), and so on for each',
     ],
   )
   // Its round comes once a minute.
@@ -133,6 +136,11 @@ test('unused space: the estimate is within a tenth, with long values outside of 
   )
   // The migrations lower the share of dead rows at which autovacuum starts, and a TOAST table follows its table.
   assert.equal(long.threshold, 1000 + 0.02 * toast!.rows)
+  await db.query('alter table raw set (toast.autovacuum_enabled = false)')
+  const off = await checked('vacuum')
+  assert.equal(off.detail, 'autovacuum is off for raw (TOAST)')
+  await db.query(off.mend!.split(', and so on')[0]!)
+  assert.equal((await checked('vacuum')).status, 'ok')
   await db.query('vacuum raw')
   const loose = await estimate()
   const share = loose.unusedBytes / loose.sizeBytes
@@ -220,7 +228,45 @@ test('transactions: one that writes, one that reads, a prepared one, and those o
   await other.end()
 })
 
+test('a schema whose name needs quotes, and a table of another role', async (t) => {
+  const other = new pg.Client({ host: server.folder, user: 'posthorn', database: 'service' })
+  await other.connect()
+  t.after(() => other.end())
+  await other.query(`create schema "Odd" authorization plain; set search_path = "Odd";
+    create sequence small maxvalue 2; grant select on small to plain; select setval('small', 2);
+    create table closed as select repeat('x', 100) from generate_series(1, 2000)`)
+  const url = new URL(connectionString)
+  url.searchParams.set('options', '-c search_path="Odd"')
+  const odd = new Db({ connection: { connectionString: url.href }, maxConnections: 1 })
+  t.after(() => odd.close())
+  assert.deepEqual((await readDatabaseHealth(odd)).fullestSequence, { name: 'small', used: 1 })
+  assert.deepEqual(await estimateUnusedSpace(odd, 1 << 17), [])
+  await other.query('grant select on closed to plain')
+  assert.equal((await estimateUnusedSpace(odd, 1 << 17)).length, 1)
+})
+
+test('upkeep that cannot be read is one warning, and the database still counts as up', async (t) => {
+  const other = new pg.Client({ host: server.folder, user: 'posthorn', database: 'service' })
+  await other.connect()
+  t.after(() => other.end())
+  const readMetrics = async () => {
+    const metrics = new OperatorMetrics({ db, clock: new Clock(), collectMetrics: null })
+    return (await metrics.text()).text.match(/^posthorn_database_(?:up|sequence_used_ratio)\b/gm)
+  }
+  assert.deepEqual(await readMetrics(), ['posthorn_database_up', 'posthorn_database_sequence_used_ratio'])
+  await other.query('revoke select on pg_replication_slots from public')
+  assert.deepEqual(await readMetrics(), ['posthorn_database_up'])
+  const checks = await checkUpkeep(db)
+  assert.deepEqual(
+    checks.map(({ name, status, detail }) => [name, status, detail]),
+    [['upkeep', 'warning', 'cannot be read: permission denied for view pg_replication_slots']],
+  )
+  await other.query('grant select on pg_replication_slots to public')
+})
+
 test('WAL: a forgotten replication slot, an archive command that fails, and a server without autovacuum', async () => {
+  // The slot keeps WAL since the last checkpoint.
+  await server.ask('checkpoint')
   await server.ask(`select pg_create_physical_replication_slot('forgotten', true)`)
   assert.equal((await checked('WAL')).status, 'ok')
   for (let segment = 0; segment < 4; segment++)
@@ -233,19 +279,16 @@ test('WAL: a forgotten replication slot, an archive command that fails, and a se
   )
   assert.match(held.mend!, /select pg_drop_replication_slot\('forgotten'\)$/)
   const health = await readDatabaseHealth(db)
-  assert.equal(health.walBytes, null)
-  const lost = evaluateWal({ ...health, slots: [{ ...health.slots[0]!, isLost: true }] })
+  assert.equal(await readWalBytes(db), null)
+  const lost = evaluateWal({ ...health, slots: [{ ...health.slots[0]!, isLost: true }] }, null)
   assert.match(lost.detail, /^the WAL of the replication slot forgotten was removed/)
   await server.ask(`select pg_drop_replication_slot('forgotten')`)
   await server.ask('grant pg_monitor to plain')
   // A checkpoint that the segments caused may not have removed them yet.
   const seen = await readDatabaseHealth(db)
-  assert.ok(seen.walBytes! >= 32 << 20)
-  assert.match(
-    evaluateWal({ ...seen, walBytes: 1 << 20 }).detail,
-    /^no replication slot keeps WAL back, 0\.0 GiB of WAL$/,
-  )
-  const much = evaluateWal({ ...seen, walBytes: 4 * seen.maxWalBytes })
+  assert.ok((await readWalBytes(db))! >= 32 << 20)
+  assert.match(evaluateWal(seen, 1 << 20).detail, /^no replication slot keeps WAL back, 0\.0 GiB of WAL$/)
+  const much = evaluateWal(seen, 4 * seen.maxWalBytes)
   assert.deepEqual([much.status, much.detail], ['warning', '0.1 GiB of WAL, three times max_wal_size'])
 
   await db.close()

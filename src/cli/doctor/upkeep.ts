@@ -6,6 +6,7 @@ import {
   estimateUnusedSpace,
   type OpenTransaction,
   readDatabaseHealth,
+  readWalBytes,
   type TableSpace,
 } from '../../store/database-health.ts'
 import { type Check, failed, gibibytes, ok, warning } from './checks.ts'
@@ -13,16 +14,27 @@ import { type Check, failed, gibibytes, ok, warning } from './checks.ts'
 /** Smaller tables waste too little to matter. */
 const minTableBytes = 1 << 30
 
+/** The other checks do not depend on these, so a fault is one of the findings. */
 export async function checkUpkeep(db: Queryable): Promise<Check[]> {
-  const health = await readDatabaseHealth(db)
-  return [
-    evaluateVacuum(health),
-    evaluateSpace(await estimateUnusedSpace(db, minTableBytes)),
-    evaluateIds(health),
-    evaluateSequences(health),
-    evaluateWal(health),
-    evaluateTransactions(health),
-  ]
+  try {
+    const health = await readDatabaseHealth(db)
+    return [
+      evaluateVacuum(health),
+      evaluateSpace(await estimateUnusedSpace(db, minTableBytes)),
+      evaluateIds(health),
+      evaluateSequences(health),
+      evaluateWal(health, await readWalBytes(db)),
+      evaluateTransactions(health),
+    ]
+  } catch (error) {
+    return [
+      warning(
+        'upkeep',
+        `cannot be read: ${(error as Error).message}`,
+        'if the role of Posthorn lacks a right, grant it; in all other cases look into the log of PostgreSQL, or report this',
+      ),
+    ]
+  }
 }
 
 /** A burst leaves dead rows until autovacuum's next round, which is due within a minute. */
@@ -43,7 +55,7 @@ export function evaluateVacuum({ isAutovacuumOn, tables }: DatabaseHealth): Chec
     return warning(
       name,
       `autovacuum is off for ${listNames(off)}`,
-      `alter table ${baseOf(off[0]!)} reset (autovacuum_enabled), and so on for each`,
+      `alter table ${baseOf(off[0]!)} reset (autovacuum_enabled, toast.autovacuum_enabled), and so on for each`,
     )
   const late = tables.filter(
     ({ deadRows, threshold, secondsSinceVacuum }) =>
@@ -120,7 +132,10 @@ export function evaluateSequences({ fullestSequence }: DatabaseHealth): Check {
 }
 
 /** Whether a replication slot or a failing archive command keeps WAL, which fills the disk. */
-export function evaluateWal({ slots, maxWalBytes, walBytes, archiver }: DatabaseHealth): Check {
+export function evaluateWal(
+  { slots, maxWalBytes, archiver }: DatabaseHealth,
+  walBytes: number | null,
+): Check {
   const name = 'WAL'
   const size = walBytes === null ? '' : `, ${gibibytes(walBytes)} of WAL`
   if (archiver.isFailing)
