@@ -385,6 +385,16 @@ test('the network policy opens the ports of all servers in private networks', { 
     acme.egress![0]!.ports!.some(({ port }) => port === 9000),
     'the endpoint of S3',
   )
+  const usual = {
+    settings: { POSTHORN_RSPAMD: 'http://rspamd.scanning.svc/' },
+    blobs: { url: 's3://mail/production?endpoint=https://s3.example.com&region=x' },
+  }
+  const unnamed = render(helm, null, overlay(least, usual)).find(({ kind }) => kind === 'NetworkPolicy')!.spec
+  assert.deepEqual(
+    unnamed.egress![0]!.ports!.map(({ port }) => port),
+    [53, 53, 5432, 80, 443],
+    'the usual ports of http and https',
+  )
   assert.deepEqual(
     acme.ingress!.flatMap(({ ports }) => ports.map(({ port }) => port)),
     [2525, 8025, 8443],
