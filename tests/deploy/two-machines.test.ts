@@ -93,6 +93,12 @@ test('the machines differ only by name and addresses, and the nodes know every s
     assert.equal(environment(`${name}.env`)['ETCD_INITIAL_CLUSTER'], peers.join())
   const patroni = parse(read('patroni.yml'))
   assert.equal(patroni.etcd.hosts, hosts.map((host) => `${host}:2379`).join())
+  assert.deepEqual(patroni.restapi.allowlist, hosts)
+  for (const rights of ['all all', 'replication replicator'])
+    assert.deepEqual(
+      patroni.postgresql.pg_hba.filter((line: string) => line.startsWith(`host ${rights} `)),
+      hosts.map((host) => `host ${rights} ${host}/32 scram-sha-256`),
+    )
   const url = environment('posthorn.env')['POSTHORN_DATABASE_URL']!
   assert.ok(url.includes(`@${hosts.map((host) => `${host}:5432`)}/posthorn?target_session_attrs=read-write`))
 })

@@ -30,6 +30,8 @@ test('check 85a: the recipe of two machines takes and sends mail while a node is
   step('started')
   trust(t, stage.certificate)
   const { a, b, sink } = stage
+  const reload = await fetch(`http://${a.machine.there}:8008/reload`, { method: 'POST' })
+  assert.equal(reload.status, 403, 'Patroni obeys the three machines alone')
   const { secret } = await createCaller(a)
   let calls = 0
   // A client of both machines in turn, as one that resolves the mail host.

@@ -120,12 +120,12 @@ export async function startTwoMachines(whole: Scope): Promise<TwoMachines> {
 }
 
 /** A file of the recipe for one machine. */
-function read({ machines, folder, s3Url }: Ground, file: string, name: string): string {
-  const network = machines[0]!.there.replace(/\d+$/, '0')
+function read({ here, machines, folder, s3Url }: Ground, file: string, name: string): string {
   const words: [string, string][] = [
     ...machines.map(({ there }, n): [string, string] => [`10.0.0.${11 + n}`, there]),
     ...machines.map(({ there }, n): [string, string] => [`192.0.2.${11 + n}`, there]),
-    ['10.0.0.0/24', `${network}/24`],
+    // The test makes the database and asks for the leader.
+    ['    - local all all peer', `    - local all all peer\n    - host all all ${here}/32 scram-sha-256`],
     ['s3://posthorn/mail?endpoint=https://s3.example.com', s3Url],
     ['/var/lib/etcd/posthorn', join(folder, name, 'etcd')],
     ['/var/lib/postgresql/posthorn', join(folder, name, 'data')],
