@@ -66,6 +66,7 @@ export async function runMemory(scope: Scope, options: Options): Promise<Ledger>
       ...ledger.violations,
       ...(options.kills === 0 && killed > 0 ? [`${killed} processes were killed for memory`] : []),
       ...(options.kills > killed ? [`only ${killed} processes were killed for memory`] : []),
+      ...(hostile.acknowledged.length === 0 ? ['no hostile mail was accepted'] : []),
       ...(status === 0 ? [] : [`SIGTERM at the end gave exit status ${status}`]),
     ],
   }

@@ -89,6 +89,9 @@ interface Options {
   report: (line: string) => void
 }
 
+/** An answer that was under way may arrive until then. */
+const lastAnswerMs = 1_000
+
 /** A node stops sending when its lease ends. A copy may be in transfer then. */
 const lastCopyMs = 16_000
 
@@ -115,6 +118,11 @@ export async function runPartition(scope: Scope, options: Options): Promise<Ledg
     report(
       `${fault.name}: ${accepted[0]} accepted by the other node, ${accepted[1]} by this one, well after ${Date.now() - healedMs} ms`,
     )
+    const meanwhile = [...loads[1].answeredMs.values()].filter(
+      (atMs) => atMs > fromMs + lastAnswerMs && atMs < healedMs,
+    )
+    if (fault.isCut && meanwhile.length > 0)
+      loads[1].surprises.push(`${fault.name}: the node accepted ${meanwhile.length} while it was cut off`)
     if (accepted[0] === 0) loads[0].surprises.push(`${fault.name}: the other node accepted nothing`)
     if (fault.isCut) kills.push({ victim: 'posthorn', fromMs, settledMs: fromMs + lastCopyMs })
   }
