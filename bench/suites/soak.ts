@@ -29,7 +29,7 @@ const usualRate = 4
 const sampleMs = 10_000
 /** This part of the time does not count: caches fill, code compiles, and mail accumulates until the first deletion. */
 const warmShare = 1 / 3
-/** A figure is flat if its trend changes it by less than this in an hour. */
+/** A figure is flat if its trend, with its error, changes it by less than this in an hour. */
 const flatPercent = 5
 /** The samples among which a heap's lowest value counts: two minutes of them. */
 const collectedSamples = 12
@@ -82,7 +82,7 @@ function report(plan: Plan, course: Course, done: Done, sunk: number): void {
 }
 
 /** One line for each figure: its median, its trend in an hour, and whether it is flat. */
-function formatTrends({ minutes, samples }: Course, warmMinutes: number): string {
+export function formatTrends({ minutes, samples }: Course, warmMinutes: number): string {
   const first = minutes.findIndex((minute) => minute >= warmMinutes)
   const lines = Object.keys(samples[0] ?? {}).map((name) => {
     const all = samples.slice(first).map((sample) => sample[name]!)
@@ -95,7 +95,7 @@ function formatTrends({ minutes, samples }: Course, warmMinutes: number): string
     const [hourly, error] = [60 * trend.slope, 60 * trend.error]
     const bound = Math.max(flatLeast, (median * flatPercent) / 100)
     const verdict =
-      Math.abs(hourly) < bound
+      Math.abs(hourly) + 2 * error < bound
         ? 'flat'
         : Math.abs(hourly) - 2 * error < bound
           ? 'unclear'
@@ -106,7 +106,7 @@ function formatTrends({ minutes, samples }: Course, warmMinutes: number): string
     const figures = `${hourly >= 0 ? '+' : ''}${hourly.toFixed(2)} ± ${(2 * error).toFixed(2)} in an hour`
     return `  ${name.padEnd(24)} median ${median.toFixed(1).padStart(8)}, ${range.padEnd(18)} ${figures}: ${verdict}`
   })
-  const bound = `flat: less than ${flatPercent} % of the median or ${flatLeast} in an hour, after ${warmMinutes.toFixed(0)} minutes`
+  const bound = `flat: with its error less than ${flatPercent} % of the median or ${flatLeast} in an hour, after ${warmMinutes.toFixed(0)} minutes`
   return [`  ${bound}`, ...lines, ''].join('\n')
 }
 
