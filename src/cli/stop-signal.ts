@@ -38,7 +38,10 @@ export function listenForStop(log: Log, limitMs: number): Stop {
   const stop = new AbortController()
   const begin = (reason: string) => {
     if (stop.signal.aborted) return
-    log.info({ reason }, 'stopping: no new work is accepted, work in progress finishes')
+    log.info(
+      { reason },
+      'stopping: work in progress finishes, and no new work is accepted after the drain delay',
+    )
     setTimeout(() => process.exit(1), limitMs).unref()
     stop.abort()
   }

@@ -168,7 +168,7 @@ export function evaluateWal(
     )
   return ok(
     name,
-    `${slots.length === 0 ? 'no replication slot' : counted(slots.length, 'replication slot')} keeps WAL back${size}`,
+    `${slots.length === 0 ? 'no replication slot keeps WAL back' : `little WAL is kept for ${counted(slots.length, 'replication slot')}`}${size}`,
   )
 }
 
