@@ -109,6 +109,9 @@ test('blobs move from a folder to S3 and back while mail flows, and are backed u
   s3.heal()
   const empty = await restoreWith({ ...env, POSTHORN_BLOB_URL: s3.makeUrl() })
   assert.deepEqual([empty.status, /used another blob store/.test(empty.stderr)], [1, true], empty.stderr)
+  // The copy now has the id of the original.
+  const taken = await restoreWith({ ...env, POSTHORN_BLOB_URL: url })
+  assert.deepEqual([taken.status, /used another blob store/.test(taken.stderr)], [1, true], taken.stderr)
   const restored = await restoreWith(env)
   assert.equal(restored.status, 0, restored.stderr)
   const again = await command(['restore', backup], {

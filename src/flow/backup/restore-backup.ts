@@ -36,7 +36,7 @@ import { checkFile, damaged, readChecked, readFileBytes } from './checked-files.
 import { inGroups, readRecords } from './copy-blobs.ts'
 import type { BlobRecord, CheckedFile, Manifest, TableFile } from './manifest.ts'
 import { formatBytes, ProgressReporter } from './progress-reporter.ts'
-import { findMark, leaveMark, removeMark } from './restore-mark.ts'
+import { findMark, leaveMark, type RestoreMark, removeMark } from './restore-mark.ts'
 import { openKeys } from './sealed-key.ts'
 
 export interface RestoreDeps {
@@ -67,9 +67,11 @@ export async function restoreBackup(
   const manifest = await requireManifest(folder)
   requireKnown(manifest)
   const mark = await findMark(deps.dataDir)
-  if (mark !== manifest.id) await requireEmptyFolders(deps, mark)
+  if (mark?.backupId !== manifest.id) await requireEmptyFolders(deps, mark)
+  // The restored database has the id of the original, whose store must not be taken for the copy's.
+  else if (mark.store !== deps.blobs.location) throw anotherStore(deps.blobs)
   const key = await findKey(deps, { folder, manifest, askPassphrase })
-  await leaveMark(deps.dataDir, manifest.id)
+  await leaveMark(deps.dataDir, { backupId: manifest.id, store: deps.blobs.location })
   const { db, release } = await deps.openDatabase()
   try {
     // Everything is there if only the last steps of the restore were missing.
@@ -133,7 +135,7 @@ const mayBeThere = new Set(['lost+found', 'folder-id'])
 
 async function requireEmptyFolders(
   { dataDir, blobs, secretKeyFile }: RestoreDeps,
-  mark: string | null,
+  mark: RestoreMark | null,
 ): Promise<void> {
   if (mark !== null)
     throw refused(`${dataDir} has an interrupted restore of another backup`, 'empty the folder first')

@@ -7,18 +7,26 @@ import { writeFlushed } from './backup-folder.ts'
 
 const fileOf = (dataDir: string) => join(dataDir, 'restore-unfinished')
 
-/** The id of the backup whose restore is unfinished. Null if there is none. */
-export async function findMark(dataDir: string): Promise<string | null> {
+/** An unfinished restore: the id of its backup, and the name of the blob store that it fills. */
+export interface RestoreMark {
+  backupId: string
+  store: string
+}
+
+/** Null if no restore is unfinished. */
+export async function findMark(dataDir: string): Promise<RestoreMark | null> {
   const text = await readFile(fileOf(dataDir), 'utf8').catch((error) => {
     if (error.code === 'ENOENT') return null
     throw error
   })
-  return text?.trim() ?? null
+  if (text === null) return null
+  const [backupId = '', store = ''] = text.split('\n')
+  return { backupId, store }
 }
 
-export async function leaveMark(dataDir: string, backupId: string): Promise<void> {
+export async function leaveMark(dataDir: string, { backupId, store }: RestoreMark): Promise<void> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
-  await writeFlushed(fileOf(dataDir), `${backupId}\n`)
+  await writeFlushed(fileOf(dataDir), `${backupId}\n${store}\n`)
   await syncFolder(dataDir)
 }
 
