@@ -1,7 +1,8 @@
 // The work of one kind that a worker of this node claims, and gives back if it is not finished.
 import type { Clock } from '../base/clock.ts'
 import type { OrganizationId } from '../base/ids.ts'
-import type { Db } from '../postgres/db.ts'
+import type { Log } from '../base/log.ts'
+import type { Db, DbFault } from '../postgres/db.ts'
 import {
   type Claim,
   type ClaimedWork,
@@ -10,6 +11,7 @@ import {
   type WorkClaimRequest,
   type WorkKind,
 } from '../store/work.ts'
+import { ownFaultWaitMs } from './own-fault.ts'
 
 export interface ClaimsDeps {
   db: Db
@@ -78,5 +80,19 @@ export class Claims {
       await putBackWork(this.#deps.db.writer, claim, ids)
       this.#unreturned = this.#unreturned.filter((other) => other.ids !== ids)
     }
+  }
+}
+
+/** Postpones claimed work that needs a torn page of the database, and removes it from `undone`. This is no failure of it. */
+export async function putOffTorn(
+  { db, clock, log }: { db: Db; clock: Clock; log: Log },
+  claim: Claim,
+  torn: ReadonlyMap<string, DbFault>,
+  undone: Set<string>,
+): Promise<void> {
+  for (const [id, fault] of torn) {
+    log.error({ err: fault, id, kind: claim.kind }, 'claimed work needs a torn page of the database')
+    await putBackWork(db.writer, claim, [id], { dueAt: new Date(clock.nowMs() + ownFaultWaitMs) })
+    undone.delete(id)
   }
 }

@@ -19,6 +19,7 @@ import { openStream } from '../support/event-source.ts'
 import { findLeftovers, findMiscounts } from '../support/leftovers.ts'
 import { makePlace, startNode } from '../support/node.ts'
 import { sendMail } from '../support/smtp-sender.ts'
+import { tearRow } from '../support/torn-rows.ts'
 import { Sender } from '../support/transaction.ts'
 import { until } from '../support/until.ts'
 
@@ -297,6 +298,51 @@ test('a mail that cannot be stored waits, and delays no other mail of its batch'
   clock.advance(5_000)
   await fileSpooled(reader, 64)
   assert.deepEqual(await subjects(), ['one', 'three', 'four', 'two'])
+})
+
+test('a torn page holds back only the mail that needs it, for ten seconds', async (t) => {
+  const { api } = await node.createCaller()
+  const inbox = await api.createInbox()
+  for (const subject of ['one', 'two', 'three', 'four']) await receive(node, inbox.address, small(subject))
+  const rows = await db.query<{ id: string; raw: string }>(
+    'select id, raw_id as raw from spool where inbox_id = $1 order by id',
+    [inbox.id],
+  )
+  const reader = await makeReader(t)
+  const heal = tearRow(t, db, 'select id, bytes from raw', rows[1]!.raw)
+  while (await fileSpooled(reader, 64));
+  const subjects = async () => (await api.exported(inbox.id)).map(({ subject }) => subject)
+  assert.deepEqual(await subjects(), ['one', 'three', 'four'])
+  const waiting = await db.query('select id, failures, claimed_by from spool where inbox_id = $1', [inbox.id])
+  assert.deepEqual(waiting, [{ id: rows[1]!.id, failures: 0, claimed_by: null }])
+  heal()
+  assert.equal(await fileSpooled(reader, 64), false)
+  assert.equal((await subjects()).length, 3)
+  clock.advance(10_000)
+  await fileSpooled(reader, 64)
+  assert.deepEqual(await subjects(), ['one', 'three', 'four', 'two'])
+})
+
+test('a torn page holds back only the report that needs it', async (t) => {
+  const startedAt = clock.now()
+  const token = { submissionId: newUuid<SubmissionId>(), position: 0 }
+  for (let n = 0; n < 3; n++)
+    await receive(node, returnPathOf(secretBox, token, 'inbox.test', clock.now()), small(`report ${n}`), '')
+  const kept = () =>
+    db.query<{ id: string; failures: number }>(
+      'select id, failures from kept_mail where received_at >= $1 order by id',
+      [startedAt],
+    )
+  const [, torn] = await kept()
+  const reader = await makeReader(t)
+  const reports = { ...reader, claims: reader.reportClaims }
+  const heal = tearRow(t, db, 'from kept_mail k join raw r', torn!.id)
+  while (await readReports(reports, 64));
+  assert.deepEqual(await kept(), [{ id: torn!.id, failures: 0 }])
+  heal()
+  clock.advance(10_000)
+  await readReports(reports, 64)
+  assert.deepEqual(await kept(), [])
 })
 
 test('a report that ends the process is set aside after five times, and not read again', async (t) => {

@@ -10,7 +10,7 @@ import { type FiledMessage, fileMessages } from '../../store/mailbox/messages.ts
 import { deleteUnusedRaws } from '../../store/mailbox/raws.ts'
 import type { SpooledMail } from '../../store/mailbox/spool.ts'
 import { type Claim, putBackWork } from '../../store/work.ts'
-import type { Claims } from '../claims.ts'
+import { type Claims, putOffTorn } from '../claims.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
 import { failAsFault, mayPass, ownFaultWaitMs } from '../own-fault.ts'
 import { type BatchDeps, type ReadBatch, readBatch } from './read-batch.ts'
@@ -77,7 +77,7 @@ export async function fileSlow(
 async function fileBatch(
   deps: FilingDeps,
   claim: Claim,
-  { read, failed }: ReadBatch,
+  { read, failed, torn }: ReadBatch,
   undone: Set<string>,
 ): Promise<number> {
   const messages = read.map(({ message }) => message)
@@ -88,6 +88,7 @@ async function fileBatch(
     await putOff(deps, claim, mail, error)
     undone.delete(mail.id)
   }
+  await putOffTorn(deps, claim, torn, undone)
   return read.length - refused.length
 }
 

@@ -8,7 +8,8 @@ import { type ParsePool, ParseTimedOut, viewAsText } from '../../mail/parse-pool
 import type { MailBytes, ReadMail } from '../../mail/parse-worker.ts'
 import { takesNoReply } from '../../mail/read/automatic.ts'
 import type { ParsedMail } from '../../mail/read/parse.ts'
-import type { Queryable } from '../../postgres/db.ts'
+import type { DbFault, Queryable } from '../../postgres/db.ts'
+import { readUntorn } from '../../postgres/read-untorn.ts'
 import type { FiledMessage } from '../../store/mailbox/messages.ts'
 import { findBytes } from '../../store/mailbox/raws.ts'
 import { readSpool, type SpooledMail } from '../../store/mailbox/spool.ts'
@@ -38,6 +39,8 @@ export interface ReadBatch {
   /** In the order of arrival. Ends for each organization at its first unread mail, as later ones may answer it. */
   read: { mail: SpooledMail; message: FiledMessage }[]
   failed: { mail: SpooledMail; error: unknown }[]
+  /** The mails that need a torn page of the database, by id. */
+  torn: Map<string, DbFault>
   /** The organizations whose mail exceeds the time limit. */
   late: Set<OrganizationId>
 }
@@ -55,7 +58,7 @@ const unevaluated = {
 const maxMessageIdBytes = 998
 
 /**
- * Reads claimed mails. A mail is in neither list if it was not read in time, or was read but arrived after such a mail of
+ * Reads claimed mails. A mail is in no list if it was not read in time, or was read but arrived after such a mail of
  * its organization.
  */
 export async function readBatch(
@@ -63,7 +66,9 @@ export async function readBatch(
   ids: readonly string[],
   { atOnce, timeLimitMs }: Pace,
 ): Promise<ReadBatch> {
-  const mails = await withBytes(deps, await readSpool(deps.db, ids))
+  const { rows: mails, torn } = await readUntorn(ids.toSorted(), async (some) =>
+    withBytes(deps, await readSpool(deps.db, some)),
+  )
   const late = new Set<OrganizationId>()
   const outcomes = new Map<Spooled, Outcome>()
   const rows = interleaved(mails).values()
@@ -77,7 +82,7 @@ export async function readBatch(
     }
   }
   await Promise.all(Array.from({ length: atOnce }, readNext))
-  return { ...inOrder(mails, outcomes), late }
+  return { ...inOrder(mails, outcomes), torn, late }
 }
 
 async function withBytes({ db, rawCache }: BatchDeps, mails: SpooledMail[]): Promise<Spooled[]> {

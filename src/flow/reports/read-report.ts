@@ -10,6 +10,7 @@ import { type ParsePool, ParseTimedOut } from '../../mail/parse-pool.ts'
 import { type ReturnPathToken, readReturnPath } from '../../mail/return-path.ts'
 import { commitRows } from '../../postgres/commit.ts'
 import { type Db, DbFault } from '../../postgres/db.ts'
+import { readUntorn } from '../../postgres/read-untorn.ts'
 import {
   deleteKept,
   dropOldKept,
@@ -20,7 +21,7 @@ import {
 } from '../../store/mailbox/kept-mail.ts'
 import type { RawRow } from '../../store/mailbox/raws.ts'
 import { type Claim, type ClaimedWork, putBackWork } from '../../store/work.ts'
-import type { Claims } from '../claims.ts'
+import { type Claims, putOffTorn } from '../claims.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
 import { failAsFault, mayPass, ownFaultWaitMs } from '../own-fault.ts'
 import { withMailBytes } from '../stored-bytes.ts'
@@ -69,7 +70,8 @@ async function readClaimed(
   { claim, ids }: ClaimedWork,
   undone: Set<string>,
 ): Promise<void> {
-  const { read, failed } = await readInTime(deps, await readKept(deps.db, ids))
+  const { rows: taken, torn } = await readUntorn(ids, (some) => readKept(deps.db, some))
+  const { read, failed } = await readInTime(deps, taken)
   const results = await commitRows(read, (rows) => settle(deps, claim, rows).catch(failAsFault))
   for (const [i, { kept }] of read.entries()) {
     const result = results[i]
@@ -80,6 +82,7 @@ async function readClaimed(
     await putOff(deps, claim, kept, error)
     undone.delete(kept.id)
   }
+  await putOffTorn(deps, claim, torn, undone)
 }
 
 /** Postpones a report that cannot be read, so that it blocks no others. At `maxFailures` it becomes operators' mail. */
