@@ -6,8 +6,9 @@ import pg from 'pg'
 import { pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'
 import { proveDomain } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
-import { makePlace, startNode } from '../support/node.ts'
+import { makePlace, send, startNode, untilStates } from '../support/node.ts'
 import { startSink } from '../support/sink.ts'
+import { tearRow } from '../support/torn-rows.ts'
 import { until } from '../support/until.ts'
 
 const place = await makePlace({ after })
@@ -72,3 +73,30 @@ for (const [name, post] of sends)
     assert.ok(first.raw.includes('DKIM-Signature'))
     assert.equal(second.raw.toString('latin1'), first.raw.toString('latin1'))
   })
+
+test('a torn page holds back only the message that needs it, and not its queue', async (t) => {
+  const { clock, db } = node.foundation
+  const inbox = await api.createInbox('torn')
+  sink.copies = []
+  sink.rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 not now' : null)
+  const sent = await Promise.all(
+    ['torn', 'sound', 'whole'].map((name) => send(api, inbox, [`${name}@far.test`])),
+  )
+  for (const { submission } of sent) await untilStates(api, submission.id, 'deferred')
+  const [torn, ...others] = sent.map(({ submission }) => submission.id)
+  const heal = tearRow(t, db, 's.id as "submissionId"', torn!)
+  sink.rule = () => null
+  clock.advance(60_000)
+  for (const id of others) await untilStates(api, id, 'delivered')
+  const states = () =>
+    db.query('select status, own_faults from delivery where submission_id = $1 and claim_epoch is null', [
+      torn,
+    ])
+  await until('the torn message to wait', async () => (await states()).length === 1)
+  assert.deepEqual(await states(), [{ status: 'deferred', own_faults: 0 }])
+  heal()
+  await until('the torn message to leave', () => {
+    clock.advance(60_000)
+    return sink.copies.length === 3
+  })
+})

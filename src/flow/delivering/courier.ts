@@ -68,7 +68,16 @@ export class RouteCourier {
 
   async claim(wanted: number, passedOver: string[]): Promise<DeliveryJob[]> {
     if (!this.#mayFinish()) return []
-    return await claimJobs(this.#deps, { ...this.#claim, wanted, passedOver }, this.#record)
+    const claim = { ...this.#claim, wanted, passedOver }
+    const { jobs, torn } = await claimJobs(this.#deps, claim, this.#record)
+    for (const { fault, deliveries } of torn) {
+      this.#deps.log.error(
+        { err: fault, submission: deliveries[0]!.submissionId },
+        'message could not be read',
+      )
+      this.#record(unwritten(this.#deps, { ...this.#lease, deliveries }, 'passing'))
+    }
+    return jobs
   }
 
   organizationOf({ deliveries }: DeliveryJob): OrganizationId {

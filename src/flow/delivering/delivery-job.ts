@@ -2,7 +2,8 @@
 import type { Clock } from '../../base/clock.ts'
 import type { SubmissionId } from '../../base/ids.ts'
 import type { RecentlyUsed } from '../../base/recently-used.ts'
-import type { Db } from '../../postgres/db.ts'
+import type { Db, DbFault } from '../../postgres/db.ts'
+import { readUntorn } from '../../postgres/read-untorn.ts'
 import {
   type ClaimedDelivery,
   type ClaimRequest,
@@ -39,6 +40,12 @@ interface Lease {
   epoch: number
 }
 
+interface ClaimedJobs {
+  jobs: DeliveryJob[]
+  /** Claimed deliveries of each message whose content needs a torn page of the database. */
+  torn: { fault: DbFault; deliveries: ClaimedDelivery[] }[]
+}
+
 /**
  * Claims up to `wanted` due deliveries of the route and groups them by message. Ends deliveries that were suppressed after
  * acceptance. If a step after the claim fails, releases every claim without an attempt and throws.
@@ -47,7 +54,7 @@ export async function claimJobs(
   deps: JobDeps,
   claim: ClaimRequest,
   record: (results: DeliveryResult[]) => void,
-): Promise<DeliveryJob[]> {
+): Promise<ClaimedJobs> {
   const { db, clock } = deps
   const lease = { route: claim.route, epoch: claim.epoch }
   const found = await claimDeliveries(db.writer, claim, clock.now())
@@ -56,13 +63,14 @@ export async function claimJobs(
   )
   const bySubmission = Map.groupBy(wanted, ({ submissionId }) => submissionId)
   try {
-    const contents = await findContents(deps, [...bySubmission.keys()])
+    const { contents, torn } = await findContents(deps, [...bySubmission.keys()])
     await endDeliveries(db.writer, suppressed, { ...suppression, epoch: lease.epoch }, clock.now())
-    return [...bySubmission].flatMap(([id, deliveries]) => {
+    const jobs = [...bySubmission].flatMap(([id, deliveries]) => {
       const content = contents.get(id)
       deliveries.sort((a, b) => a.position - b.position)
       return content ? [{ ...lease, content, deliveries }] : []
     })
+    return { jobs, torn: [...torn].map(([id, fault]) => ({ fault, deliveries: bySubmission.get(id)! })) }
   } catch (error) {
     record(found.map((delivery) => giveBack(lease, delivery)))
     throw error
@@ -73,14 +81,16 @@ export async function claimJobs(
 async function findContents(
   { db, sendCache }: JobDeps,
   ids: SubmissionId[],
-): Promise<Map<SubmissionId, OutboundContent>> {
+): Promise<{ contents: Map<SubmissionId, OutboundContent>; torn: Map<SubmissionId, DbFault> }> {
   const cached = ids.map((id) => sendCache?.use(id)).filter((content) => content !== undefined)
   const contents = new Map(cached.map((content) => [content.submissionId, content]))
   for (const id of contents.keys()) sendCache?.delete(id)
   const lacking = ids.filter((id) => !contents.has(id))
-  const read = lacking.length > 0 ? await readContents(db, lacking) : []
-  for (const content of read) contents.set(content.submissionId, content)
-  return contents
+  const { rows, torn } = await readUntorn(lacking, async (some) =>
+    some.length > 0 ? await readContents(db, some) : [],
+  )
+  for (const content of rows) contents.set(content.submissionId, content)
+  return { contents, torn }
 }
 
 /** Returns results that release the job's claims without an attempt. */

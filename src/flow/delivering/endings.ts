@@ -118,7 +118,7 @@ const notWritten = 'this service could not write the message, by a fault of its 
  */
 export function unwritten(
   { clock, retryScheduleMs }: EndingDeps,
-  job: DeliveryJob,
+  job: Omit<DeliveryJob, 'content'>,
   cause: 'lasting' | 'passing',
 ): DeliveryResult[] {
   const at = clock.now()

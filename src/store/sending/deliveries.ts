@@ -102,7 +102,7 @@ export async function claimDeliveries(db: Writer, claim: ClaimRequest, at: Date)
 }
 
 /** Reads the content of the submissions' messages. Skips content that is deleted. */
-export async function readContents(db: Queryable, ids: SubmissionId[]): Promise<OutboundContent[]> {
+export async function readContents(db: Queryable, ids: readonly SubmissionId[]): Promise<OutboundContent[]> {
   return await db.query<OutboundContent>(
     `select s.id as "submissionId", case when m.id is null then 'domain' else 'inbox' end as origin,
       coalesce(m.internet_message_id, x.internet_message_id) as "messageId", m.in_reply_to as "inReplyTo",
