@@ -11,7 +11,8 @@ import { ownTables, removeOwnRows } from '../../src/store/mailbox/removal.ts'
 import { dropWaiting, findWaitingMessages, takeNewMessages } from '../../src/store/mailbox/search.ts'
 import { readBacklog } from '../../src/store/sending/backlog.ts'
 import { turnAutovacuumOff } from '../support/postgres.ts'
-import { range, setStage } from '../support/search-stage.ts'
+import { idOf, range, setStage } from '../support/search-stage.ts'
+import { tearRow } from '../support/torn-rows.ts'
 import { until } from '../support/until.ts'
 
 const textOf = ({ fields }: SearchedMail): string => fields.at(-1)!
@@ -84,6 +85,28 @@ test('hostile 17: messages that cannot be indexed delay only their own organizat
   assert.ok(alone.lastIndexOf('urgent') < 8, alone.slice(0, 10).join(' '))
   await index(words)
   assert.deepEqual([await rows('message_search'), await rows('search_waiting')], [203, 0])
+})
+
+test('a message that needs a torn page delays only its own organization, and is found later', async (t) => {
+  const stage = await setStage(t)
+  const { db, addOrganization, file, indexSome, index, find, rows } = stage
+  const others = await addOrganization(['inb_other'])
+  await file(range(0, 5).map((n) => ({ n, text: 'first' })))
+  await file(
+    range(10, 15).map((n) => ({ n, text: 'second', inbox: 'inb_other' })),
+    others,
+  )
+  await stage.take()
+  const heal = tearRow(t, db, 'from read_unindexed', idOf(1))
+  for (let runs = 0; runs < 4; runs++) await indexSome()
+  // It goes to sleep until the next wake-up, instead of reading the torn page again and again.
+  assert.equal(await indexSome(), false)
+  assert.deepEqual(await find('second', { inbox: 'inb_other' }), [14, 13, 12, 11, 10])
+  assert.deepEqual(await find('first'), [0])
+  assert.equal(await rows('search_waiting'), 4)
+  heal()
+  await index()
+  assert.deepEqual(await find('first'), [4, 3, 2, 1, 0])
 })
 
 /** Pseudo-random numbers, the same for the same seed. */

@@ -4,6 +4,7 @@ import type { Log } from '../../base/log.ts'
 import { NoWords, type ParsePool } from '../../mail/parse-pool.ts'
 import type { SearchedMail } from '../../mail/read/words.ts'
 import { type Db, DbFault, type Tx } from '../../postgres/db.ts'
+import { isTorn } from '../../postgres/read-untorn.ts'
 import {
   addSearchParts,
   claimIndex,
@@ -43,6 +44,11 @@ interface Messages<Item extends { id: MessageId }> {
   prepare(tx: Tx, items: Item[]): Promise<boolean>
   /** These have been read, and may be retried one by one from here on. */
   begin(items: Item[]): void
+  /**
+   * This message needs a torn page of the database, so it cannot be read now. Returns whether the next ones can be found
+   * without it.
+   */
+  passOver(item: Item): boolean
   /** These are indexed, or never will be. */
   end(tx: Tx, items: Item[]): Promise<void>
 }
@@ -64,6 +70,10 @@ export function waitingMessages(cursor: OrganizationCursor): Messages<WaitingMes
       // Every organization's first message comes before any second one, so the organization that appears last was last.
       cursor.last = [...new Set(items.map(({ organizationId }) => organizationId))].at(-1) ?? null
     },
+    passOver: ({ organizationId }) => {
+      cursor.last = organizationId
+      return true
+    },
     end: dropWaiting,
   }
 }
@@ -77,6 +87,7 @@ export function olderMessages(inboxId: InboxId): Messages<{ id: MessageId }> {
       return false
     },
     begin: () => {},
+    passOver: () => false,
     end: (tx, items) => noteOlder(tx, inboxId, items.at(-1)!.id),
   }
 }
@@ -84,6 +95,7 @@ export function olderMessages(inboxId: InboxId): Messages<{ id: MessageId }> {
 /**
  * Indexes a few messages. Returns how many were stored, or null if there are none. One node indexes at a time; others wait
  * up to `waitMs`. Messages that cannot be indexed are skipped, so that they never block the others. No search finds them.
+ * A message that needs a torn page of the database waits, and blocks only its organization.
  */
 export async function indexSome<Item extends { id: MessageId }>(
   deps: IndexingDeps,
@@ -91,7 +103,7 @@ export async function indexSome<Item extends { id: MessageId }>(
   { waitMs, atOnce = maxAtOnce }: { waitMs: number; atOnce?: number },
 ): Promise<number | null> {
   return await indexBatch(deps, messages, { ...max, messages: atOnce, waitMs }).catch(async (error) => {
-    if (!isTheirs(error)) throw error
+    if (!isTheirs(error) && !isTorn(error)) throw error
     deps.log.warn({ err: error }, 'messages could not be indexed; retrying one by one')
     return await indexOneByOne(deps, messages, waitMs)
   })
@@ -107,11 +119,12 @@ async function indexBatch<Item extends { id: MessageId }>(
   { db, parsePool }: IndexingDeps,
   messages: Messages<Item>,
   bounds: typeof max & { waitMs: number },
-  onRead: (batch: Batch<Item>) => void = () => {},
+  { onFound, onRead }: { onFound?(items: Item[]): void; onRead?(batch: Batch<Item>): void } = {},
 ): Promise<number | null> {
   return await db.transaction(async (tx) => {
     if (!(await claimIndex(tx, bounds.waitMs))) return null
     const found = await messages.find(tx, bounds.messages)
+    onFound?.(found)
     // Committed separately: nothing may be written while words are extracted.
     if (await messages.prepare(tx, found)) return 0
     if (found.length === 0) return null
@@ -122,7 +135,7 @@ async function indexBatch<Item extends { id: MessageId }>(
     )
     const batch = { items: found.slice(0, read.count), messages: read.messages }
     messages.begin(batch.items)
-    onRead(batch)
+    onRead?.(batch)
     await store(tx, messages, batch, await makeVectors(parsePool, batch.messages))
     return batch.messages.length
   })
@@ -174,16 +187,29 @@ async function indexOneByOne<Item extends { id: MessageId }>(
   deps: IndexingDeps,
   messages: Messages<Item>,
   waitMs: number,
-): Promise<number> {
+): Promise<number | null> {
   let stored = 0
+  const torn = new Set<MessageId>()
   for (let count = 0; count < maxAtOnce; count++) {
+    let found: Item | undefined
     let current: Batch<Item> | undefined
     try {
-      const bounds = { ...max, messages: 1, waitMs }
-      const one = await indexBatch(deps, messages, bounds, (batch) => (current = batch))
+      const one = await indexBatch(
+        deps,
+        messages,
+        { ...max, messages: 1, waitMs },
+        { onFound: ([item]) => (found = item), onRead: (batch) => (current = batch) },
+      )
       if (one === null) break
       stored += one
     } catch (error) {
+      if (found && isTorn(error) && messages.passOver(found)) {
+        // Every organization had its turn since.
+        if (torn.has(found.id)) break
+        torn.add(found.id)
+        deps.log.error({ err: error, message: found.id }, 'message cannot be indexed now: a page is torn')
+        continue
+      }
       if (!current || !isTheirs(error)) throw error
       const batch = current
       deps.log.error(
@@ -193,7 +219,7 @@ async function indexOneByOne<Item extends { id: MessageId }>(
       await deps.db.transaction((tx) => store(tx, messages, batch, ['']))
     }
   }
-  return stored
+  return stored === 0 && torn.size > 0 ? null : stored
 }
 
 /**
