@@ -234,7 +234,10 @@ export async function findSeq(db: Queryable, inboxId: InboxId, messageId: string
   return row?.seq ?? null
 }
 
-/** Deletes up to `limit` tombstones of messages deleted before `before`; returns how many. */
+/**
+ * Deletes up to `limit` tombstones of messages deleted before `before`, from `after` on. Returns the time of the last one
+ * deleted, or null if there are no more.
+ */
 export async function deleteTombstones(
   tx: Tx,
   { after, before }: { after: Date | null; before: Date },
