@@ -49,6 +49,27 @@ test('a torn page that one row needs does not hold back the other rows', async (
   assert.deepEqual(await commitRows(['a', 'b', 'c'], write), ['a written', damaged, 'c written'])
 })
 
+test('while the outcome is unknown, a page that stays torn holds back only the row that needs it', async (t) => {
+  const damaged = new DbFault(Object.assign(new Error('read only 0 of 8192 bytes'), { code: 'XX001' }))
+  let [nowMs, isFirst] = [0, true]
+  t.mock.method(performance, 'now', () => (nowMs += 1_000))
+  let tries = 0
+  const write = async (rows: string[]) => {
+    if (isFirst) {
+      isFirst = false
+      throw unknown
+    }
+    if (rows.includes('b')) {
+      tries++
+      nowMs += 3_000
+      throw damaged
+    }
+    return rows.map((row) => `${row} written`)
+  }
+  assert.deepEqual(await commitRows(['a', 'b', 'c'], write), ['a written', damaged, 'c written'])
+  assert.ok(tries > 3, `${tries} tries`)
+})
+
 test('rows that no server has seen run once more', async () => {
   const { runs, write } = failing(unreachable, unreachable)
   await assert.rejects(commitRows(['a'], write), unreachable)

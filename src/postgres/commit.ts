@@ -10,7 +10,7 @@ const againAfterMs = 250
  * Writes the rows together. Returns for each row its result, or the fault that this row caused. `write` must be
  * idempotent. After a conflict or a lost connection it runs once more with the same rows. If the first try was committed,
  * it must then return the results of that. While the outcome of a try is unknown, it runs again for 20 s. Rejects if the
- * database is unreachable after that.
+ * database is unreachable after that. Rows that need a torn page then have that fault, and their neighbours a result.
  */
 export async function commitRows<Row, Result>(
   rows: Row[],
@@ -20,9 +20,10 @@ export async function commitRows<Row, Result>(
     return await write(rows)
   } catch (error) {
     if (!(error instanceof DbFault)) throw error
-    if (error.kind === 'conflict' || error.kind === 'lost') return await writeAgain(rows, write, error)
+    if (error.kind === 'conflict' || error.kind === 'lost')
+      return await writeAgain(rows, write, error.isUnknown, performance.now() + unknownForMs)
     if (rows.length === 1) return [error]
-    return await bisect(rows, write)
+    return await bisect(rows, (half) => commitRows(half, write))
   }
 }
 
@@ -33,26 +34,33 @@ export async function commitRows<Row, Result>(
 async function writeAgain<Row, Result>(
   rows: Row[],
   write: (rows: Row[]) => Promise<Result[]>,
-  { isUnknown }: DbFault,
+  isUnknown: boolean,
+  untilMs: number,
 ): Promise<(Result | DbFault)[]> {
-  for (const untilMs = performance.now() + unknownForMs; ; await sleep(againAfterMs)) {
+  for (; ; await sleep(againAfterMs)) {
     try {
       return await write(rows)
     } catch (error) {
       if (!(error instanceof DbFault)) throw error
-      const mayPass = error.kind === 'lost' || (isUnknown && ['conflict', 'damaged'].includes(error.kind))
-      if (!mayPass) return rows.length === 1 ? [error] : await bisect(rows, write)
+      const isTorn = isUnknown && error.kind === 'damaged'
+      // The rows on other pages learn their outcomes now.
+      if (isTorn && rows.length > 1)
+        return await bisect(rows, (half) => writeAgain(half, write, isUnknown, untilMs))
+      const mayPass = error.kind === 'lost' || isTorn || (isUnknown && error.kind === 'conflict')
+      if (!mayPass) return rows.length === 1 ? [error] : await bisect(rows, (half) => commitRows(half, write))
       isUnknown ||= error.isUnknown
-      if (!isUnknown || performance.now() > untilMs) throw error
+      if (isUnknown && performance.now() <= untilMs) continue
+      if (isTorn) return [error]
+      throw error
     }
   }
 }
 
-async function bisect<Row, Result>(
+async function bisect<Row, Outcome>(
   rows: Row[],
-  write: (rows: Row[]) => Promise<Result[]>,
-): Promise<(Result | DbFault)[]> {
+  writeHalf: (half: Row[]) => Promise<Outcome[]>,
+): Promise<Outcome[]> {
   const middle = rows.length >> 1
-  const first = await commitRows(rows.slice(0, middle), write)
-  return [...first, ...(await commitRows(rows.slice(middle), write))]
+  const first = await writeHalf(rows.slice(0, middle))
+  return [...first, ...(await writeHalf(rows.slice(middle)))]
 }
