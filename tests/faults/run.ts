@@ -2,7 +2,9 @@
 // Options for other faults, one after another: `--mount` (the disk of the blob folder is lost and returns), `--freeze` (a
 // node is stopped for a minute), `--dark` (a node's machine is cut off for a minute), `--balancer` (restarts behind
 // HAProxy), `--leader 10` (ten losses of the leader of a Patroni cluster, of all four kinds in turn), `--broken-blobs 3` and
-// `--broken-postgres 3` (three rounds in which calls on the disk fail with EIO or do half of their work).
+// `--broken-postgres 3` (three rounds in which calls on the disk fail with EIO or do half of their work), `--broken-s3 3`
+// (S3 that is slow, fails or forgets), `--partition 3` (networks to the database that lose or delay packets), `--memory 1024`
+// (hostile load within 1,024 MiB, with `--workers` and `--seconds`).
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import type { Scope } from '../support/until.ts'
