@@ -21,7 +21,10 @@ export async function commitRows<Row, Result>(
   } catch (error) {
     if (!(error instanceof DbFault)) throw error
     if (error.kind === 'conflict' || error.kind === 'lost')
-      return await writeAgain(rows, write, error.isUnknown, performance.now() + unknownForMs)
+      return await writeAgain(rows, write, {
+        isUnknown: error.isUnknown,
+        untilMs: performance.now() + unknownForMs,
+      })
     if (rows.length === 1) return [error]
     return await bisect(rows, (half) => commitRows(half, write))
   }
@@ -34,8 +37,7 @@ export async function commitRows<Row, Result>(
 async function writeAgain<Row, Result>(
   rows: Row[],
   write: (rows: Row[]) => Promise<Result[]>,
-  isUnknown: boolean,
-  untilMs: number,
+  { isUnknown, untilMs }: { isUnknown: boolean; untilMs: number },
 ): Promise<(Result | DbFault)[]> {
   for (; ; await sleep(againAfterMs)) {
     try {
@@ -45,7 +47,7 @@ async function writeAgain<Row, Result>(
       const isTorn = isUnknown && error.kind === 'damaged'
       // The rows on other pages learn their outcomes now.
       if (isTorn && rows.length > 1)
-        return await bisect(rows, (half) => writeAgain(half, write, isUnknown, untilMs))
+        return await bisect(rows, (half) => writeAgain(half, write, { isUnknown, untilMs }))
       const mayPass = error.kind === 'lost' || isTorn || (isUnknown && error.kind === 'conflict')
       if (!mayPass) return rows.length === 1 ? [error] : await bisect(rows, (half) => commitRows(half, write))
       isUnknown ||= error.isUnknown

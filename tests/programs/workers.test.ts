@@ -1,10 +1,13 @@
 // A service with two workers: both work, a killed one is replaced, and a stop or a crash loop ends both.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { hostname } from 'node:os'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { within } from '../../src/base/within.ts'
 import type { Acceptance, Api, Inbox } from '../support/api.ts'
 import { createCaller, type Posthorn, startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -68,6 +71,29 @@ test('two workers share the listeners, and one that ends is replaced until the s
     const { checks } = await posthorn.cli<{ checks: Check[] }>(['doctor'])
     const { status, detail } = checks.find(({ name }) => name === 'workers')!
     assert.deepEqual([status, detail], ['ok', '2 of 2 workers of this machine are running'])
+  })
+
+  await t.test('a worker that is out of descriptors loses no connection, and gets others later', async () => {
+    const pid = workersOf(posthorn).get(1)!
+    const open = new Set(readdirSync(`/proc/${pid}/fd`).map(Number))
+    const firstFree = Array.from({ length: open.size + 1 }, (_, n) => n).find((n) => !open.has(n))!
+    const limit = (most: number) => execFileSync('/usr/bin/prlimit', [`--pid=${pid}`, `--nofile=${most}:`])
+    const count = async () =>
+      (await readByWorker(posthorn, 'posthorn_http_request_seconds_count')).get('1') ?? 0
+    limit(firstFree)
+    const calls = Array.from({ length: 4 }, () => callFresh(`${posthorn.http}/v1/me`))
+    const answers = await within(20_000, Promise.all(calls), () => [])
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      Array(4).fill(401),
+    )
+    assert.match(posthorn.log(), /a connection did not reach its worker/)
+    limit(1_024)
+    const before = await count()
+    await until('it to answer again', async () => {
+      await Promise.all(Array.from({ length: 4 }, () => callFresh(`${posthorn.http}/v1/me`)))
+      return (await count()) > before
+    })
   })
 
   await t.test('a killed worker is replaced within a second, and its mail is taken over', async () => {

@@ -22,8 +22,11 @@ export class SharedListeners {
     this.#maxWaiting = maxWaiting
   }
 
-  /** Returns the calls of one worker. `release` gives the connection that it had not yet taken to another worker. */
-  forWorker(send: Send): { calls: ListenCalls; release(): void } {
+  /**
+   * Returns the calls of one worker. `release` gives the connections that it had not yet taken to other workers. `noteSent`
+   * notes the connections on their way to it, and returns a function. That gives those still on their way to other workers.
+   */
+  forWorker(send: Send): { calls: ListenCalls; release(): void; noteSent(): () => void } {
     const calls: ListenCalls = {
       listen: async (query) => {
         const key = [query.address, query.port, query.index].join(' ')
@@ -45,7 +48,14 @@ export class SharedListeners {
         listener.refused(send)
       }
     }
-    return { calls, release }
+    const noteSent = () => {
+      const onTheirWay = [...this.#listeners.values()].map((listener) => listener.noteSent(send))
+      return () => {
+        for (const refuse of onTheirWay)
+          if (refuse()) this.#log.warn({}, 'a connection did not reach its worker; another worker gets it')
+      }
+    }
+    return { calls, release, noteSent }
   }
 
   /** From now on, each listener closes with its last worker. Before, connections wait for a worker that replaces another. */
@@ -135,6 +145,16 @@ class SharedListener {
     const socket = this.#onTheirWay.get(worker)
     if (socket) this.#waiting.unshift(socket)
     this.#next(worker)
+  }
+
+  /** Returns a function that refuses the connection on its way to this worker now, if it then still is. Returns whether. */
+  noteSent(worker: Send): () => boolean {
+    const socket = this.#onTheirWay.get(worker)
+    return () => {
+      if (!socket || this.#onTheirWay.get(worker) !== socket) return false
+      this.refused(worker)
+      return true
+    }
   }
 
   #next(worker: Send): void {

@@ -44,6 +44,8 @@ interface Slot {
   number: number
   worker: Worker | null
   channel: ToWorker | null
+  /** Notes the connections on their way to the process. Returns a function that refuses those still on their way. */
+  noteSent(): () => void
   /** Null until the first process of this number took work. */
   listening: Listening | null
   isReady: boolean
@@ -137,7 +139,7 @@ export class Supervisor {
         collectMetrics: () => this.#collectMetrics(),
       },
     )
-    Object.assign(slot, { worker, channel })
+    Object.assign(slot, { worker, channel, noteSent: listeners.noteSent })
     worker.on('message', (frames: Frame[]) => channel.receive(frames))
     const end = (how: string, code?: number) => {
       if (slot.worker !== worker) return
@@ -167,8 +169,12 @@ export class Supervisor {
         continue
       }
       slot.unansweredBeats = unansweredBeats + 1
+      const refuseLost = slot.noteSent()
       const answered = () => {
-        if (slot.channel === channel) slot.unansweredBeats = 0
+        if (slot.channel !== channel) return
+        slot.unansweredBeats = 0
+        // Connections sent before the beat have arrived before it, or never will: the worker is out of descriptors.
+        refuseLost()
       }
       // A worker that has ended answers no more.
       channel.ask('beat').then(answered, () => {})
@@ -229,6 +235,7 @@ function newSlot(number: number): Slot {
     number,
     worker: null,
     channel: null,
+    noteSent: () => () => {},
     listening: null,
     isReady: false,
     quickEnds: 0,
