@@ -208,6 +208,9 @@ async function open(
   }
 }
 
+/** Locks are waited for as long as a statement may take, so either limit may end the wait. */
+const [lockTimedOut, statementEnded] = ['55P03', '57014']
+
 /** Refuses a database that cannot be used. If the operator named it, the error names the setting. */
 async function prepareDatabase(
   db: Db,
@@ -220,6 +223,12 @@ async function prepareDatabase(
     if (missing === 'found') await requireSchema(db)
     await migrate(db, log)
   } catch (error) {
+    if ([lockTimedOut, statementEnded].includes((error as { code?: string }).code!))
+      throw new StartRefused(
+        'database',
+        `the schema cannot be updated: ${(error as Error).message}`,
+        'if a vacuum or another command holds a table, wait until it ends (pg_stat_activity)',
+      )
     if (databaseUrl === null || !(error instanceof DbFault)) throw error
     const [reason] = error.message.split('\n', 1)
     throw new StartRefused(

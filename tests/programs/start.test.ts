@@ -47,6 +47,26 @@ test('hostile 9: an external server that may lose commits is refused, and sessio
     },
   )
 
+  await t.test('a schema that another command holds stops the start with one line', async (t) => {
+    const url = await server.start()
+    const holder = new pg.Client({ connectionString: url })
+    await holder.connect()
+    t.after(() => holder.end())
+    await holder.query('begin; create table schema_migration (version integer)')
+    const refused = run(ownProgram, ['migrate'], { ...settings, POSTHORN_DATABASE_URL: url }, folder)
+    // The wait ends after a minute in the same way.
+    await until('the start to wait for the schema', async () => {
+      const waiting = `select pg_cancel_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'`
+      return (await server.ask(waiting)).length > 0
+    })
+    const { status, stderr } = await refused
+    assert.equal(status, 1)
+    assert.match(
+      stderr,
+      /^posthorn: [^\n]*the schema cannot be updated: [^\n]* holds a table, wait [^\n]*\n$/,
+    )
+  })
+
   const connection = { connectionString: await server.start('synchronous_commit=off') }
   const sessionsSay = async () => {
     const db = new Db({ connection })
