@@ -19,7 +19,7 @@ type Failed = Extract<TestEvent, { type: 'test:fail' }>['data']
 
 const testLimitMs = 10 * 60_000
 /** Test files wait more than they compute. */
-const filesAtOnce = 4
+const filesAtOnce = 5
 /** A browser keeps a core busy, and its tests expect the page to be ready within a deadline. */
 const browsersAtOnce = 2
 const mostShown = 10
