@@ -1,7 +1,7 @@
 // Reads rows by their ids, so that a torn page of the database holds back only the rows that need it.
 import { DbFault } from './db.ts'
 
-/** The rows that were read, in the order of their ids' reads, and the fault of each id that could not be read now. */
+/** The rows that were read, those of earlier ids first, and the fault of each id that could not be read now. */
 interface Untorn<Id, Row> {
   rows: Row[]
   torn: Map<Id, DbFault>

@@ -34,7 +34,7 @@ export type Listened = { key: string; bound: AddressInfo } | number
 export interface ListenCalls {
   listen(query: ListenQuery): Promise<Listened>
   unlisten(key: string): void
-  /** The answers to a connection. The worker gets no other connection from this listener before. */
+  /** The answers to a connection. Until one of them, the worker gets no other connection from this listener. */
   took(key: string): void
   refused(key: string): void
 }

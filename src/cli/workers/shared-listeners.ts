@@ -147,7 +147,10 @@ class SharedListener {
     this.#next(worker)
   }
 
-  /** Returns a function that refuses the connection on its way to this worker now, if it then still is. Returns whether. */
+  /**
+   * Notes the connection on its way to this worker. The returned function gives it to another worker if the worker has not
+   * answered by then, and returns whether it did.
+   */
   noteSent(worker: Send): () => boolean {
     const socket = this.#onTheirWay.get(worker)
     return () => {
