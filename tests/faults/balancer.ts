@@ -62,8 +62,7 @@ export async function runBalancer(scope: Scope, { restarts, seed, report }: Opti
   return {
     figures: [
       ['restarts', statuses.length],
-      // Skips the counts of kills, which are zero here.
-      ...ledger.figures.slice(3),
+      ...ledger.figures,
       ...judged.figures,
       ...seen.figures,
       ['slowest 202 or 250, ms', load.slowestMs],

@@ -84,7 +84,7 @@ export async function runBrokenPostgres(scope: Scope, options: Options): Promise
   const status = await posthorn.stop()
   if (status !== 0) load.surprises.push(`SIGTERM at the end gave exit status ${status}`)
   return {
-    figures: [['faults of the disk', kills.length], ...ledger.figures.slice(3)],
+    figures: [['faults of the disk', kills.length], ...ledger.figures],
     violations: [
       ...ledger.violations,
       ...load.surprises,
@@ -127,7 +127,7 @@ async function breakOnce(stage: Stage, fault: PostgresFault): Promise<Kill> {
     `${fault.name}: ${hits} calls failed, ${refused} tries refused, well ${settledMs - healedMs} ms after its end, ${isSame ? 'the same' : 'a new'} postmaster`,
   )
   if (!posthorn.isRunning() || posthorn.pid !== pid) load.surprises.push(`${fault.name}: the service ended`)
-  return { victim: 'postgres', fromMs, settledMs }
+  return { victim: 'PostgreSQL', fromMs, settledMs }
 }
 
 /** Waits until a send and a mail that were begun from now on are accepted. */

@@ -5,8 +5,9 @@ import { ownAddress } from '../support/own-address.ts'
 import { createCaller, type Posthorn, startPosthorn } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { type Scope, until } from '../support/until.ts'
-import { type Kill, type Ledger, reconcile } from './ledger.ts'
+import { countKills, type Kill, type Ledger, reconcile } from './ledger.ts'
 import { type Load, seeded, startLoad } from './load.ts'
+import { reachMoment } from './moment.ts'
 import { settle } from './settle.ts'
 
 interface Options {
@@ -17,6 +18,8 @@ interface Options {
   /** Receives a line after every kill. */
   report: (line: string) => void
 }
+
+type Victim = 'service' | 'PostgreSQL' | 'service and PostgreSQL'
 
 interface Stage {
   posthorn: Posthorn
@@ -44,7 +47,10 @@ export async function runCampaign(scope: Scope, options: Options): Promise<Ledge
   const ledger = reconcile(book, inboxes[0]!.address.split('@')[1]!)
   const status = await stage.posthorn.stop()
   if (status !== 0) load.surprises.push(`SIGTERM at the end gave exit status ${status}`)
-  return { ...ledger, violations: [...ledger.violations, ...load.surprises] }
+  return {
+    figures: [...countKills(kills), ...ledger.figures],
+    violations: [...ledger.violations, ...load.surprises],
+  }
 }
 
 async function setStage(scope: Scope, seed: number): Promise<Stage> {
@@ -68,22 +74,22 @@ async function setStage(scope: Scope, seed: number): Promise<Stage> {
   return { posthorn, sink, api, inboxes, load, kills: [], random }
 }
 
-function plan({ kills, postgresKills }: Options): Kill['victim'][] {
+function plan({ kills, postgresKills }: Options): Victim[] {
   const step = kills / Math.max(1, postgresKills)
-  const victims: Kill['victim'][] = Array.from({ length: kills }, () => 'posthorn')
+  const victims: Victim[] = Array.from({ length: kills }, () => 'service')
   for (let number = postgresKills; number > 0; number--)
-    victims.splice(Math.round(number * step), 0, number % 2 === 1 ? 'both' : 'postgres')
+    victims.splice(Math.round(number * step), 0, number % 2 === 1 ? 'service and PostgreSQL' : 'PostgreSQL')
   return victims
 }
 
-async function killOnce(stage: Stage, victim: Kill['victim'], number: number): Promise<void> {
+async function killOnce(stage: Stage, victim: Victim, number: number): Promise<void> {
   const { posthorn, sink, kills, random } = stage
-  if (victim === 'posthorn') await moment(stage, number)
+  if (victim === 'service') await reachMoment(stage, number, () => void posthorn.kill9())
   else await pause(50 + 1800 * random())
   const fromMs = Date.now()
-  if (victim !== 'posthorn' && posthorn.killPostgres() === null)
+  if (victim !== 'service' && posthorn.killPostgres() === null)
     throw new Error('there is no PostgreSQL to kill')
-  if (victim === 'postgres') {
+  if (victim === 'PostgreSQL') {
     await recovered(stage)
     kills.push({ victim, fromMs, settledMs: Date.now() })
     return
@@ -105,37 +111,7 @@ async function killNow({ posthorn, sink, kills }: Stage): Promise<void> {
   const fromMs = Date.now()
   await posthorn.kill9()
   await until('the sink to see the connections of the dead end', () => sink.open === 0)
-  kills.push({ victim: 'posthorn', fromMs, settledMs: Date.now() })
-}
-
-/**
- * Waits for the moment of the kill. This is a random moment, or in turn one at which an answer is pending: to a mail's final
- * dot, to a request, or to the last byte of a message at the sink.
- */
-async function moment({ posthorn, sink, load, random }: Stage, number: number): Promise<void> {
-  await pause(50 + 1800 * random())
-  const usualRule = sink.rule
-  const { promise: fallen, resolve: fall } = Promise.withResolvers<void>()
-  // If no answer becomes pending, any moment will do.
-  const timer = setTimeout(fall, 5000)
-  const turn = number % 5
-  if (turn === 0 || turn === 4) fall()
-  if (turn === 1) load.watch = (left) => left === 'dot' && setTimeout(fall, 6 * random())
-  if (turn === 2) load.watch = (left) => left === 'request' && setTimeout(fall, 6 * random())
-  if (turn === 3) {
-    sink.rule = (step) => {
-      if (step.stage === 'message') {
-        // At once, so that no later 250 of the sink is read.
-        void posthorn.kill9()
-        fall()
-      }
-      return usualRule(step)
-    }
-  }
-  await fallen
-  clearTimeout(timer)
-  load.watch = null
-  sink.rule = usualRule
+  kills.push({ victim: 'service', fromMs, settledMs: Date.now() })
 }
 
 /** After a kill of PostgreSQL alone: waits until everything begun since is accepted. Starts a service that has exited. */

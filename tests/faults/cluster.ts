@@ -1,4 +1,4 @@
-// Two nodes over one PostgreSQL of their own on TCP, with the far domains that they deliver to, each by its own queue.
+// Two or more nodes over one PostgreSQL of their own on TCP, with the far domains that they deliver to, each by its queue.
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Api, Inbox } from '../support/api.ts'
@@ -11,7 +11,7 @@ import { type Scope, until } from '../support/until.ts'
 
 export interface Cluster {
   server: ExternalServer
-  nodes: [Posthorn, Posthorn]
+  nodes: [Posthorn, Posthorn, ...Posthorn[]]
   sink: Sink
   /** The key of the organization's caller, for an `Api` at any address. */
   secret: string
@@ -33,6 +33,8 @@ interface Options {
   port?: number
   first?: NodeOptions
   second?: NodeOptions
+  /** The number of nodes after the second. */
+  more?: number
 }
 
 /** Starts the whole cluster, which ends with the scope. */
@@ -61,13 +63,14 @@ export async function startCluster(scope: Scope, options: Options = {}): Promise
     POSTHORN_SECRET_KEY_FILE: join(first.folder, 'secret-key'),
     POSTHORN_BLOB_URL: `file:${join(first.folder, 'blobs')}`,
   }
-  const second = await startPosthorn(scope, {
-    ...options.second,
-    env: { ...env, ...shared, ...options.second?.env },
-  })
+  const joinAs = (node?: NodeOptions) =>
+    startPosthorn(scope, { ...node, env: { ...env, ...shared, ...node?.env } })
+  const second = await joinAs(options.second)
+  const others: Posthorn[] = []
+  for (let count = options.more ?? 0; count > 0; count--) others.push(await joinAs())
   const { api, secret } = await createCaller(first)
   const inboxes = await Promise.all([1, 2, 3, 4].map(() => api.createInbox()))
-  return { server, nodes: [first, second], sink, secret, api, inboxes }
+  return { server, nodes: [first, second, ...others], sink, secret, api, inboxes }
 }
 
 /** The domains of `load.ts`, all at one mail server, and the sender's. */

@@ -179,7 +179,7 @@ async function reckon(stage: Stage, hang: Hang): Promise<Ledger> {
     [...delays(well), ...delays(hung)].every(({ arrivedMs }) => arrivedMs !== null),
   ).catch(() => {})
   await observer.stop()
-  const kill = { victim: 'posthorn', fromMs: hang.fromMs, settledMs: hang.fromMs + onWireMs } as const
+  const kill = { victim: 'service', fromMs: hang.fromMs, settledMs: hang.fromMs + onWireMs } as const
   const ownDomain = inboxes[0]!.address.split('@')[1]!
   const ledger = reconcile({ sends, arrivals, kills: [kill], found }, ownDomain)
   const judged = judge(hang, { well: delays(well), hung: delays(hung) })
@@ -192,8 +192,7 @@ async function reckon(stage: Stage, hang: Hang): Promise<Ledger> {
   ]
   return {
     figures: [
-      // Skips the counts of kills, which are zero here.
-      ...ledger.figures.slice(3),
+      ...ledger.figures,
       ['longest wait for a 202 or 250 at the node that is well, ms', well.slowestMs],
       ...judged.figures,
       ...[...hang.ended].map(([name, ms]): [string, number] => [`${name} after, ms`, ms]),

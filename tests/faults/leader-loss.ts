@@ -66,13 +66,13 @@ export async function runLeaderLosses(scope: Scope, { plan, pace, seed, report }
   await load.stop()
   const { sends, arrivals } = load
   const found = await settle({ api, inboxes, sink, sends, arrivals })
-  const kills = passed.map(({ fromMs, settledMs }): Kill => ({ victim: 'postgres', fromMs, settledMs }))
+  const kills = passed.map(({ fromMs, settledMs }): Kill => ({ victim: 'PostgreSQL', fromMs, settledMs }))
   const ledger = reconcile({ sends, arrivals, kills, found }, inboxes[0]!.address.split('@')[1]!)
   const status = await posthorn.stop()
   if (status !== 0) load.surprises.push(`SIGTERM at the end gave exit status ${status}`)
   const long = passed.filter(({ outages }) => Math.max(outages.api, outages.smtp) > longestOutageMs)
   return {
-    figures: [['losses of the leader', passed.length], ...ledger.figures.slice(3)],
+    figures: [['losses of the leader', passed.length], ...ledger.figures],
     violations: [
       ...[...ledger.violations, ...load.surprises],
       ...long.map(({ loss, outages }) => `${loss}: ${JSON.stringify(outages)} ms`),

@@ -5,7 +5,7 @@ import { inboundKey, type Kill, reconcile } from './ledger.ts'
 
 const promised = { submissionId: 's', messageId: 'msg_1', internetMessageId: '<1@x>' }
 const copy = (atMs: number, recipient = 'a@far.test') => ({ messageId: '<1@x>', recipient, atMs })
-const kill: Kill = { victim: 'posthorn', fromMs: 10_000, settledMs: 10_100 }
+const kill: Kill = { victim: 'service', fromMs: 10_000, settledMs: 10_100 }
 
 /** A campaign of one send and one mail without faults, with the given changes. */
 function campaign(change: {

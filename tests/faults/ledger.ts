@@ -27,7 +27,7 @@ export interface Arrival {
  * PostgreSQL alone, the service had recovered by then.
  */
 export interface Kill {
-  victim: 'posthorn' | 'postgres' | 'both'
+  victim: string
   fromMs: number
   settledMs: number
 }
@@ -177,16 +177,12 @@ function describeTimes(timesMs: number[], [first]: Kill[]): string {
 }
 
 function figures(
-  { sends, arrivals, kills, found }: Book,
+  { sends, arrivals, found }: Book,
   extra: Counts['extra'],
   missing: { sends: number; arrivals: number },
 ): Ledger['figures'] {
-  const killed = (victim: Kill['victim']) => kills.filter((kill) => kill.victim === victim).length
   const ended = (outcome: Arrival['outcome']) => arrivals.filter((mail) => mail.outcome === outcome).length
   return [
-    ['kills of the service', killed('posthorn')],
-    ['kills of the service and PostgreSQL', killed('both')],
-    ['kills of PostgreSQL alone', killed('postgres')],
     ['sends', sends.length],
     ['  202 read', sends.filter(({ promised }) => promised).length],
     ['  recipients', sends.reduce((sum, { recipients }) => sum + recipients.length, 0)],
@@ -201,6 +197,12 @@ function figures(
     ['  not taken', ended('not_taken')],
     ['  lost', missing.arrivals],
   ]
+}
+
+/** The number of kills of each victim, as lines of a ledger. */
+export function countKills(kills: Kill[]): Ledger['figures'] {
+  const byVictim = Map.groupBy(kills, ({ victim }) => victim)
+  return [...byVictim].map(([victim, { length }]) => [`kills of ${victim}`, length])
 }
 
 /** Prints the ledger as a table, and below it up to 20 lines of violations. */

@@ -52,7 +52,7 @@ export async function runMemory(scope: Scope, options: Options): Promise<Ledger>
   group.limit(plentyBytes)
   await until('the service to be ready', () => isReadyAgain(posthorn), { timeoutMs: 90_000 })
   // The kernel may have killed once more while the loads ended.
-  if (killed > kills.length) kills.push({ victim: 'both', fromMs, settledMs: Date.now() })
+  if (killed > kills.length) kills.push({ victim: 'service and PostgreSQL', fromMs, settledMs: Date.now() })
   const ledger = await reckon(stage, kills)
   const status = await posthorn.stop()
   return {
@@ -105,7 +105,7 @@ async function watch({ group, posthorn }: Stage, options: Options): Promise<Kill
     const fromMs = Date.now() - 100
     while (!(await isReadyAgain(posthorn))) await pause(50)
     seen = group.kills
-    kills.push({ victim: 'both', fromMs, settledMs: Date.now() })
+    kills.push({ victim: 'service and PostgreSQL', fromMs, settledMs: Date.now() })
     options.report(`kill ${seen}: ready again after ${Date.now() - fromMs} ms`)
   }
   return kills
@@ -130,7 +130,7 @@ async function reckon(stage: Stage, kills: Kill[]): Promise<Ledger> {
   const lost = await findLost(stage)
   return {
     figures: [
-      ...ledger.figures.slice(3),
+      ...ledger.figures,
       ['hostile mails, 250 read', hostile.acknowledged.length],
       ['  lost', lost.length],
     ],

@@ -124,7 +124,7 @@ export async function runPartition(scope: Scope, options: Options): Promise<Ledg
     if (fault.isCut && meanwhile.length > 0)
       loads[1].surprises.push(`${fault.name}: the node accepted ${meanwhile.length} while it was cut off`)
     if (accepted[0] === 0) loads[0].surprises.push(`${fault.name}: the other node accepted nothing`)
-    if (fault.isCut) kills.push({ victim: 'posthorn', fromMs, settledMs: fromMs + lastCopyMs })
+    if (fault.isCut) kills.push({ victim: 'service', fromMs, settledMs: fromMs + lastCopyMs })
   }
   return await reckon(stage, kills, rounds * faults.length)
 }
@@ -174,7 +174,7 @@ async function reckon({ cluster, loads }: Stage, kills: Kill[], faults: number):
   const ledger = reconcile({ sends, arrivals, kills, found }, inboxes[0]!.address.split('@')[1]!)
   const statuses = [await nodes[0].stop(), await nodes[1].stop()]
   return {
-    figures: [['faults of the network', faults], ...ledger.figures.slice(3)],
+    figures: [['faults of the network', faults], ...ledger.figures],
     violations: [
       ...ledger.violations,
       ...loads.flatMap(({ surprises }) => surprises),

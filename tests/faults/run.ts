@@ -1,4 +1,5 @@
 // `npm run test:faults -- --kills 50 --postgres-kills 10` runs the fault campaign, with exit 1 on any violation.
+// `--of worker` kills one worker of four instead, and `--of node` one node of three.
 // Options for other faults, one after another: `--mount` (the disk of the blob folder is lost and returns), `--freeze` (a
 // node is stopped for a minute), `--dark` (a node's machine is cut off for a minute), `--balancer` (restarts behind
 // HAProxy), `--leader 10` (ten losses of the leader of a Patroni cluster, of all four kinds in turn), `--broken-blobs 3` and
@@ -21,6 +22,7 @@ import { runMemory } from './memory.ts'
 import { missingForMemory } from './memory-group.ts'
 import { runMountLoss } from './mount.ts'
 import { missingForNetworks } from './net-namespace.ts'
+import { runOneOfSeveral } from './one-of-several.ts'
 import { netFaults, runPartition } from './partition.ts'
 import { missingForPatroni, type Pace } from './patroni.ts'
 
@@ -28,6 +30,7 @@ const { values } = parseArgs({
   options: {
     kills: { type: 'string', default: '50' },
     'postgres-kills': { type: 'string', default: '10' },
+    of: { type: 'string', default: 'service' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     mount: { type: 'boolean', default: false },
     freeze: { type: 'boolean', default: false },
@@ -59,13 +62,13 @@ interface Fault {
 
 const kills: Fault = {
   name: 'kills',
-  run: (scope) =>
-    runCampaign(scope, {
-      kills: Number(values.kills),
-      postgresKills: Number(values['postgres-kills']),
-      seed,
-      report,
-    }),
+  run: (scope) => {
+    const [part, count] = [values.of, Number(values.kills)]
+    if (part === 'worker' || part === 'node')
+      return runOneOfSeveral(scope, { part, kills: count, seed, report })
+    if (part !== 'service') throw new Error(`--of ${part}: service, worker or node`)
+    return runCampaign(scope, { kills: count, postgresKills: Number(values['postgres-kills']), seed, report })
+  },
 }
 
 const others: Fault[] = [

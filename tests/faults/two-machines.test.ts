@@ -64,7 +64,7 @@ test('check 85a: the recipe of two machines takes and sends mail while a node is
   const { sends, arrivals } = load
   const found = await settle({ api, inboxes, sink, sends, arrivals })
   const ledger = reconcile(
-    { sends, arrivals, kills: [{ victim: 'posthorn', fromMs, settledMs }], found },
+    { sends, arrivals, kills: [{ victim: 'service', fromMs, settledMs }], found },
     inboxes[0]!.address.split('@')[1]!,
   )
   for (const line of printLedger(ledger).split('\n')) t.diagnostic(line)

@@ -269,7 +269,7 @@ test('WAL: a forgotten replication slot, an archive command that fails, and a se
   await server.ask('checkpoint')
   await server.ask(`select pg_create_physical_replication_slot('forgotten', true)`)
   assert.equal((await checked('WAL')).status, 'ok')
-  // Of the first segment, only the rest is kept: at least four of 16 MiB in all.
+  // The slot keeps only the rest of the first segment: at least four of 16 MiB in all.
   for (let segment = 0; segment < 5; segment++)
     await server.ask(`select pg_logical_emit_message(false, 'test', 'x'), pg_switch_wal()`)
   const held = await checked('WAL')
