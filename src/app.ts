@@ -125,8 +125,8 @@ async function startRoles(
   parts.push(wakes)
   const signals = new Signals(wakes)
   const dueWork = new DueWork({ db, clock, log, managedDomain: settings.managedDomain })
-  const rawCache = createRawCache(roles, settings.workers)
-  const sendCache = createSendCache(roles, settings.workers)
+  const rawCache = createRawCache(roles, settings.workers, clock)
+  const sendCache = createSendCache(roles, settings.workers, clock)
   const certificate = await startCertificate(foundation, roles, parts)
   const smtp = roles.includes('mx') ? await startMx(foundation, certificate, signals, rawCache, parts) : null
   const sends = roles.includes('delivery')

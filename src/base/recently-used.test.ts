@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { Clock } from './clock.ts'
 import { RecentlyUsed } from './recently-used.ts'
 
 test('the least recently used entry is dropped first', () => {
@@ -21,6 +22,18 @@ test('a large entry replaces several, and an entry over the limit replaces none'
   assert.deepEqual([map.count, map.has('e')], [2, false])
   map.set('c', 0, 101)
   assert.equal(map.use('c'), undefined)
+})
+
+test('entries that nobody used for a time are dropped by the next one', () => {
+  const clock = new Clock()
+  const map = new RecentlyUsed<number>({ maxEntries: 10, maxBytes: 100, idle: { clock, ms: 60_000 } })
+  for (const key of ['a', 'b', 'c']) map.set(key, 0, 10)
+  clock.advance(40_000)
+  map.use('a')
+  clock.advance(40_000)
+  map.set('d', 0, 10)
+  assert.deepEqual([map.has('a'), map.has('b'), map.has('c')], [true, false, false])
+  assert.deepEqual([map.count, map.sizeBytes], [2, 20])
 })
 
 test('the bounds hold, and the byte count is exact', () => {

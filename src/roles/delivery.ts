@@ -1,8 +1,7 @@
 // The delivery role of a node, and the capture server of development.
 
+import type { Clock } from '../base/clock.ts'
 import { StartRefused } from '../base/errors.ts'
-import { RecentlyUsed } from '../base/recently-used.ts'
-import { divided } from '../base/share.ts'
 import { tryListening } from '../config/listener.ts'
 import type { ListenAddress } from '../config/setting-values.ts'
 import type { Role, Settings } from '../config/settings.ts'
@@ -26,19 +25,18 @@ import type { DueWork } from '../worker/due-work.ts'
 import { LeaseHolder } from '../worker/lease-holder.ts'
 import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
-import { allowsMailTo, graceMs, type Part } from './part.ts'
+import { allowsMailTo, createMailCache, graceMs, type Part } from './part.ts'
 import type { Signals } from './signals.ts'
 
 const maxConnections = { domain: 10, special: 20 }
 
-/** Measured: reading 100 KB back from the database takes 1 ms of CPU. Mail that waits longer than a moment is read back. */
+/** Measured: reading 100 KB back from the database takes 1 ms of CPU. */
 const maxCached = { maxEntries: 20_000, maxBytes: 16 << 20 }
 
 /** Keeps accepted mail in memory only if this node delivers it. */
-export function createSendCache(roles: readonly Role[], workers: number): SendCache {
+export function createSendCache(roles: readonly Role[], workers: number, clock: Clock): SendCache {
   if (!roles.includes('delivery')) return undefined
-  const { maxEntries, maxBytes } = maxCached
-  return new RecentlyUsed({ maxEntries: divided(maxEntries, workers), maxBytes: divided(maxBytes, workers) })
+  return createMailCache({ ...maxCached, workers, clock })
 }
 
 /** A running part that owns queues. `wake` signals that they have work, `wakeHeld` only those that this node owns. */

@@ -1,8 +1,8 @@
 // The mx role of a node: takes mail from the world.
 
+import type { Clock } from '../base/clock.ts'
 import { inRanges } from '../base/ip-address.ts'
-import { RecentlyUsed } from '../base/recently-used.ts'
-import { divided } from '../base/share.ts'
+import type { RecentlyUsed } from '../base/recently-used.ts'
 import { DiskReserve } from '../blobs/disk-reserve.ts'
 import { listenAs } from '../config/listener.ts'
 import type { ListenAddress } from '../config/setting-values.ts'
@@ -18,20 +18,19 @@ import { SmtpServer } from '../smtp/server/server.ts'
 import type { SmtpServerOptions } from '../smtp/server/server-options.ts'
 import type { Certificate } from './certificate.ts'
 import { startDmarcNotes } from './dmarc-reports.ts'
-import { graceMs, isLocal, type Part } from './part.ts'
+import { createMailCache, graceMs, isLocal, type Part } from './part.ts'
 import type { Signals } from './signals.ts'
 
 /** Measured: reading 100 KB back from the database, as hexadecimal digits, takes 4 ms of CPU. */
 const maxCached = { maxEntries: 20_000, maxBytes: 64 << 20 }
 
-/** Received messages by the id of the raw row, kept until this node has filed them. */
+/** Received messages by the id of the raw row, kept until this node has filed them, or for a minute. */
 export type RawCache = RecentlyUsed<Buffer> | undefined
 
 /** Keeps received messages in memory only if this node files them. */
-export function createRawCache(roles: readonly Role[], workers: number): RawCache {
+export function createRawCache(roles: readonly Role[], workers: number, clock: Clock): RawCache {
   if (!roles.includes('mx') || !roles.includes('jobs')) return undefined
-  const { maxEntries, maxBytes } = maxCached
-  return new RecentlyUsed({ maxEntries: divided(maxEntries, workers), maxBytes: divided(maxBytes, workers) })
+  return createMailCache({ ...maxCached, workers, clock })
 }
 
 /** Returns the listening address. */

@@ -1,4 +1,7 @@
 // Types and rules that the roles of a node share: how they stop, their grace period, and their own domain.
+import type { Clock } from '../base/clock.ts'
+import { RecentlyUsed } from '../base/recently-used.ts'
+import { divided } from '../base/share.ts'
 import type { Settings } from '../config/settings.ts'
 import { isPublicUnicast } from '../dns/public-address.ts'
 
@@ -9,6 +12,27 @@ export interface Part {
 
 /** How long work in flight may still take when the node stops. */
 export const graceMs = 20_000
+
+/** Mail that waits for longer is read back from the database. */
+const cachedMs = 60_000
+
+export interface MailCacheOptions {
+  /** The entries and bytes of all workers together. */
+  maxEntries: number
+  maxBytes: number
+  workers: number
+  clock: Clock
+}
+
+/** Returns a cache of accepted mail. It drops mail after a minute, because another node may have done the work on it. */
+export function createMailCache<Value>(options: MailCacheOptions): RecentlyUsed<Value> {
+  const { maxEntries, maxBytes, workers, clock } = options
+  return new RecentlyUsed({
+    maxEntries: divided(maxEntries, workers),
+    maxBytes: divided(maxBytes, workers),
+    idle: { clock, ms: cachedMs },
+  })
+}
 
 /** Returns a check of whether a domain is the deployment's own. */
 export function isLocal({ managedDomain }: Settings): (domain: string) => boolean {
