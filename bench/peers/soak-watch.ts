@@ -1,4 +1,4 @@
-// Watches a service during a soak: memory, heap, handles, connections, sizes of tables and indexes, and objects on S3.
+// Watches a service during a soak: memory, heap, buffers, handles, connections, sizes of tables and indexes, and objects on S3.
 import { readdirSync, readFileSync } from 'node:fs'
 import type pg from 'pg'
 import type { Sample } from '../rounds.ts'
@@ -29,6 +29,9 @@ const sizes = `select
   (select count(*) from message) as messages
   from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and n.nspname = 'public'`
 
+/** The operator's metrics of memory that only a collection frees. Buffers are outside the heap. */
+const collected = { heap: 'nodejs_heap_size_used_bytes', buffers: 'nodejs_external_memory_bytes' }
+
 /** The figures of one moment. Sizes are in MB. */
 export async function takeSample(posthorn: Posthorn, session: pg.Client, s3: S3): Promise<Sample> {
   const sample: Sample = {}
@@ -39,7 +42,9 @@ export async function takeSample(posthorn: Posthorn, session: pg.Client, s3: S3)
       /^Threads:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1],
     )
   }
-  for (const { worker, usedBytes } of await readHeaps(posthorn)) sample[`heap of ${worker}`] = usedBytes / 1e6
+  const metrics = await (await fetch(`${posthorn.operator}/metrics`)).text()
+  for (const [figure, metric] of Object.entries(collected))
+    for (const { worker, bytes } of readBytes(metrics, metric)) sample[`${figure} of ${worker}`] = bytes / 1e6
   sample['PSS of PostgreSQL'] = memoryOf(posthorn.databasePids()).pssBytes / 1e6
   const { rows } = await session.query(sizes, [recordTables])
   const { mail_tables, mail_indexes, record_tables, record_indexes, connections, messages } = rows[0]
@@ -53,12 +58,10 @@ export async function takeSample(posthorn: Posthorn, session: pg.Client, s3: S3)
   return sample
 }
 
-/** Returns the used heap of each process, from the operator's metrics. */
-async function readHeaps({ operator }: Posthorn): Promise<{ worker: string; usedBytes: number }[]> {
-  const text = await (await fetch(`${operator}/metrics`)).text()
-  return [...text.matchAll(/^nodejs_heap_size_used_bytes(?:\{worker="(\w+)"\})? (\S+)$/gm)].map(
-    ([, worker, value]) => ({ worker: nameOf(worker), usedBytes: Number(value) }),
-  )
+/** Returns the metric's value of each process. */
+function readBytes(metrics: string, metric: string): { worker: string; bytes: number }[] {
+  const lines = metrics.matchAll(new RegExp(`^${metric}(?:\\{worker="(\\w+)"\\})? (\\S+)$`, 'gm'))
+  return [...lines].map(([, worker, value]) => ({ worker: nameOf(worker), bytes: Number(value) }))
 }
 
 function nameOf(worker: string | undefined): string {

@@ -31,7 +31,7 @@ const sampleMs = 10_000
 const warmShare = 1 / 3
 /** A figure is flat if its trend, with its error, changes it by less than this in an hour. */
 const flatPercent = 5
-/** The samples among which a heap's lowest value counts: two minutes of them. */
+/** The samples among which the lowest value of a heap or of buffers counts: two minutes of them. */
 const collectedSamples = 12
 /** The smallest change in an hour that counts, for figures near zero: MB, handles, objects. */
 const flatLeast = 3
@@ -86,8 +86,8 @@ export function formatTrends({ minutes, samples }: Course, warmMinutes: number):
   const first = minutes.findIndex((minute) => minute >= warmMinutes)
   const lines = Object.keys(samples[0] ?? {}).map((name) => {
     const all = samples.slice(first).map((sample) => sample[name]!)
-    // A heap grows until it is collected. Its lowest values show whether something is never freed.
-    const bin = name.startsWith('heap') ? collectedSamples : 1
+    // Heap and buffers grow until they are collected. Their lowest values show whether something is never freed.
+    const bin = /^(?:heap|buffers) of /.test(name) ? collectedSamples : 1
     const values = lowestOf(all, bin)
     const times = values.map((_, index) => minutes[first + index * bin]!)
     const { min, median, max } = spread(values) ?? { min: 0, median: 0, max: 0 }
@@ -134,7 +134,9 @@ function draw(title: string, { minutes, samples }: Course, warmUntil: number): s
       .map((name) => ({ name: name.replace(wanted, ''), values: samples.map((sample) => sample[name]!) }))
   const panels: Panel[] = [
     { title: 'Resident memory', unit: 'MB', lines: lines(/^(?:RSS|PSS) of /) },
+    { title: 'Threads', unit: 'threads', lines: lines(/^threads of /) },
     { title: 'Used heap', unit: 'MB', lines: lines(/^heap of /) },
+    { title: 'Buffers outside the heap', unit: 'MB', lines: lines(/^buffers of /) },
     { title: 'Open files and sockets', unit: 'handles', lines: lines(/^handles of /) },
     { title: 'PostgreSQL', unit: 'sessions', lines: lines(/^(?=connections$)/) },
     {
