@@ -194,7 +194,8 @@ async function runFile(
   const events = run({ files: [resolve(root, file)], timeout: testLimitMs, signal: interrupted.signal })
   let summary = {}
   events.on('test:summary', ({ counts, duration_ms, success }) => {
-    const { tests, passed, failed, cancelled, skipped } = counts
+    // The types lack `failed`.
+    const { tests, passed, failed, cancelled, skipped } = counts as typeof counts & { failed: number }
     summary = { tests, pass: passed, fail: failed, cancelled, skipped }
     outcome.seconds.set(file, duration_ms / 1000)
     outcome.passed &&= success

@@ -2,6 +2,9 @@
 import type { OrganizationId } from '../base/ids.ts'
 import type { Queryable } from '../postgres/db.ts'
 
+/** A UUID after all others. A list without a position begins before it. */
+export const lastUuid = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
 /** Counts the rows `from` a table under a condition. */
 export async function countRows(db: Queryable, from: string, values: readonly unknown[]): Promise<number> {
   const [row] = await db.query<{ count: number }>(`select count(*) as count from ${from}`, values)
@@ -10,7 +13,7 @@ export async function countRows(db: Queryable, from: string, values: readonly un
 
 /** Lists up to `limit` rows of the organization, `$1` in `from`, newest first, after `beforeId`; ids are UUIDs. */
 export function newestFirst<Row>(columns: string, from: string, id = 'id') {
-  const text = `select ${columns} from ${from} and ${id} < coalesce($2, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+  const text = `select ${columns} from ${from} and ${id} < coalesce($2, '${lastUuid}'::uuid)
     order by ${id} desc limit $3`
   return (
     db: Queryable,

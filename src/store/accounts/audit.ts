@@ -2,6 +2,7 @@
 import type { OrganizationId, PersonId } from '../../base/ids.ts'
 import { firstUuidAt, newUuid } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
+import { lastUuid } from '../rows.ts'
 
 export interface AuditEntry {
   id: string
@@ -51,7 +52,7 @@ export async function listAllAuditEntries(
     `select e.id, e.actor, e.action, e.subject, e.detail, e.ip, e.at, e.organization_id as "organizationId",
       o.name as "organizationName"
     from audit_entry e left join organization o on o.id = e.organization_id
-    where $1::uuid is null or e.id < $1 order by e.id desc limit $2`,
+    where e.id < coalesce($1, '${lastUuid}'::uuid) order by e.id desc limit $2`,
     [beforeId, limit],
   )
 }
@@ -75,7 +76,7 @@ export async function listAuditEntries(
 ): Promise<AuditEntry[]> {
   return await db.query<AuditEntry>(
     `select id, actor, action, subject, detail, ip, at from audit_entry
-    where organization_id = $1 and id < coalesce($2, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+    where organization_id = $1 and id < coalesce($2, '${lastUuid}'::uuid)
     order by id desc limit $3`,
     [organizationId, beforeId, limit],
   )

@@ -1,7 +1,7 @@
 // Organizations for operators: each with its objects, its waiting recipients, its members and its use of limits.
 import type { OrganizationId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
-import { countRows } from '../rows.ts'
+import { countRows, lastUuid } from '../rows.ts'
 import type { OrganizationRow } from './organizations.ts'
 import { storedBytes } from './usage.ts'
 
@@ -41,7 +41,7 @@ export async function listOverviews(
   return await db.query<OrganizationOverview>(
     `with page as materialized (
       select id, name, status, created_at from organization
-      where status <> 'deleted' and ($1::text is null or status = $1) and ($3::uuid is null or id < $3)
+      where status <> 'deleted' and ($1::text is null or status = $1) and id < coalesce($3, '${lastUuid}'::uuid)
         and ($2::text is null or position(lower($2) in lower(name)) > 0 or id::text = lower($2))
       order by id desc limit $4
     ), held as materialized (

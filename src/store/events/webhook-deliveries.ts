@@ -2,6 +2,8 @@
 import { firstUuidAt, type OrganizationId, type WebhookId } from '../../base/ids.ts'
 import type { Queryable, Tx, Writer } from '../../postgres/db.ts'
 import type { DueCondition } from '../due.ts'
+import { lastUuid } from '../rows.ts'
+import { stretchOf } from '../stretch.ts'
 import { hasUnread, type OutboxItem } from './outbox.ts'
 import type { WebhookLease } from './webhooks.ts'
 
@@ -150,9 +152,9 @@ export async function listWebhookDeliveries(
   beforeId: string | null,
   limit: number,
 ): Promise<WebhookDeliveryRow[]> {
+  const stretch = stretchOf(['webhook_id', 'id'], ['$1::text'], `coalesce($2, '${lastUuid}'::uuid)`)
   return await db.query<WebhookDeliveryRow>(
-    `select ${columns} from webhook_delivery where webhook_id = $1 and ($2::uuid is null or id < $2)
-    order by id desc limit $3`,
+    `select ${columns} from webhook_delivery where ${stretch} limit $3`,
     [webhook, beforeId, limit],
   )
 }

@@ -69,7 +69,7 @@ export async function listWebhooks(
 ): Promise<WebhookRow[]> {
   return await db.query<WebhookRow>(
     `select ${columns} from webhook w where w.organization_id = $1 and w.status <> 'deleted'
-      and ($2::text is null or w.id < $2) order by w.id desc limit $3`,
+      and w.id < coalesce($2, 'whk_g') order by w.id desc limit $3`,
     [organizationId, beforeId, limit],
   )
 }

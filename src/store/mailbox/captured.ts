@@ -1,5 +1,6 @@
 // Mail that the embedded capture server took instead of sending it out.
 import type { Queryable, Tx } from '../../postgres/db.ts'
+import { lastUuid } from '../rows.ts'
 import { deleteUnusedRaws, insertRaws, type RawRow } from './raws.ts'
 
 export interface CapturedMail {
@@ -65,7 +66,7 @@ export async function listCaptured(
 ): Promise<CapturedRow[]> {
   return await db.query<CapturedRow>(
     `select ${columns} from captured_mail c join raw r on r.id = c.raw_id
-    where $1::uuid is null or c.id < $1 order by c.id desc limit $2`,
+    where c.id < coalesce($1, '${lastUuid}'::uuid) order by c.id desc limit $2`,
     [before, limit],
   )
 }

@@ -2,7 +2,6 @@
 import type { DomainId, InboxId, OrganizationId } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
-import { stretchOf } from './stretch.ts'
 
 export interface InboxRow {
   id: InboxId
@@ -153,8 +152,8 @@ export interface InboxFilter {
   text: string | null
 }
 
-/** The active inboxes of `listedValues`, as `$1` to `$3`. */
-const isListed = `organization_id = $1 and status = 'active' and ($2::text[] is null or id = any($2))
+/** Compares the active inboxes of an organization with `listedValues`, `$2` and `$3`. */
+const isListed = `status = 'active' and ($2::text[] is null or id = any($2))
   and ($3::text is null or position(lower($3) in lower(local_part || '@' || domain || ' ' || display_name)) > 0)`
 
 function listedValues({ organizationId, ids, text }: Omit<InboxFilter, 'domainId'>): unknown[] {
@@ -170,16 +169,19 @@ export async function listInboxes(
 ): Promise<InboxRow[]> {
   return await db.query<InboxRow>(
     `select ${columns} from inbox
-    where ${isListed} and ($4::uuid is null or domain_id = $4) and ($5::text is null or id < $5)
+    where organization_id = $1 and ${isListed} and ($4::uuid is null or domain_id = $4) and id < coalesce($5, 'inb_g')
     order by id desc limit $6`,
     [...listedValues(filter), filter.domainId, beforeId, limit],
   )
 }
 
-/** Selects the active inboxes of the organization `$1` that meet the condition, from its part of the index alone. */
+/**
+ * Selects the active inboxes of the organization `$1` that meet the condition, from its part of the index alone. As a
+ * constant, the organization would not count in the order, and the planner might read the inboxes of all organizations.
+ */
 export function organizationInboxes(condition: string): string {
-  const stretch = stretchOf(['b.organization_id', 'b.id'], ['$1::uuid'], [`''`, `'inb_g'`])
-  return `select b.* from inbox b where b.status = 'active' and ${condition} and ${stretch}`
+  return `select b.* from inbox b where b.status = 'active' and ${condition} and b.organization_id = any(array[$1::uuid])
+    order by b.organization_id desc, b.id desc`
 }
 
 export interface ActiveInboxRow extends InboxRow {

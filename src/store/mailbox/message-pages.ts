@@ -1,9 +1,9 @@
 // Pages of messages. A page ends before the weights of its messages together exceed `maxReadBytes`.
 import type { InboxId, MessageId, ThreadId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
+import { stretchOf } from '../stretch.ts'
 import { maxReadBytes } from './message-weight.ts'
 import { itsInbox, type MessageRow, messageColumns, readMessages } from './messages.ts'
-import { stretchOf } from './stretch.ts'
 
 export interface MessagePage {
   page: MessageRow[]
@@ -103,10 +103,10 @@ function filteredRows(
   { inboxId, sinceId, untilId, direction, from }: MessageFilter,
   beforeId: string | null,
 ): Pick<Picked, 'rows'> & { values: unknown[] } {
-  const rows = (max: string) =>
-    directionsOf(direction)
-      .map((one) => `(${pickOf(one, from)} limit ${max})`)
-      .join(' union all ')
+  const rows = (max: string) => {
+    const newest = directionsOf(direction).map((one) => `(${pickOf(one, from)} limit ${max})`)
+    return `select m.* from (${newest.join(' union all ')}) m where m.id >= coalesce($2, 'msg_')`
+  }
   return { rows, values: [inboxId, sinceId, untilId, beforeId, ...(from === null ? [] : [from])] }
 }
 
@@ -123,14 +123,18 @@ function pickOf(direction: string, from: string | null): string {
       from === null
         ? ''
         : `$5 = (select lower(b.local_part || '@' || b.domain) from inbox b where b.id = $1) and`
-    const stretch = stretchOf(['m.inbox_id', 'm.direction', 'm.id'], ['$1::text', `'${direction}'`], idBounds)
+    const stretch = stretchOf(
+      ['m.inbox_id', 'm.direction', 'm.id'],
+      ['$1::text', `'${direction}'`],
+      beforeBoth,
+    )
     return `select m.* from message m where ${isOwn} ${stretch}`
   }
   const columns = ['m.inbox_id', `left(lower(m.sender->>'email'), 400)`, 'm.id'] as const
-  return `select m.* from message m where m.direction = 'inbound' and ${stretchOf(columns, ['$1::text', '$5'], idBounds)}`
+  return `select m.* from message m where m.direction = 'inbound' and ${stretchOf(columns, ['$1::text', '$5'], beforeBoth)}`
 }
 
-const idBounds = [`coalesce($2, 'msg_')`, `least(coalesce($3, 'msg_g'), coalesce($4, 'msg_g'))`] as const
+const beforeBoth = `least(coalesce($3, 'msg_g'), coalesce($4, 'msg_g'))`
 
 /** One search compares up to this many hits of its words with a direction or a sender; 5,000 take about 30 ms. */
 const maxCompared = 5_000

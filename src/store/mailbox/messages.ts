@@ -218,7 +218,7 @@ export async function listThreads(
 ): Promise<ThreadRow[]> {
   return await db.query<ThreadRow>(
     `select ${threadColumns} from thread t
-    where t.inbox_id = $1 and ($2::timestamptz is null or (t.last_message_at, t.id) < ($2, $3))
+    where t.inbox_id = $1 and (t.last_message_at, t.id) < (coalesce($2::timestamptz, 'infinity'), coalesce($3, ''))
     order by t.last_message_at desc, t.id desc limit $4`,
     [inboxId, before?.lastMessageAt ?? null, before?.id ?? null, limit],
   )

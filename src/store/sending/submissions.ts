@@ -8,8 +8,9 @@ import {
 } from '../../base/ids.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 import type { MailboxValue } from '../mailbox/messages.ts'
-import { stretchOf } from '../mailbox/stretch.ts'
+import { lastUuid } from '../rows.ts'
 import { type DeliveryStatus, type SubmissionStatus, submissionStatuses } from '../status.ts'
+import { stretchOf } from '../stretch.ts'
 
 export type SendOperation = 'message' | 'reply' | 'send'
 
@@ -81,8 +82,6 @@ export interface SubmissionFilter {
   untilId: string | null
 }
 
-const lastUuid = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
-
 /** The organization's submissions, newest first, after `beforeId`. */
 export async function listSubmissions(
   db: Queryable,
@@ -95,7 +94,7 @@ export async function listSubmissions(
   const list = async (ids: string, values: unknown[]) =>
     await db.query<SubmissionRow>(
       `select ${columns} from submission s
-      where s.id = any(array(select p.id from (${ids}) p order by p.id desc limit $4)) order by s.id desc`,
+      where s.id = any(array(select p.id from (${ids}) p where p.id >= $2::uuid order by p.id desc limit $4)) order by s.id desc`,
       [...bounds, ...values],
     )
   if (recipientKey !== null) return await list(idsTo, [recipientKey, status, inboxIds])
@@ -106,21 +105,25 @@ export async function listSubmissions(
 
 /** Selects the ids of one status. Each list is a range of an index, however many submissions have another status. */
 function idsOfOrganization(status: SubmissionStatus): string {
-  const stretch = stretchOf(['s.organization_id', 's.status', 's.id'], ['$1::uuid', `'${status}'`], idBounds)
+  const stretch = stretchOf(
+    ['s.organization_id', 's.status', 's.id'],
+    ['$1::uuid', `'${status}'`],
+    '$3::uuid',
+  )
   return `(select s.id from submission s where ${stretch} limit $4)`
 }
 
 function idsOfInboxes(status: SubmissionStatus): string {
-  const stretch = stretchOf(['s.inbox_id', 's.status', 's.id'], ['b.id', `'${status}'`], idBounds)
-  return `(select x.id from inbox b cross join lateral (select s.id from submission s where ${stretch} limit $4) x
-    where b.id = any($5::text[]) and b.organization_id = $1)`
+  const stretch = stretchOf(['s.inbox_id', 's.status', 's.id'], ['i.id', `'${status}'`], '$3::uuid')
+  return `(select x.id from (select distinct unnest($5::text[]) as id) i
+    cross join lateral (select from inbox b where b.id = i.id and b.organization_id = $1 limit 1) b
+    cross join lateral (select s.id from submission s where ${stretch} limit $4) x)`
 }
 
-const idBounds = ['$2::uuid', '$3::uuid'] as const
 const recipientStretch = stretchOf(
   ['d.organization_id', 'd.address_key', 'd.submission_id'],
   ['$1::uuid', '$5::text'],
-  idBounds,
+  '$3::uuid',
 )
 const idsTo = `select d.submission_id as id from delivery d cross join lateral (
     select from submission s where s.id = d.submission_id and ($6::text is null or s.status = $6)
