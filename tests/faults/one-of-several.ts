@@ -4,7 +4,7 @@ import { Api, type Inbox } from '../support/api.ts'
 import { createCaller, type Posthorn, startPosthorn } from '../support/service.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { type Scope, until } from '../support/until.ts'
-import { isAlive, workersOf } from '../support/worker-group.ts'
+import { isAlive, readByWorker, workersOf } from '../support/worker-group.ts'
 import { startCluster } from './cluster.ts'
 import { countKills, type Kill, type Ledger, reconcile } from './ledger.ts'
 import { type Load, seeded, startLoad } from './load.ts'
@@ -114,11 +114,13 @@ async function startWorkers(scope: Scope, random: () => number): Promise<Stage> 
     await pause(Math.max(0, fromMs + minWorkerAgeMs - Date.now()))
     const pid = workersOf(service).get(number)!
     const replaced = async () => {
-      await until('another worker to replace it', () => {
+      const works = async () => {
         if (!service.isRunning()) throw new Error(`the service has ended:\n${service.log()}`)
         const next = workersOf(service).get(number)
-        return next !== undefined && next !== pid
-      })
+        if (next === undefined || next === pid) return false
+        return (await readByWorker(service, 'process_resident_memory_bytes')).has(String(number))
+      }
+      await until('another worker to work in its stead', works, { everyMs: 100, timeoutMs: 60_000 })
       startedMs.delete(number)
       startedMs.set(number, Date.now())
     }
