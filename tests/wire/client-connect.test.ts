@@ -34,6 +34,12 @@ interface Failing {
 
 const required: Partial<ConnectOptions> = { tls: 'required', tlsAuthorities: certificate }
 const auth = { user: 'ada', password: 'secret' }
+/** The options for a server whose domain has an MTA-STS policy. */
+function policy(mode: 'enforce' | 'testing', isListed = true): Partial<ConnectOptions> {
+  const requirement = { kind: 'mta-sts', mode, isListed } as const
+  return { tls: 'opportunistic', tlsAuthorities: certificate, requirement }
+}
+const enforce = policy('enforce')
 const greeting = 'S: 220 mx.test\nC: EHLO me.test'
 const starting = `${greeting}\nS: 250-mx.test\nS: 250 STARTTLS\nC: STARTTLS`
 const secured = `${starting}\nS: 220 go\ntls\nC: EHLO me.test`
@@ -138,6 +144,47 @@ const failing: Failing[] = [
     options: { ...required, host: 'other.test' },
   },
   {
+    name: 'check 36: an enforced policy, and TLS is not offered',
+    script: `${greeting}\nS: 250 mx.test\ngone`,
+    fault: 'tls',
+    message: /^MTA-STS policy \(enforce\): the server does not start TLS$/,
+    options: enforce,
+  },
+  {
+    name: 'check 36: an enforced policy, and TLS is refused',
+    script: `${starting}\nS: 454 no\ngone`,
+    fault: 'tls',
+    message: /the server does not start TLS/,
+    options: enforce,
+  },
+  {
+    name: 'check 36: an enforced policy, and a handshake that fails',
+    script: `${starting}\nS: 220 go\nsomething\nS: this is no TLS\ngone`,
+    fault: 'tls',
+    options: enforce,
+  },
+  {
+    name: 'check 36: an enforced policy, and a certificate of an unknown authority',
+    script: `${starting}\nS: 220 go\ntls\ngone`,
+    fault: 'tls',
+    message: /: its certificate is self-signed$/,
+    options: { tls: 'opportunistic', requirement: enforce.requirement! },
+  },
+  {
+    name: 'check 36: an enforced policy, and a certificate for another name',
+    script: `${starting}\nS: 220 go\ntls\ngone`,
+    fault: 'tls',
+    message: /: its certificate is not for other\.test$/,
+    options: { ...enforce, host: 'other.test' },
+  },
+  {
+    name: 'check 36: an enforced policy that does not name the server',
+    script: `${starting}\nS: 220 go\ntls\ngone`,
+    fault: 'tls',
+    message: /: the policy does not name this mail server$/,
+    options: policy('enforce', false),
+  },
+  {
     name: 'AUTH refused',
     script: `${greeting}\nS: 250-mx.test\nS: 250 AUTH PLAIN\nC: AUTH PLAIN AGFkYQBzZWNyZXQ=\nS: 535 5.7.8 no\ngone`,
     fault: 'refused',
@@ -209,6 +256,37 @@ test('check 4: after STARTTLS the client asks for the peer’s extensions again'
     assert.deepEqual(opened.connection.remote, { host: 'mx.test', ip: '127.0.0.1', tls: 'TLSv1.3', cipher })
     await opened.connection.quit()
     assert.equal(await ended, null)
+  }
+})
+
+test('check 36: an enforced policy is met by a trusted certificate for the name of the server', async (context) => {
+  const script = `${secured}\nS: 250 mx.test\nC: QUIT\nS: 221 bye`
+  const { opened, ended } = await reach(context, script, enforce)
+  assert.ok('connection' in opened, JSON.stringify(opened))
+  const { tls, policy, violation } = opened.connection.remote
+  assert.deepEqual([tls, policy, violation], ['TLSv1.3', 'mta-sts enforce', undefined])
+  await opened.connection.quit()
+  assert.equal(await ended, null)
+})
+
+test('check 36: a policy in testing refuses no server, and the connection notes each violation', async (context) => {
+  const cases: [script: string, options: Partial<ConnectOptions>, violation: string][] = [
+    [`${greeting}\nS: 250 mx.test`, policy('testing'), 'the server does not start TLS'],
+    [
+      `${secured}\nS: 250 mx.test`,
+      { ...policy('testing'), tlsAuthorities: '' },
+      'its certificate is self-signed',
+    ],
+    [`${secured}\nS: 250 mx.test`, policy('testing', false), 'the policy does not name this mail server'],
+  ]
+  for (const [script, options, violation] of cases) {
+    const { opened } = await reach(context, script, options)
+    assert.ok('connection' in opened, JSON.stringify(opened))
+    const { remote } = opened.connection
+    assert.deepEqual(
+      [remote.policy, remote.violation],
+      ['mta-sts testing', `MTA-STS policy (testing): ${violation}`],
+    )
   }
 })
 

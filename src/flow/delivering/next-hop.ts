@@ -8,6 +8,7 @@ import {
   connect,
   type SmtpConnection,
 } from '../../smtp/client/client.ts'
+import { isMandatory, opportunistic, type TlsRequirement } from '../../smtp/client/tls-requirement.ts'
 import type { RouteFault } from '../../store/sending/routes.ts'
 import { type DeliveryMode, specialRoutes } from '../route-policy.ts'
 import { type OutboundAddresses, sourceFor } from './outbound.ts'
@@ -30,12 +31,26 @@ export interface NextHopDeps {
   ehloName: string
   /** The EHLO name by which our own MX nodes recognize this deployment. */
   ownEhloName(): string
+  tlsRules?: TlsRules
   /** How long to wait for a host. Default: the client's own timeouts. */
   timeouts?: NonNullable<ConnectOptions['timeouts']>
   /** How long to wait for all hosts of a route together. Default: two minutes. */
   deadlineMs?: number
   /** Addresses of our nodes that take mail for our own domains, or for capture, in the order to try: `ip:port`. */
   listAddresses(kind: 'smtp' | 'capture'): Promise<string[]>
+}
+
+/** Which TLS the mail servers of other domains must offer. If absent, TLS is opportunistic. */
+export interface TlsRules {
+  /**
+   * The requirement for one mail server of a domain, both in A-labels; or the reason, in words, why no mail may go to it.
+   * Asked before each connection, so an answer that is known must cost little. Never rejects.
+   */
+  requirementOf(
+    domain: string,
+    host: string,
+    asking: Required<HopAsking>,
+  ): Promise<TlsRequirement | { refusal: string }>
 }
 
 /** `fault`: the destination cannot be reached for now. `refusal`: the destination permanently takes no mail. */
@@ -46,7 +61,7 @@ export type Opened =
 
 type Target = Pick<
   ConnectOptions,
-  'host' | 'address' | 'port' | 'localAddress' | 'tls' | 'tlsVerify' | 'auth' | 'timeouts'
+  'host' | 'address' | 'port' | 'localAddress' | 'tls' | 'tlsVerify' | 'requirement' | 'auth' | 'timeouts'
 > & { ehloName?: string }
 
 /**
@@ -89,16 +104,34 @@ async function openWithin(deps: NextHopDeps, route: string, asking: Required<Hop
   const { signal } = asking
   const targets = await findTargets(deps, route, asking)
   if (!Array.isArray(targets)) return targets
-  let fault = faultOf('network', 'no host to connect to')
-  for (const target of targets.slice(0, maxAddresses)) {
-    const opened = await openTarget(deps, target, signal)
+  let fault: RouteFault | null = null
+  let skipped: RouteFault | null = null
+  let tried = 0
+  for (const target of targets) {
+    const requirement = await requirementOf(deps, route, target, asking)
+    if (requirement && 'refusal' in requirement) {
+      skipped = faultOf('tls', `${target.host}: ${requirement.refusal}`)
+      continue
+    }
+    const opened = await openTarget(deps, { ...target, ...(requirement && { requirement }) }, signal)
     if ('connection' in opened) return opened
     const { kind, message } = opened.fault
     const why = signal.aborted ? 'not ready to take mail in time' : message
     fault = faultOf(kind === 'tls' ? 'tls' : 'network', `${target.host} [${target.address}]: ${why}`)
-    if (signal.aborted) break
+    if (signal.aborted || ++tried === maxAddresses) break
   }
-  return { fault }
+  return { fault: fault ?? skipped ?? faultOf('network', 'no host to connect to') }
+}
+
+/** Only mail servers of other domains have a requirement: `tls` alone says what holds for the relay and for our own nodes. */
+async function requirementOf(
+  { tlsRules }: NextHopDeps,
+  route: string,
+  { host }: Target,
+  asking: Required<HopAsking>,
+): Promise<TlsRequirement | { refusal: string } | null> {
+  if (route.startsWith('@')) return null
+  return (await tlsRules?.requirementOf(route, host, asking)) ?? opportunistic
 }
 
 async function openTarget(
@@ -110,12 +143,11 @@ async function openTarget(
   const options = { ehloName, ...target, timeouts: { ...target.timeouts, ...timeouts }, signal }
   const opened = await connect(options)
   if ('connection' in opened) return opened
+  if (opened.fault.kind !== 'tls' || target.tls !== 'opportunistic') return opened
+  if (target.requirement && isMandatory(target.requirement)) return opened
   // RFC 7435 3: opportunistic security sends in plaintext rather than not at all.
-  if (opened.fault.kind === 'tls' && target.tls === 'opportunistic') {
-    const plain = await connect({ ...options, tls: 'none' })
-    if ('connection' in plain) return plain
-  }
-  return opened
+  const plain = await connect({ ...options, tls: 'none' })
+  return 'connection' in plain ? plain : opened
 }
 
 const maxFaultLength = 500

@@ -3,6 +3,7 @@
 import { type Reply, replyLine, wordless } from '../reply.ts'
 import { OutgoingMessage } from './message.ts'
 import type { PeerReply } from './reply-reader.ts'
+import { isMandatory, nameOf, opportunistic, type TlsRequirement, violationOf } from './tls-requirement.ts'
 import {
   type PeerState,
   type RecipientEnvelope,
@@ -27,6 +28,8 @@ export interface ConnectOptions {
   tls: 'none' | 'opportunistic' | 'required' | 'implicit'
   /** `host`: the certificate must be valid for `host`. Default: `host` for `required` and `implicit`, otherwise `none`. */
   tlsVerify?: 'host' | 'none'
+  /** What the recipients' domain requires of this server. A mandatory one makes `opportunistic` TLS required and verified. */
+  requirement?: TlsRequirement
   /** Certificate authorities (PEM) to trust instead of the system's. */
   tlsAuthorities?: string
   /** For a smarthost: AUTH PLAIN or LOGIN, only over TLS (verified as `tlsVerify` says) or to a loopback address. */
@@ -97,6 +100,8 @@ type Offer = ReadonlyMap<string, string>
 class Opening {
   offer: Offer = new Map()
   readonly steps: Step[] = []
+  /** How the connection violates the requirement. */
+  violation: string | null = null
   readonly #wire: Wire
   readonly #options: ConnectOptions
   readonly #timeouts: Timeouts
@@ -143,13 +148,17 @@ class Opening {
   }
 
   async #secure(): Promise<ConnectFault | null> {
-    const { tls } = this.#options
-    if (tls === 'none' || tls === 'implicit') return null
-    const refused = await this.#startTls()
-    if (refused === 'plain' && tls === 'opportunistic') return null
-    if (refused === 'plain') return { fault: fault('tls', 'the peer does not offer STARTTLS'), reply: null }
+    const { tls, requirement = opportunistic } = this.#options
+    const mayStart = tls === 'opportunistic' || tls === 'required'
+    const refused = mayStart ? await this.#startTls() : 'plain'
+    if (refused === 'plain' && tls === 'required')
+      return { fault: fault('tls', 'the peer does not offer STARTTLS'), reply: null }
+    if (refused !== null && refused !== 'plain') return refused
+    this.violation = violationOf(requirement, this.#wire.peer)
+    if (this.violation !== null && isMandatory(requirement))
+      return { fault: fault('tls', this.violation), reply: null }
     // RFC 3207 4.2: the client forgets all it learned before TLS, and greets the peer again.
-    return refused ?? this.#greet()
+    return refused === 'plain' ? null : this.#greet()
   }
 
   /** Returns null once TLS is on; `plain` if the peer does not offer TLS, or refuses STARTTLS. */
@@ -203,17 +212,31 @@ class Opening {
   }
 }
 
+/** The server of a connection, as events record it. */
+interface Peer {
+  host: string
+  ip: string
+  tls: string | null
+  cipher: string | null
+  /** The requirement that applied (`nameOf`), and how the connection violates it. Absent without a requirement. */
+  policy?: string
+  violation?: string
+}
+
 /** One connection, ready to send. It carries one transaction at a time. */
 export class SmtpConnection {
-  readonly remote: { host: string; ip: string; tls: string | null; cipher: string | null }
+  readonly remote: Peer
   readonly extensions: ReadonlySet<string>
   readonly #wire: Wire
   readonly #state: PeerState
   #spokeAtMs = performance.now()
   #isBusy = false
 
-  constructor(wire: Wire, { host, address }: ConnectOptions, { offer, steps }: Opening, timeouts: Timeouts) {
+  constructor(wire: Wire, options: ConnectOptions, { offer, steps, violation }: Opening, timeouts: Timeouts) {
+    const { host, address, requirement } = options
     this.remote = { host, ip: address, tls: wire.tlsProtocol, cipher: wire.tlsCipher }
+    if (requirement) this.remote.policy = nameOf(requirement)
+    if (violation !== null) this.remote.violation = violation
     this.extensions = new Set(offer.keys())
     this.#wire = wire
     this.#state = {

@@ -3,6 +3,7 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
 import type { Reply } from '../reply.ts'
 import { type PeerReply, ReplyReader, sanitize } from './reply-reader.ts'
+import type { PeerEvidence } from './tls-requirement.ts'
 
 /** A connection fault as a value. `refused`: the peer sent a reply, which comes with the fault. */
 export interface Fault {
@@ -114,6 +115,19 @@ export class Wire {
     return this.#fault === null && this.#owed === 0 && this.#replies.length === 0 && this.#reader.isEmpty
   }
 
+  /** The evidence for the peer's identity. Null on a plain connection. */
+  get peer(): PeerEvidence | null {
+    if (!this.#tls) return null
+    const secure = this.#socket as TLSSocket
+    // Node's type says Error, but it is the code of OpenSSL's error.
+    const chainFault = secure.authorizationError as string | Error | null
+    return {
+      host: this.#options.host,
+      chainFault: chainFault === null ? null : String(chainFault),
+      certificate: secure.getPeerX509Certificate(),
+    }
+  }
+
   /** Sends the parts in one write. `repliesOwed` is the number of replies the peer must give. */
   write(parts: readonly (string | Buffer)[], repliesOwed: number): void {
     this.#owed += repliesOwed
@@ -148,6 +162,8 @@ export class Wire {
       host: address,
       rejectUnauthorized: tlsVerify === 'host',
     }
+    // The evidence then has the fault of the chain alone. `violationOf` compares the name.
+    if (tlsVerify === 'none') options.checkServerIdentity = () => undefined
     // RFC 6066 3: a server name is a DNS name, never an IP address.
     if (isIP(host) === 0) options.servername = host
     if (tlsAuthorities !== undefined) options.ca = tlsAuthorities

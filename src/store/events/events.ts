@@ -11,6 +11,9 @@ interface Remote {
   cipher?: string | null
   /** The command that the response answers. Absent without an answer. */
   stage?: string
+  /** The rule for TLS that applied, and how the connection violated it. Absent without a rule. */
+  policy?: string
+  violation?: string
 }
 
 /** The content of an event. */

@@ -1,0 +1,62 @@
+// The TLS that a mail server must offer before it gets mail: the rule for one host, and the check of its certificate.
+import type { X509Certificate } from 'node:crypto'
+
+export type TlsRequirement =
+  /** TLS if the server offers it, with any certificate (RFC 7435). */
+  | { kind: 'opportunistic' }
+  /**
+   * The MTA-STS policy of the recipients' domain (RFC 8461). `enforce`: mail goes only over TLS with a valid certificate.
+   * `testing`: mail goes as without a policy, and a violation is reported. `isListed`: whether the policy names this host.
+   */
+  | { kind: 'mta-sts'; mode: 'enforce' | 'testing'; isListed: boolean }
+
+/** The security of a connection after its handshake. */
+export interface PeerEvidence {
+  /** The name of the mail server, as its MX record has it. */
+  host: string
+  /** The error code of OpenSSL for the chain of certificates, such as CERT_HAS_EXPIRED. Null: it ends at a known root. */
+  chainFault: string | null
+  /** The server's own certificate. `issuerCertificate` leads along the chain that it sent. */
+  certificate: X509Certificate | undefined
+}
+
+export const opportunistic: TlsRequirement = { kind: 'opportunistic' }
+
+/** Whether mail must not go without TLS, nor to a server that `violationOf` finds at fault. */
+export function isMandatory(requirement: TlsRequirement): boolean {
+  return requirement.kind === 'mta-sts' && requirement.mode === 'enforce'
+}
+
+/** The requirement in the words of the delivery timeline, such as `mta-sts enforce`. */
+export function nameOf(requirement: TlsRequirement): string {
+  return requirement.kind === 'mta-sts' ? `mta-sts ${requirement.mode}` : requirement.kind
+}
+
+const chainFaults: Record<string, string> = {
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  CERT_NOT_YET_VALID: 'its certificate is not valid yet',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is self-signed',
+}
+
+/** Returns the reason, in words, why the connection violates the requirement. Null if it does not. `peer`: null without TLS. */
+export function violationOf(requirement: TlsRequirement, peer: PeerEvidence | null): string | null {
+  switch (requirement.kind) {
+    case 'opportunistic':
+      return null
+    case 'mta-sts': {
+      const violation = requirement.isListed ? unverified(peer) : 'the policy does not name this mail server'
+      return violation && `MTA-STS policy (${requirement.mode}): ${violation}`
+    }
+  }
+}
+
+function unverified(peer: PeerEvidence | null): string | null {
+  // RFC 8461 4: the server must support STARTTLS.
+  if (!peer) return 'the server does not start TLS'
+  const { host, chainFault, certificate } = peer
+  // RFC 8461 4.2: the certificate must not be expired, and must chain to a root that the sender trusts.
+  if (chainFault) return chainFaults[chainFault] ?? `its certificate is not trusted (${chainFault})`
+  // RFC 8461 4.2: a DNS name among the subject's alternative names must match the host. The common name does not count.
+  const named = certificate?.checkHost(host, { subject: 'never', partialWildcards: false })
+  return named === undefined ? `its certificate is not for ${host}` : null
+}
