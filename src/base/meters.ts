@@ -99,6 +99,18 @@ export const meters = {
     buckets: longSeconds,
     registers,
   }),
+  tlsPolicies: new Counter({
+    name: 'posthorn_tls_policies_total',
+    help: 'Connections to mail servers of other domains, by the TLS policy that applied and whether the server met it.',
+    labelNames: ['policy', 'outcome'] as const,
+    registers,
+  }),
+  stsFetches: new Counter({
+    name: 'posthorn_mta_sts_fetches_total',
+    help: 'Fetches of MTA-STS policies of other domains, by outcome.',
+    labelNames: ['outcome'] as const,
+    registers,
+  }),
   webhookSeconds: new Histogram({
     name: 'posthorn_webhook_call_seconds',
     help: 'Duration of webhook calls, by outcome.',

@@ -25,6 +25,7 @@ import type { DueWork } from '../worker/due-work.ts'
 import { LeaseHolder } from '../worker/lease-holder.ts'
 import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
+import { createMtaSts } from './mta-sts.ts'
 import { allowsMailTo, createMailCache, graceMs, type Part } from './part.ts'
 import type { Signals } from './signals.ts'
 
@@ -54,6 +55,7 @@ export async function startDelivery(
 ): Promise<Delivery> {
   const { settings, db, clock, log, blobs, secretBox, hold } = foundation
   await requireOutbound(settings)
+  const mtaSts = createMtaSts(foundation)
   const deps: CourierDeps = {
     db,
     clock,
@@ -70,6 +72,7 @@ export async function startDelivery(
       mode: settings.delivery,
       relay: settings.relay,
       mxPort: settings.mxPort,
+      tlsRules: mtaSts.rules,
       outbound: settings.outbound,
       ehloName: settings.mailHost,
       ownEhloName: () => ownNameOf(secretBox, settings.mailHost, clock.now()),
@@ -99,6 +102,7 @@ export async function startDelivery(
     stop: async () => {
       await moving.stop()
       await routes.stop(graceMs)
+      await mtaSts.stop()
     },
   }
 }

@@ -32,13 +32,14 @@ import { storedDue } from '../store/accounts/usage.ts'
 import { managedKeysDue } from '../store/domains/dkim-keys.ts'
 import { inboxPurgeDue } from '../store/mailbox/removal.ts'
 import { indexingDue } from '../store/mailbox/searched-inboxes.ts'
-import { expiryDue } from '../store/sending/deliveries.ts'
+import { expiryDue } from '../store/sending/expired-deliveries.ts'
 import { type WorkKind, workDue } from '../store/work.ts'
 import type { DueWork } from '../worker/due-work.ts'
 import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
 import type { Certificate } from './certificate.ts'
 import { dmarcReportLoop } from './dmarc-reports.ts'
+import { startRefreshing } from './mta-sts.ts'
 import type { RawCache } from './mx.ts'
 import type { Signals } from './signals.ts'
 
@@ -120,10 +121,11 @@ export function startJobs(
       : null
   if (scanner) loops.push(...scanLoops(scanner, dueWork, divided(scanWorkers, scanning)))
   for (const loop of loops) loop.start()
+  const refreshing = startRefreshing(foundation)
   return {
     stop: async () => {
       scanner?.close()
-      await Promise.all(loops.map((loop) => loop.stop()))
+      await Promise.all([refreshing.stop(), ...loops.map((loop) => loop.stop())])
       await Promise.all([filingPool.close(), parsePool.close()])
     },
   }

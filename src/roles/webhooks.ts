@@ -105,7 +105,8 @@ function createPoster({ settings, resolver: shared }: Foundation): Poster {
   return new Poster({ guard: createAddressGuard(settings), lookup: (host) => findAddresses(resolver, host) })
 }
 
-async function findAddresses(resolver: Pick<Resolver, 'resolve'>, host: string): Promise<string[]> {
+/** The addresses of a host that is called. Rejects with words for people if there are none. */
+export async function findAddresses(resolver: Pick<Resolver, 'resolve'>, host: string): Promise<string[]> {
   const { records, temporaryReason } = await findAddressRecords(resolver, host)
   if (records.length === 0) throw new CallFault(temporaryReason ?? 'the host has no address')
   return records.map(({ address }) => address)

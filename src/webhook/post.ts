@@ -65,7 +65,7 @@ export class Poster {
       return toAnswer(answer.statusCode, await readStart(answer.body, abort))
     } catch (error) {
       // Network failures are exceptions here. The caller gets them as values.
-      return failed(describe(abort.signal.aborted ? abort.signal.reason : error))
+      return failed(describeFault(abort.signal.aborted ? abort.signal.reason : error))
     } finally {
       clearTimeout(timer)
       signal.removeEventListener('abort', cut)
@@ -140,7 +140,8 @@ const words: Record<string, string> = {
   UND_ERR_HEADERS_OVERFLOW: 'the answer has too large a header',
 }
 
-function describe(error: unknown): string {
+/** The fault of an outgoing HTTP call, in words. */
+export function describeFault(error: unknown): string {
   if (error instanceof CallFault) return error.message
   const { code = '', name, message, reason } = error as NodeJS.ErrnoException & { reason?: string }
   if (words[code]) return words[code]

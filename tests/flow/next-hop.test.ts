@@ -4,12 +4,15 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { after, type TestContext, test } from 'node:test'
 import { SMTPServer } from 'smtp-server'
+import type { SubmissionId } from '../../src/base/ids.ts'
 import { checkRelay } from '../../src/cli/doctor/relay.ts'
 import { readSettings } from '../../src/config/settings.ts'
 import { HopFinder } from '../../src/dns/mx.ts'
 import { Resolver } from '../../src/dns/resolver.ts'
 import { flushQueue } from '../../src/flow/delivering/end-deliveries.ts'
 import { type NextHopDeps, openRoute } from '../../src/flow/delivering/next-hop.ts'
+import { savePolicy } from '../../src/store/sending/mta-sts-policies.ts'
+import { listExchanges } from '../../src/store/sending/submission-life.ts'
 import type { Submission } from '../support/api.ts'
 import { DnsServer, type ZoneRecords } from '../support/dns-server.ts'
 import { freePort } from '../support/free-port.ts'
@@ -346,4 +349,43 @@ test('a node of ours that accepts connections and never greets is skipped within
   t.after(() => opened.connection.destroy())
   assert.equal(opened.connection.remote.ip, taking.host)
   assert.ok(performance.now() - startedMs < 10_000)
+})
+
+test('check 36: the timeline shows the TLS policy, and mail that no server may take ends as tls_required', async (t) => {
+  const { db, clock } = node.foundation
+  const sinks = await Promise.all(
+    ['testing', 'enforce'].map(async (mode, index) => {
+      const [domain, host] = [`${mode}.test`, loopback(7 + index)]
+      sharedDns.set(domain, { A: [host] })
+      const refreshAt = new Date(clock.nowMs() + 31_000_000_000)
+      const policy = { id: '1', mode, mx: [domain], maxAgeSeconds: 31_000_000, refreshAt }
+      await savePolicy(db.writer, domain, policy, { at: clock.now(), usedAt: null })
+      return await startSink(t, { host, port: mxPort })
+    }),
+  )
+  const { api } = await node.createCaller()
+  const { submission } = await send(api, await api.createInbox(), ['a@testing.test', 'b@enforce.test'])
+  const why = await until('the policy to be violated', async () => {
+    const { recipients } = await api.want<Submission>(`/v1/submissions/${submission.id}`)
+    return recipients[0]!.status === 'delivered' ? recipients[1]!.response : null
+  })
+  assert.match(why, /^enforce\.test \[.*\]: MTA-STS policy \(enforce\): the server does not start TLS$/)
+  const [exchange] = await listExchanges(db, submission.id as SubmissionId, 10)
+  assert.equal(exchange!.tlsPolicy, 'mta-sts testing')
+  assert.equal(exchange!.tlsViolation, 'MTA-STS policy (testing): the server does not start TLS')
+  type Events = { events: { recipient: string | null; type: string; classification: string | null }[] }
+  const events = async () => {
+    const found = await api.want<Events>(`/v1/submissions/${submission.id}/events`)
+    return found.events.filter(({ recipient }) => recipient === 'b@enforce.test')
+  }
+  assert.ok(
+    (await events()).some(({ type, classification }) => type === 'deferred' && classification === 'tls'),
+  )
+  clock.advance(node.foundation.settings.retryLifetimeMs + 1)
+  const ended = await untilStates(api, submission.id, 'delivered', 'failed')
+  assert.deepEqual([ended.recipients[1]!.failureCode, ended.recipients[1]!.response], ['tls_required', why])
+  assert.deepEqual(
+    sinks.map(({ copies }) => copies.length),
+    [1, 0],
+  )
 })

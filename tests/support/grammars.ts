@@ -34,6 +34,7 @@ import { readDkimSignature } from '../../src/mailauth/dkim/signature.ts'
 import { readAuthorDomains } from '../../src/mailauth/dmarc/author-domain.ts'
 import { parseDmarcRecord } from '../../src/mailauth/dmarc/record.ts'
 import { HeaderField, readFields, signedHeader } from '../../src/mailauth/header-fields.ts'
+import { parseStsPolicy, readStsId } from '../../src/mailauth/mta-sts.ts'
 import { parseAuthResults } from '../../src/mailauth/parse-auth-results.ts'
 import { expandName, expandText, type MacroValues, parseExplanation } from '../../src/mailauth/spf/macro.ts'
 import { parseSpfRecord } from '../../src/mailauth/spf/record.ts'
@@ -168,6 +169,25 @@ const policyRecords: Grammar = {
   separator: ';',
   // The original record and its parsed form.
   longestOutput: (length) => 2 * length + 1024,
+}
+
+const stsRecords: Grammar = {
+  name: 'MTA-STS records',
+  read: (text) => readStsId([text]),
+  tokens: [';', '=', ' ', '\t', 'id=', 'a=b;', '\0', '9'],
+  frames: [['v=STSv1;', 'id=1']],
+  limits: [4096],
+}
+
+const stsPolicies: Grammar = {
+  name: 'MTA-STS policies',
+  read: parseStsPolicy,
+  tokens: ['\n', '\r', ':', ' ', '\t', 'mx: ', '*.', 'a.', '-', '_', 'max_age:', 'a:b\n', '9'],
+  frames: [
+    ['version: STSv1\nmode: none\nmax_age: 1\n', ''],
+    ['version: STSv1\nmode: enforce\nmx: ', '\nmax_age: 1'],
+  ],
+  limits: [65_536],
 }
 
 const singleAddresses: Grammar = {
@@ -1041,6 +1061,8 @@ export const grammars: Grammar[] = [
     automatic,
     addresses,
     authors,
+    stsRecords,
+    stsPolicies,
     policyRecords,
     singleAddresses,
     domains,

@@ -69,6 +69,13 @@ export const life = {
   server: 'Server',
   encryption: 'Encryption',
   plain: 'none (plain text)',
+  tlsPolicy: 'TLS policy',
+  tlsPolicies: {
+    opportunistic: 'opportunistic: encrypted if the server offers it',
+    'mta-sts enforce': 'MTA-STS, enforced: encrypted, with a verified certificate',
+    'mta-sts testing': 'MTA-STS, testing: violations do not stop mail',
+  } as Record<string, string>,
+  tlsViolation: 'Policy violated',
   reply: 'Reply',
   lastReply: 'Last reply',
   why: 'Reason',

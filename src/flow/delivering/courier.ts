@@ -61,6 +61,8 @@ export class RouteCourier {
   async open(signal: AbortSignal) {
     const { key } = this.#route
     const opened = await openRoute(this.#deps.nextHop, key, { asker: this.#asker, signal })
+    const { host, violation } = 'connection' in opened ? opened.connection.remote : {}
+    if (violation !== undefined) this.#deps.log.info({ route: key, host, violation }, 'TLS policy violated')
     if (!('refusal' in opened)) return opened
     await failRoute(this.#deps, key, opened.refusal)
     return { refused: true as const }

@@ -9,10 +9,10 @@ import {
   type DeliveryEnd,
   type DeliveryKey,
   endDeliveries,
-  findExpired,
   findWaitingOfOrganization,
   findWaitingOfRoute,
 } from '../../store/sending/deliveries.ts'
+import { findExpired } from '../../store/sending/expired-deliveries.ts'
 import { flushRoute, listQueues, pauseRoute, type QueueRow, resumeRoute } from '../../store/sending/routes.ts'
 import { type Actor, type AuditedAction, operator, recordAction } from '../audit.ts'
 import { specialRoutes } from '../route-policy.ts'
@@ -26,12 +26,13 @@ const cancelled = { failureCode: 'cancelled', eventType: 'cancelled', classifica
 export async function expireDeliveries({ db, clock }: Deps): Promise<number> {
   const at = clock.now()
   const expired = await findExpired(db, at, chunk)
-  return await endDeliveries(
-    db.writer,
+  const { true: withoutTls = [], false: others = [] } = Object.groupBy(
     expired,
-    { failureCode: 'soft_bounce_expired', eventType: 'failed', classification: 'expired' },
-    at,
+    ({ lacksTls }) => `${lacksTls}`,
   )
+  const end = { eventType: 'failed', classification: 'expired' } as const
+  const ended = await endDeliveries(db.writer, others, { ...end, failureCode: 'soft_bounce_expired' }, at)
+  return ended + (await endDeliveries(db.writer, withoutTls, { ...end, failureCode: 'tls_required' }, at))
 }
 
 /** Fails all mail that waits for a destination that permanently takes no mail. */

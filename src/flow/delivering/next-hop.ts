@@ -1,6 +1,7 @@
 // Finds the next hop of a destination queue and opens a connection to it, ready to send.
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
+import { meters } from '../../base/meters.ts'
 import type { HopAsking, HopFinder } from '../../dns/mx.ts'
 import {
   type ConnectFault,
@@ -8,7 +9,7 @@ import {
   connect,
   type SmtpConnection,
 } from '../../smtp/client/client.ts'
-import { isMandatory, opportunistic, type TlsRequirement } from '../../smtp/client/tls-requirement.ts'
+import { isMandatory, nameOf, opportunistic, type TlsRequirement } from '../../smtp/client/tls-requirement.ts'
 import type { RouteFault } from '../../store/sending/routes.ts'
 import { type DeliveryMode, specialRoutes } from '../route-policy.ts'
 import { type OutboundAddresses, sourceFor } from './outbound.ts'
@@ -44,7 +45,7 @@ export interface NextHopDeps {
 export interface TlsRules {
   /**
    * The requirement for one mail server of a domain, both in A-labels; or the reason, in words, why no mail may go to it.
-   * Asked before each connection, so an answer that is known must cost little. Never rejects.
+   * Asked before each connection, so an answer that is known must cost little. Rejects only if the database fails.
    */
   requirementOf(
     domain: string,
@@ -114,6 +115,7 @@ async function openWithin(deps: NextHopDeps, route: string, asking: Required<Hop
       continue
     }
     const opened = await openTarget(deps, { ...target, ...(requirement && { requirement }) }, signal)
+    if (requirement) count(requirement, opened)
     if ('connection' in opened) return opened
     const { kind, message } = opened.fault
     const why = signal.aborted ? 'not ready to take mail in time' : message
@@ -134,6 +136,14 @@ async function requirementOf(
   return (await tlsRules?.requirementOf(route, host, asking)) ?? opportunistic
 }
 
+/** Counts connections that met or violated the requirement. A host that was not reached did neither. */
+function count(requirement: TlsRequirement, opened: { connection: SmtpConnection } | ConnectFault): void {
+  const isViolated =
+    'connection' in opened ? opened.connection.remote.violation !== undefined : isMandatory(requirement)
+  if ('fault' in opened && opened.fault.kind !== 'tls') return
+  meters.tlsPolicies.inc({ policy: nameOf(requirement), outcome: isViolated ? 'violated' : 'met' })
+}
+
 async function openTarget(
   deps: NextHopDeps,
   target: Target,
@@ -146,8 +156,7 @@ async function openTarget(
   if (opened.fault.kind !== 'tls' || target.tls !== 'opportunistic') return opened
   if (target.requirement && isMandatory(target.requirement)) return opened
   // RFC 7435 3: opportunistic security sends in plaintext rather than not at all.
-  const plain = await connect({ ...options, tls: 'none' })
-  return 'connection' in plain ? plain : opened
+  return await connect({ ...options, tls: 'none' })
 }
 
 const maxFaultLength = 500

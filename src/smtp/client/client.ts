@@ -28,7 +28,7 @@ export interface ConnectOptions {
   tls: 'none' | 'opportunistic' | 'required' | 'implicit'
   /** `host`: the certificate must be valid for `host`. Default: `host` for `required` and `implicit`, otherwise `none`. */
   tlsVerify?: 'host' | 'none'
-  /** What the recipients' domain requires of this server. A mandatory one makes `opportunistic` TLS required and verified. */
+  /** The requirement of the recipients' domain. A mandatory one makes `opportunistic` TLS required and verified. */
   requirement?: TlsRequirement
   /** Certificate authorities (PEM) to trust instead of the system's. */
   tlsAuthorities?: string
@@ -153,7 +153,8 @@ class Opening {
     const refused = mayStart ? await this.#startTls() : 'plain'
     if (refused === 'plain' && tls === 'required')
       return { fault: fault('tls', 'the peer does not offer STARTTLS'), reply: null }
-    if (refused !== null && refused !== 'plain') return refused
+    if (refused !== null && refused !== 'plain')
+      return isMandatory(requirement) ? named(refused, requirement) : refused
     this.violation = violationOf(requirement, this.#wire.peer)
     if (this.violation !== null && isMandatory(requirement))
       return { fault: fault('tls', this.violation), reply: null }
@@ -305,6 +306,11 @@ function notPositive(answer: Answer, step: string): ConnectFault | null {
   if (code < 300) return null
   const kind = code < 400 ? 'protocol' : 'refused'
   return { fault: fault(kind, `${step} was answered by ${replyLine(answer.reply)}`), reply: answer.reply }
+}
+
+/** The fault of a handshake, with the rule that made it matter. Other faults stay as they are. */
+function named({ fault: { kind, message }, reply }: ConnectFault, requirement: TlsRequirement): ConnectFault {
+  return { fault: fault(kind, kind === 'tls' ? `${nameOf(requirement)}: ${message}` : message), reply }
 }
 
 /** `notPositive` for AUTH, without the peer's text: it may repeat the user name, and customers see faults. */

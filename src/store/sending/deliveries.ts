@@ -257,18 +257,8 @@ export interface DeliveryKey {
 
 const keyColumns = `submission_id as "submissionId", position`
 const waiting = `claim_epoch is null and status in ('pending', 'deferred')`
-/** Holds if `findExpired` finds a delivery. */
-export const expiryDue = `exists (select from delivery where expires_at <= asked.at and ${waiting})`
 /** Queues with waiting mail. */
 const queues = skipScan('queues', 'route', `delivery where ${waiting}`)
-
-/** Finds waiting deliveries past their lifetime. */
-export async function findExpired(db: Queryable, at: Date, limit: number): Promise<DeliveryKey[]> {
-  return await db.query<DeliveryKey>(
-    `select ${keyColumns} from delivery where expires_at <= $1 and ${waiting} order by expires_at limit $2`,
-    [at, limit],
-  )
-}
 
 export async function findWaitingOfRoute(
   db: Queryable,

@@ -21,6 +21,9 @@ export interface Exchange {
   eventId: string
   cipher: string | null
   stage: string | null
+  /** The rule for TLS that applied, and how the server violated it. Null if there was none. */
+  tlsPolicy: string | null
+  tlsViolation: string | null
   conversation: StoredStep[] | null
 }
 
@@ -41,7 +44,8 @@ export async function listOutlooks(db: Queryable, id: SubmissionId): Promise<Rec
 /** Lists the exchanges of the newest events that have an answer. */
 export async function listExchanges(db: Queryable, id: SubmissionId, limit: number): Promise<Exchange[]> {
   return await db.query<Exchange>(
-    `select e.id as "eventId", e.remote ->> 'cipher' as cipher, e.remote ->> 'stage' as stage, e.conversation
+    `select e.id as "eventId", e.remote ->> 'cipher' as cipher, e.remote ->> 'stage' as stage, e.remote ->> 'policy' as "tlsPolicy",
+      e.remote ->> 'violation' as "tlsViolation", e.conversation
     from event e where e.submission_id = $1 and e.remote is not null order by e.seq desc limit $2`,
     [id, limit],
   )

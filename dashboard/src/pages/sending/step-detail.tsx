@@ -56,6 +56,9 @@ function factsOf({ remote, exchange, response, enhancedStatus, kind, outcome }: 
     ])
   if (remote)
     facts.push([life.encryption, <Encryption key="tls" tls={remote.tls} cipher={exchange?.cipher ?? null} />])
+  if (exchange?.tlsPolicy)
+    facts.push([life.tlsPolicy, life.tlsPolicies[exchange.tlsPolicy] ?? exchange.tlsPolicy])
+  if (exchange?.tlsViolation) facts.push([life.tlsViolation, exchange.tlsViolation])
   if (response && !['complained', 'cancelled', 'suppressed'].includes(kind))
     facts.push([
       remote || kind === 'returned' ? life.reply : kind === 'failed' ? life.lastReply : life.why,

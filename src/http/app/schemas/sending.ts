@@ -49,6 +49,14 @@ const Exchange = Type.Object({
   eventId: Uuid,
   cipher: nullable(Type.String({ description: 'The cipher suite of the connection, as OpenSSL names it.' })),
   stage: oneOfOrNull(['connect', 'mail', 'rcpt', 'data', 'message'], 'The SMTP stage of the response.'),
+  tlsPolicy: nullable(
+    Type.String({
+      description: 'The TLS policy that applied to the server, such as `opportunistic` or `mta-sts enforce`.',
+    }),
+  ),
+  tlsViolation: nullable(
+    Type.String({ description: 'How the server violated a policy that is only being tested.' }),
+  ),
   conversation: nullable(Conversation),
 })
 

@@ -1,0 +1,320 @@
+// MTA-STS for outgoing mail: real mail servers with certificates of every kind, a policy host over HTTPS, no downgrade.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { after, type TestContext, test } from 'node:test'
+import { createSecureContext } from 'node:tls'
+import { SMTPServer } from 'smtp-server'
+import { Clock } from '../../src/base/clock.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { HopFinder } from '../../src/dns/mx.ts'
+import { Resolver } from '../../src/dns/resolver.ts'
+import { PolicyFetcher } from '../../src/flow/delivering/fetch-policy.ts'
+import { MtaSts, type MtaStsDeps, refreshPolicies } from '../../src/flow/delivering/mta-sts.ts'
+import { openRoute } from '../../src/flow/delivering/next-hop.ts'
+import { purgeStale } from '../../src/flow/upkeep/purge-stale.ts'
+import { Db } from '../../src/postgres/db.ts'
+import { trustAuthority } from '../support/certificates.ts'
+import { DnsServer } from '../support/dns-server.ts'
+import { freePort } from '../support/free-port.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { inReverse } from '../support/until.ts'
+
+const scope = inReverse({ after })
+const authority = trustAuthority(scope)
+const dns = await DnsServer.start()
+scope.after(() => dns.close())
+const db = new Db({ connection: await testDatabase(scope), maxConnections: 2 })
+scope.after(() => db.close())
+const mxPort = await freePort()
+
+interface Served {
+  status?: number
+  headers?: Record<string, string>
+  text: string
+  isSelfSigned?: boolean
+}
+
+/** The policies by domain. Each question is counted. */
+const served = new Map<string, Served>()
+const fetches: string[] = []
+const domainOf = (host: string) => host.replace(/^mta-sts\.|:\d+$/g, '')
+const policyHost = createServer(
+  {
+    SNICallback: (host, done) => {
+      const { isSelfSigned = false } = served.get(domainOf(host)) ?? {}
+      done(null, createSecureContext(authority.issue(host, { isSelfSigned })))
+    },
+  },
+  ({ headers: { host = '' }, url }, response) => {
+    const domain = domainOf(host)
+    fetches.push(domain)
+    const { status = 200, headers = {}, text } = served.get(domain) ?? { status: 404, text: '' }
+    const known = url === '/.well-known/mta-sts.txt' ? status : 404
+    response.writeHead(known, { 'content-type': 'text/plain; charset=utf-8', ...headers }).end(text)
+  },
+)
+policyHost.listen(0, '127.0.0.1')
+await once(policyHost, 'listening')
+scope.after(() => void policyHost.close())
+const { port } = policyHost.address() as AddressInfo
+
+const clock = new Clock()
+/** Domains whose policy host does not listen. */
+const down = new Set<string>()
+const fetcher = new PolicyFetcher({
+  guard: { allows: () => true },
+  lookup: async (host) => [down.has(domainOf(host)) ? '127.0.0.39' : '127.0.0.1'],
+  port,
+})
+scope.after(() => fetcher.close())
+const resolver = new Resolver({ servers: [dns.address] })
+const deps: MtaStsDeps = { db, clock, log: silentLog, resolver, fetcher }
+
+const policyOf = (mode: string, mx: string, maxAge = 604_800) =>
+  `version: STSv1\r\nmode: ${mode}\r\nmx: ${mx}\r\nmax_age: ${maxAge}\r\n`
+
+interface Far {
+  domain: string
+  host: string
+  /** The mails that its server took. */
+  mails: { isEncrypted: boolean }[]
+  connections: number
+}
+
+interface FarOptions {
+  mode?: string
+  /** The pattern of the policy. */
+  mx?: string
+  /** The name in the certificate. */
+  named?: string
+  toDays?: number
+  isSelfSigned?: boolean
+  isPlain?: boolean
+}
+
+let count = 0
+
+/** A domain with its policy and its mail server. */
+async function startFar(t: TestContext, options: FarOptions = {}): Promise<Far> {
+  const domain = `sts${++count}.test`
+  const [host, address] = [`mx.${domain}`, `127.0.0.${100 + count}`]
+  const { mode = 'enforce', mx = host, named = host, isPlain = false } = options
+  const far: Far = { domain, host, mails: [], connections: 0 }
+  dns.set(domain, { MX: [[10, host]] })
+  dns.set(host, { A: [address] })
+  publish(far, '1', { text: policyOf(mode, mx) })
+  const server = new SMTPServer({
+    ...authority.issue(named, options),
+    authOptional: true,
+    disableReverseLookup: true,
+    hideSTARTTLS: isPlain,
+    disabledCommands: isPlain ? ['AUTH', 'STARTTLS'] : ['AUTH'],
+    logger: false,
+    onConnect: (_session, done) => {
+      far.connections++
+      done()
+    },
+    onData: (stream, { secure }, done) => {
+      stream.resume().on('end', () => {
+        far.mails.push({ isEncrypted: secure })
+        done()
+      })
+    },
+  })
+  // A handshake that the client refuses is an error of the server too.
+  server.on('error', () => {})
+  server.listen(mxPort, address)
+  await once(server.server, 'listening')
+  t.after(() => new Promise<void>((resolve) => server.close(resolve)))
+  return far
+}
+
+function publish({ domain }: { domain: string }, id: string, policy: Served): void {
+  dns.set(`_mta-sts.${domain}`, { TXT: [`v=STSv1; id=${id};`] })
+  served.set(domain, policy)
+}
+
+/** Sends a mail to the domain. Returns its policy and violation as events have them; or the fault. */
+async function mail({ domain }: Far, tlsRules = new MtaSts(deps)) {
+  const nextHop = {
+    hopFinder: new HopFinder({ resolver, isAllowed: () => true }),
+    mode: 'direct' as const,
+    relay: null,
+    mxPort,
+    tlsRules,
+    outbound: { ipv4: null, ipv6: null },
+    ehloName: 'me.test',
+    ownEhloName: () => 'me.test',
+    listAddresses: async () => [],
+  }
+  const opened = await openRoute(nextHop, domain, { asker: '', signal: new AbortController().signal })
+  if (!('connection' in opened)) return opened
+  const { connection } = opened
+  const envelope = { from: 'me@me.test', to: `you@${domain}`, needsUtf8: false }
+  const { recipients } = await connection.send([envelope], Buffer.from('Subject: hi\r\n\r\nhi\r\n'))
+  await connection.quit()
+  assert.equal(recipients[0]!.outcome, 'delivered')
+  const { policy, violation, host } = connection.remote
+  return { policy, violation, host }
+}
+
+async function assertDeferred(far: Far, why: RegExp, rules?: MtaSts): Promise<void> {
+  const result = await mail(far, rules)
+  assert.ok('fault' in result, JSON.stringify(result))
+  assert.equal(result.fault.classification, 'tls')
+  assert.match(result.fault.text, why)
+  assert.deepEqual(far.mails, [])
+}
+
+test('check 36: an enforced policy lets mail go over TLS with a valid certificate', async (t) => {
+  const far = await startFar(t, {})
+  const wildcard = await startFar(t, { mx: `*.sts${count + 1}.test` })
+  for (const one of [far, wildcard]) {
+    assert.deepEqual(await mail(one), { policy: 'mta-sts enforce', violation: undefined, host: one.host })
+    assert.deepEqual(one.mails, [{ isEncrypted: true }])
+  }
+})
+
+const refused: [name: string, options: FarOptions, why: RegExp][] = [
+  ['has a certificate for another name', { named: 'other.test' }, /not for mx\.sts\d+\.test$/],
+  ['has an expired certificate', { toDays: -1 }, /has expired$/],
+  ['has a self-signed certificate', { isSelfSigned: true }, /is self-signed$/],
+  ['offers no STARTTLS', { isPlain: true }, /does not start TLS$/],
+]
+
+for (const [name, options, why] of refused) {
+  test(`check 36: an enforced policy defers mail to a server that ${name}, and testing delivers it`, async (t) => {
+    await assertDeferred(await startFar(t, options), why)
+    const tested = await startFar(t, { ...options, mode: 'testing' })
+    const { policy, violation } = (await mail(tested)) as { policy: string; violation: string }
+    assert.equal(policy, 'mta-sts testing')
+    assert.match(violation, why)
+    assert.deepEqual(tested.mails, [{ isEncrypted: !options.isPlain }])
+  })
+}
+
+test('check 36: a server that an enforced policy does not name is skipped without a connection', async (t) => {
+  const far = await startFar(t, { mx: '*.other.test' })
+  await assertDeferred(far, /does not name this mail server$/)
+  assert.equal(far.connections, 0)
+  const backup = await startFar(t)
+  dns.set(backup.domain, {
+    MX: [
+      [10, far.host],
+      [20, backup.host],
+    ],
+  })
+  assert.deepEqual(await mail(backup), { policy: 'mta-sts enforce', violation: undefined, host: backup.host })
+  assert.equal(far.connections, 0)
+})
+
+test('check 36: the mode none is as if there were no policy', async (t) => {
+  const far = await startFar(t, { mode: 'none', isPlain: true })
+  assert.equal(((await mail(far)) as { policy: string }).policy, 'opportunistic')
+})
+
+const unfetched: [name: string, policy: Partial<Served>, why: RegExp][] = [
+  ['a redirect', { status: 302, headers: { location: '/x' } }, /^the policy host answered 302$/],
+  ['another media type', { headers: { 'content-type': 'text/html' } }, /not text\/plain$/],
+  ['too many bytes', { text: `x: ${'y'.repeat(70_000)}` }, /^longer than 65536 bytes$/],
+  ['another version', { text: 'version: STSv2' }, /^the version is not STSv1$/],
+  ['an untrusted certificate', { isSelfSigned: true }, /^TLS: self-signed certificate/],
+]
+
+test('check 36: a policy that is not served as it must be is no policy, and its fault is kept', async (t) => {
+  const far = await startFar(t, { isPlain: true })
+  for (const [name, policy, why] of unfetched) {
+    publish(far, '1', { text: policyOf('enforce', far.host), ...policy })
+    assert.equal(((await mail(far)) as { policy: string }).policy, 'opportunistic', name)
+    const [row] = await db.query<{ failure: string; mode: null }>(
+      'select failure, mode from mta_sts_policy where domain = $1',
+      [far.domain],
+    )
+    assert.match(row!.failure, why)
+    clock.advance(300_000)
+  }
+})
+
+test('check 36: without its policy host a domain keeps the policy that is known, and is asked every five minutes', async (t) => {
+  const unknown = await startFar(t, { isPlain: true })
+  const known = await startFar(t, { isPlain: true })
+  down.add(unknown.domain)
+  assert.equal(((await mail(unknown)) as { policy: string }).policy, 'opportunistic')
+  await assertDeferred(known, /does not start TLS$/)
+  down.add(known.domain)
+  publish(known, '2', { text: policyOf('none', known.host) })
+  await assertDeferred(known, /does not start TLS$/)
+  down.clear()
+  fetches.length = 0
+  await assertDeferred(known, /does not start TLS$/)
+  unknown.mails.length = 0
+  await mail(unknown)
+  assert.deepEqual(fetches, [], 'within five minutes of the failure')
+  clock.advance(300_000)
+  assert.equal(((await mail(known)) as { policy: string }).policy, 'opportunistic')
+  await assertDeferred({ ...unknown, mails: [] }, /does not start TLS$/)
+  assert.deepEqual(fetches.sort(), [known.domain, unknown.domain].sort())
+})
+
+test('check 36: if DNS does not answer, a policy is looked for again after ten seconds', async (t) => {
+  const far = await startFar(t, { isPlain: true })
+  const rules = new MtaSts(deps)
+  dns.fail(`_mta-sts.${far.domain}`, 'SERVFAIL')
+  assert.equal(((await mail(far, rules)) as { policy: string }).policy, 'opportunistic')
+  dns.fail(`_mta-sts.${far.domain}`, null)
+  clock.advance(10_000)
+  await assertDeferred({ ...far, mails: [] }, /does not start TLS$/, rules)
+})
+
+test('check 36: a policy holds without a record until it expires', async (t) => {
+  const far = await startFar(t, { isPlain: true })
+  await assertDeferred(far, /does not start TLS$/)
+  dns.remove(`_mta-sts.${far.domain}`)
+  await assertDeferred(far, /does not start TLS$/)
+  clock.advance(604_800_000)
+  assert.equal(((await mail(far)) as { policy: string }).policy, 'opportunistic')
+})
+
+test('check 36: a known policy costs no look-up, and a new id is seen within five minutes', async (t) => {
+  const far = await startFar(t)
+  let queries = 0
+  const writer = { query: (text: string, values: unknown[]) => ++queries && db.writer.query(text, values) }
+  const rules = new MtaSts({ ...deps, db: { writer } as Db })
+  await mail(far, rules)
+  const asked = () => [dns.asked.filter(({ type }) => type === 'TXT').length, fetches.length, queries]
+  const before = asked()
+  publish(far, '2', { text: policyOf('enforce', 'elsewhere.test') })
+  for (let times = 0; times < 3; times++) await mail(far, rules)
+  assert.deepEqual(asked(), before)
+  clock.advance(300_000)
+  far.mails.length = 0
+  await assertDeferred(far, /does not name this mail server$/, rules)
+})
+
+test('check 36: policies of domains in use are fetched again before they expire, and unused ones are deleted', async (t) => {
+  const refresh = () => refreshPolicies(deps, 100, new AbortController().signal)
+  const used = await startFar(t)
+  await mail(used)
+  fetches.length = 0
+  await refresh()
+  assert.ok(!fetches.includes(used.domain))
+  clock.advance(86_400_000)
+  await refresh()
+  assert.ok(fetches.includes(used.domain))
+  const expiry = async () => {
+    const found = await db.query<{ at: Date }>(
+      'select expires_at as at from mta_sts_policy where domain = $1',
+      [used.domain],
+    )
+    return found[0]?.at
+  }
+  assert.ok(Math.abs((await expiry())!.getTime() - clock.nowMs() - 604_800_000) < 60_000)
+  clock.advance(31 * 86_400_000)
+  fetches.length = 0
+  await refresh()
+  assert.deepEqual(fetches, [], 'no mail went to any of the domains for a month')
+  await purgeStale({ db, clock }, 500)
+  assert.equal(await expiry(), undefined)
+})
