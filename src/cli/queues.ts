@@ -91,7 +91,7 @@ function describe({ recipient, attempt, endedAt, remote, response, conversation 
   const first = `${recipient}: attempt ${attempt}, ${endedAt.toISOString()}, ${server}`
   if (!conversation) return [first, ...(response ? [`  ${response}`] : [])].map(inertLine).join('\n')
   const steps = conversation.steps.map(({ command, atMs, code, enhancedStatus, text }) => {
-    const reply = [code, enhancedStatus, text].filter((part) => part !== null).join(' ')
+    const reply = [code || null, enhancedStatus, text].filter((part) => part !== null).join(' ')
     return `${String(atMs).padStart(8)} ms  ${command.padEnd(8)}  ${reply}`
   })
   const opening = conversation.isReused ? ['  over a reused connection'] : []

@@ -11,13 +11,23 @@ export interface Host {
   addresses: readonly string[]
 }
 
+/** How far a look-up came with the mail servers of a domain. Absent if it came to none of them. */
+export interface Progress {
+  /** Names whose addresses were looked up, and are all in the result. */
+  searched: readonly string[]
+  /** How many mail servers have addresses that are not in the result yet. */
+  left: number
+}
+
 export type Hops =
-  | { status: 'ok'; hosts: Host[] }
+  | ({ status: 'ok'; hosts: Host[] } & Partial<Progress>)
   | { status: 'null_mx' }
   | { status: 'domain_not_found' }
   /** There are records, but none leads to an allowed address. */
   | { status: 'no_address'; reason: string }
-  | { status: 'temporary'; reason: string }
+  /** This deployment is the best of the mail servers that could be used. */
+  | { status: 'mail_loop'; reason: string }
+  | ({ status: 'temporary'; reason: string } & Partial<Progress>)
 
 export interface HopFinderOptions {
   resolver: Pick<Resolver, 'resolve'>
@@ -61,7 +71,11 @@ type Bounded = Asking & Required<Pick<Asking, 'signal' | 'queries'>>
 export interface HopAsking {
   asker: string
   signal?: AbortSignal
+  /** Names and addresses of mail servers to leave out, so that the look-up continues an earlier one. */
+  passed?: ReadonlySet<string>
 }
+
+const none: ReadonlySet<string> = new Set()
 
 /** A look-up under way. It ends at its deadline, or when no caller waits for it any more. */
 interface Lookup {
@@ -91,10 +105,15 @@ export class HopFinder {
     this.#cache = new BoundedMap(this.#options.maxCached)
   }
 
-  /** The hops of `domain` (A-labels). Each call shuffles hosts of equal preference. Never rejects. */
+  /**
+   * The hops of `domain` (A-labels). Each call shuffles hosts of equal preference. If every mail server was passed, the
+   * look-up starts over. A cached result that is complete may contain passed ones. Never rejects.
+   */
   async find(domain: string, asking: HopAsking = { asker: '' }): Promise<Hops> {
-    const hops = this.recall(domain) ?? (await this.#join(cacheKey(domain), asking))
-    return hops.status === 'ok' ? { status: 'ok', hosts: shuffle(hops.hosts, this.#options.random) } : hops
+    const cached = this.recall(domain)
+    const goesOn = (asking.passed ?? none).size > 0 && cached?.status === 'ok' && cached.left !== 0
+    const hops = cached && !goesOn ? cached : await this.#join(cacheKey(domain), asking)
+    return hops.status === 'ok' ? { ...hops, hosts: shuffle(hops.hosts, this.#options.random) } : hops
   }
 
   /** The cached hops of `domain`, without a question. */
@@ -104,10 +123,10 @@ export class HopFinder {
   }
 
   /** Joins a look-up of the domain by the same asker. Another asker's look-up may be waiting for that asker's share. */
-  async #join(key: string, { asker, signal }: HopAsking): Promise<Hops> {
+  async #join(key: string, { asker, signal, passed = none }: HopAsking): Promise<Hops> {
     if (signal?.aborted) return tookTooLong.hops
-    const id = `${key} ${asker}`
-    const lookup = this.#lookups.get(id) ?? this.#begin(id, key, asker)
+    const id = [key, asker, ...passed].join(' ')
+    const lookup = this.#lookups.get(id) ?? this.#begin(id, key, { asker, passed })
     const { promise: givenUp, resolve } = Promise.withResolvers<Hops>()
     const giveUp = () => {
       resolve(tookTooLong.hops)
@@ -120,21 +139,26 @@ export class HopFinder {
     return hops
   }
 
-  #begin(id: string, domain: string, asker: string): Lookup {
+  #begin(id: string, domain: string, asking: Required<Omit<HopAsking, 'signal'>>): Lookup {
     const ending = new AbortController()
-    const found = this.#ask(domain, asker, ending).finally(() => this.#lookups.delete(id))
+    const found = this.#ask(domain, asking, ending).finally(() => this.#lookups.delete(id))
     const lookup = { found, ending, waiting: 0 }
     this.#lookups.set(id, lookup)
     return lookup
   }
 
-  async #ask(domain: string, asker: string, ending: AbortController): Promise<Hops> {
-    const finding = resolveHops(this.#options, domain, { asker, signal: ending.signal })
+  async #ask(
+    domain: string,
+    asking: Required<Omit<HopAsking, 'signal'>>,
+    ending: AbortController,
+  ): Promise<Hops> {
+    const finding = resolveHops(this.#options, domain, { ...asking, signal: ending.signal })
     const { hops, cacheMs } = await within(this.#options.deadlineMs, finding, () => {
       ending.abort()
       return tookTooLong
     })
-    if (cacheMs > 0) this.#cache.set(domain, { hops, untilMs: this.#options.clock.monotonicMs() + cacheMs })
+    if (cacheMs > 0 && asking.passed.size === 0)
+      this.#cache.set(domain, { hops, untilMs: this.#options.clock.monotonicMs() + cacheMs })
     return hops
   }
 }
@@ -146,26 +170,27 @@ function cacheKey(domain: string): string {
 async function resolveHops(
   options: Options,
   domain: string,
-  asked: { asker: string; signal: AbortSignal },
+  { asker, signal, passed }: Required<HopAsking>,
 ): Promise<Found> {
-  const { maxQueries, timeoutMs, random } = options
-  const asking: Bounded = { ...asked, queries: { left: maxQueries }, ...(timeoutMs && { timeoutMs }) }
+  const { maxQueries, timeoutMs } = options
+  const asking: Bounded = { asker, signal, queries: { left: maxQueries }, ...(timeoutMs && { timeoutMs }) }
   const answer = await options.resolver.resolve('MX', domain, asking)
   if (answer.status === 'temporary') return temporary(answer.reason)
   if (answer.status === 'nxdomain') return nothing({ status: 'domain_not_found' }, answer.ttlSeconds)
   // RFC 5321 5.1: without MX records the domain is its own mail server, with preference 0.
-  if (answer.status === 'nodata')
-    return findHosts(options, [{ exchange: domain, preference: 0 }], answer, asking)
-  const named = answer.records.filter(({ exchange }) => exchange !== '')
+  const records = answer.status === 'nodata' ? [{ exchange: domain, preference: 0 }] : answer.records
+  const named = records.filter(({ exchange }) => exchange !== '')
   // RFC 7505 3: a single MX of "." means that the domain accepts no mail.
   if (named.length === 0) return nothing({ status: 'null_mx' }, answer.ttlSeconds)
-  // Shuffles before the cut as well, so that each of many equal servers is used at some time.
-  return findHosts(options, shuffle(named, random), answer, asking)
+  return await findHosts(options, named, beginSearch(answer.ttlSeconds, passed), asking)
 }
 
 /** The results for the mail servers looked up so far. */
 interface Search {
   hosts: Host[]
+  /** Names and addresses to leave out. */
+  passed: ReadonlySet<string>
+  searched: string[]
   ttlSeconds: number
   /** TTL of the result if no server has an allowed address. */
   noneTtlSeconds: number
@@ -173,48 +198,75 @@ interface Search {
   unknown: string | null
   /** A server has only addresses that must not be reached. */
   isRefused: boolean
-  /** A server is this deployment. */
-  isOwn: boolean
+  /** The best preference at which this deployment is a server. Infinity if it is none. */
+  ownPreference: number
   /** Number of addresses that may still be added. */
   room: number
+}
+
+function beginSearch(ttlSeconds = Number.POSITIVE_INFINITY, passed: ReadonlySet<string>): Search {
+  const times = { ttlSeconds, noneTtlSeconds: ttlSeconds }
+  const nothingYet = { hosts: [], searched: [], unknown: null, isRefused: false }
+  return { ...times, ...nothingYet, passed, ownPreference: Number.POSITIVE_INFINITY, room: maxAddresses }
 }
 
 /** Looks up the servers by preference, `namesAtOnce` at a time, until it has enough addresses or reaches a limit. */
 async function findHosts(
   options: Options,
   exchanges: DnsRecords['MX'][],
-  { ttlSeconds = Number.POSITIVE_INFINITY }: { ttlSeconds?: number },
+  search: Search,
   asking: Bounded,
 ): Promise<Found> {
   const startedMs = performance.now()
-  const search: Search = {
-    hosts: [],
-    ttlSeconds,
-    noneTtlSeconds: ttlSeconds,
-    unknown: null,
-    isRefused: false,
-    isOwn: false,
-    room: maxAddresses,
-  }
+  // Our own name is recognized before any address is asked for, wherever in a long list it is.
+  const areOwn = await Promise.all(exchanges.map(({ exchange }) => options.isOwn(exchange, [])))
+  dropFrom(
+    search,
+    Math.min(
+      ...exchanges.map(({ preference }, index) => (areOwn[index] ? preference : Number.POSITIVE_INFINITY)),
+    ),
+  )
+  const unpassed = exchanges.filter(({ exchange }) => !search.passed.has(exchange))
+  if (unpassed.length === 0) search.passed = none
+  // Shuffles before the cut as well, so that each of many equal servers is used at some time.
+  const queue = shuffle(unpassed.length > 0 ? unpassed : exchanges, options.random)
+  const isBetter = ({ preference }: DnsRecords['MX']) => preference < search.ownPreference
   let asked = 0
-  while (asked < exchanges.length && !search.isOwn && search.room > 0) {
+  while (asked < queue.length && isBetter(queue[asked]!) && search.room > 0) {
     const isLate = performance.now() - startedMs > patienceMs
     if (asking.queries.left < 2 * namesAtOnce || (isLate && search.hosts.length > 0)) break
-    await resolveSome(options, exchanges.slice(asked, asked + namesAtOnce), search, asking)
+    await resolveSome(options, queue.slice(asked, asked + namesAtOnce).filter(isBetter), search, asking)
     asked += namesAtOnce
   }
-  const { hosts, unknown } = search
+  const cut = queue
+    .slice(0, asked)
+    .filter((server) => isBetter(server) && !search.searched.includes(server.exchange))
+  return conclude(search, queue.slice(asked).filter(isBetter).length + cut.length)
+}
+
+/** The result of a search that has left `left` mail servers for a later one. */
+function conclude(search: Search, left: number): Found {
+  const { hosts, unknown, searched } = search
+  const progress = { searched, left }
   // RFC 5321 5.1: hosts that were found are tried, even if others cannot be looked up now.
   if (hosts.length > 0) {
     const cacheMs = unknown ? 0 : Math.min(search.ttlSeconds * 1000, maxCacheMs)
-    return { hops: { status: 'ok', hosts }, cacheMs }
+    return { hops: { status: 'ok', hosts, ...progress }, cacheMs }
   }
-  // Temporary, because this also happens while a domain moves to this service.
-  if (search.isOwn)
-    return temporary('its mail server is this service, which does not receive for it: a mail loop')
-  if (unknown) return temporary(unknown)
-  if (asked < exchanges.length)
-    return temporary(`none of the first ${asked} of its mail servers has an address`)
+  if (unknown) return temporary(unknown, progress)
+  if (left > 0)
+    return temporary(`none of the first ${searched.length} of its mail servers has an address`, progress)
+  // Not permanent: an earlier look-up may have found addresses.
+  if (search.passed.size > 0) return temporary('its other mail servers have no address', progress)
+  // RFC 5321 5.1: if no server remains that is better than this one, the mail is undeliverable.
+  if (search.ownPreference < Number.POSITIVE_INFINITY)
+    return {
+      hops: {
+        status: 'mail_loop',
+        reason: 'its mail server is this service, which does not receive for it: a mail loop',
+      },
+      cacheMs: 0,
+    }
   const reason = search.isRefused
     ? 'its mail servers have no public address'
     : 'its mail servers have no address'
@@ -238,21 +290,28 @@ async function resolveSome(
       return { name: exchange, preference, records, temporaryReason, isOurs }
     }),
   )
-  const ours = resolved.find(({ isOurs }) => isOurs)
+  dropFrom(
+    search,
+    Math.min(...resolved.map(({ isOurs, preference }) => (isOurs ? preference : Number.POSITIVE_INFINITY))),
+  )
   for (const { name, preference, records, temporaryReason } of resolved) {
-    if (ours && preference >= ours.preference) continue
+    if (preference >= search.ownPreference) continue
     search.unknown ??= temporaryReason
     search.isRefused ||= records.length > 0
-    const allowed = records.filter(({ address }) => isAllowed(address)).slice(0, search.room)
-    if (allowed.length === 0) continue
-    search.room -= allowed.length
-    search.ttlSeconds = Math.min(search.ttlSeconds, ...allowed.map(({ ttlSeconds }) => ttlSeconds))
-    search.hosts.push({ name, preference, addresses: allowed.map(({ address }) => address) })
+    const allowed = records.filter(({ address }) => isAllowed(address) && !search.passed.has(address))
+    const taken = allowed.slice(0, search.room)
+    if (taken.length === allowed.length) search.searched.push(name)
+    if (taken.length === 0) continue
+    search.room -= taken.length
+    search.ttlSeconds = Math.min(search.ttlSeconds, ...taken.map(({ ttlSeconds }) => ttlSeconds))
+    search.hosts.push({ name, preference, addresses: taken.map(({ address }) => address) })
   }
-  // RFC 5321 5.1: if we are among the servers, only servers with a better preference are tried, or mail would loop.
-  if (!ours) return
-  search.isOwn = true
-  search.hosts = search.hosts.filter(({ preference }) => preference < ours.preference)
+}
+
+// RFC 5321 5.1: if we are among the servers, only servers with a better preference are tried, or mail would loop.
+function dropFrom(search: Search, ownPreference: number): void {
+  search.ownPreference = Math.min(search.ownPreference, ownPreference)
+  search.hosts = search.hosts.filter(({ preference }) => preference < search.ownPreference)
 }
 
 /** The addresses of a name in the order to try them, the shorter TTL of both answers, and why an answer is missing. */
@@ -287,8 +346,8 @@ function recordsOf(answer: DnsAnswer<DnsRecords['A']>): DnsRecords['A'][] {
   return answer.status === 'ok' ? answer.records : []
 }
 
-function temporary(reason: string): Found {
-  return { hops: { status: 'temporary', reason }, cacheMs: 0 }
+function temporary(reason: string, progress: Partial<Progress> = {}): Found {
+  return { hops: { status: 'temporary', reason, ...progress }, cacheMs: 0 }
 }
 
 const tookTooLong = temporary('DNS took too long')

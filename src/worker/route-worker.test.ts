@@ -8,7 +8,8 @@ import { type Carried, RouteWorker } from './route-worker.ts'
 
 const free: Carried = { fault: null, isDecided: false, wasTried: true }
 const untried: Carried = { fault: null, isDecided: false, wasTried: false }
-const fault = { text: 'gone', classification: 'network' as const }
+const fault = { text: 'gone', classification: 'network' as const, asked: [], hasUnasked: false }
+const route = { key: 'far.test', epoch: 1, paused: false, notBefore: null, lastFaultAt: null, asked: [] }
 
 /** Runs a queue that has failed before, with a job for each outcome. Returns the calls of `noteFault` and `clearFault`. */
 async function runQueue(outcomes: Carried[]) {
@@ -17,7 +18,7 @@ async function runQueue(outcomes: Carried[]) {
   let left = outcomes.length
   const connection = { isUsable: true, quit: async () => {}, destroy: () => {} }
   const worker: RouteWorker<number> = new RouteWorker<number>({
-    route: { key: 'far.test', epoch: 1, paused: false, failures: 2, notBefore: null, lastFault: 'gone' },
+    route: { ...route, failures: 2, lastFault: 'gone' },
     organizationId: null,
     maxConnections: 1,
     idleMs: 0,
@@ -75,7 +76,7 @@ test('route worker: an idle connection claims mail that is committed during a cl
   let claims = 0
   const connection = { isUsable: true, quit: async () => {}, destroy: () => {} }
   const worker: RouteWorker<{ id: string; ms: number }> = new RouteWorker<{ id: string; ms: number }>({
-    route: { key: 'far.test', epoch: 1, paused: false, failures: 0, notBefore: null, lastFault: null },
+    route: { ...route, failures: 0, lastFault: null },
     organizationId: null,
     maxConnections: 2,
     idleMs: 1_000,

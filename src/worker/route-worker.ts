@@ -296,8 +296,9 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     if (this.#stop.signal.aborted || this.#open > 0 || this.#isBlocked) return
     const { clock, verbs, retryScheduleMs, log } = this.#options
     const { key } = this.#route
-    const failures = this.#route.failures + 1
-    const waitMs = backoffMs(retryScheduleMs, failures)
+    // While hosts remain that were not asked, the next attempt comes soon.
+    const failures = Math.max(this.#route.failures + (fault.hasUnasked ? 0 : 1), 1)
+    const waitMs = backoffMs(retryScheduleMs, fault.hasUnasked ? 1 : failures)
     const notBefore = new Date(clock.nowMs() + waitMs)
     this.#route = { ...this.#route, failures, notBefore }
     log.info({ route: key, fault: fault.text, failures, waitMs }, 'destination blocked')

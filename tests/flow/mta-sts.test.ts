@@ -149,7 +149,11 @@ async function mail({ domain }: Far, tlsRules = new MtaSts(deps)) {
     ownEhloName: () => 'me.test',
     listAddresses: async () => [],
   }
-  const opened = await openRoute(nextHop, domain, { asker: '', signal: new AbortController().signal })
+  const opened = await openRoute(nextHop, domain, {
+    asker: '',
+    asked: [],
+    signal: new AbortController().signal,
+  })
   if (!('connection' in opened)) return opened
   const { connection } = opened
   const envelope = { from: 'me@me.test', to: `you@${domain}`, needsUtf8: false }

@@ -10,10 +10,13 @@ import { readSettings } from '../../src/config/settings.ts'
 import { HopFinder } from '../../src/dns/mx.ts'
 import { Resolver } from '../../src/dns/resolver.ts'
 import { flushQueue } from '../../src/flow/delivering/end-deliveries.ts'
-import { type NextHopDeps, openRoute } from '../../src/flow/delivering/next-hop.ts'
+import { attemptMs, type NextHopDeps, openRoute } from '../../src/flow/delivering/next-hop.ts'
+import type { StoredStep } from '../../src/store/sending/conversation.ts'
 import { savePolicy } from '../../src/store/sending/mta-sts-policies.ts'
+import { listQueues } from '../../src/store/sending/routes.ts'
 import { listExchanges } from '../../src/store/sending/submission-life.ts'
 import type { Submission } from '../support/api.ts'
+import { registerDomain } from '../support/customer-domain.ts'
 import { DnsServer, type ZoneRecords } from '../support/dns-server.ts'
 import { freePort } from '../support/free-port.ts'
 import { makePlace, send, startNode, untilStates } from '../support/node.ts'
@@ -48,6 +51,8 @@ function zoneOf(domain: string, hosts: Host[]): Record<string, ZoneRecords> {
   }
 }
 
+const asking = (asked: readonly string[] = []) => ({ asker: '', signal: new AbortController().signal, asked })
+
 async function startDns(t: TestContext, hosts: Host[]): Promise<DnsServer> {
   const dns = await DnsServer.start(zoneOf('far.test', hosts))
   t.after(() => dns.close())
@@ -66,7 +71,13 @@ const sharedDns = await DnsServer.start({
     ],
   },
   'mx.moving.test': { A: [own] },
-  'named.test': { MX: [[10, 'mx.dep.test']] },
+  'named.test': {
+    MX: [
+      [20, 'backup.test'],
+      [10, 'mx.dep.test'],
+      [10, 'backup.test'],
+    ],
+  },
   'mx.dep.test': { A: ['127.0.0.44'] },
   'far.test': {
     MX: [
@@ -125,6 +136,15 @@ test('check 34: hosts that refuse, hang up or lack IPv6 are skipped within one a
       ['delivered', 1, 'mx4.passing.test'],
     ],
   )
+  const [{ conversation } = { conversation: [] }] = await node.foundation.db.query<{
+    conversation: StoredStep[]
+  }>(`select conversation from event where submission_id = $1 and type = 'delivered'`, [submission.id])
+  assert.deepEqual(
+    conversation
+      .filter(([command]) => command === 'connect')
+      .map(([, , code, , text]) => [code, text.split(' ')[0]]),
+    [0, 554, 0, 421, 220].map((code, n) => [code, n < 4 ? `mx${n}.passing.test` : 'sink.test']),
+  )
 })
 
 test('check 34: silent hosts are skipped within one attempt, in order', async (t) => {
@@ -148,7 +168,7 @@ test('check 34: silent hosts are skipped within one attempt, in order', async (t
     [...silent, taking].map(({ host }) => ({ A: [host] })),
   )
   const deps = { ...depsFor(dns, port), timeouts: { bannerMs: 2_000, ehloMs: 2_000 } }
-  const opened = await openRoute(deps, 'far.test', { asker: '', signal: new AbortController().signal })
+  const opened = await openRoute(deps, 'far.test', asking())
   assert.ok('connection' in opened, JSON.stringify(opened))
   t.after(() => opened.connection.destroy())
   assert.deepEqual(
@@ -161,13 +181,13 @@ test('check 34: silent hosts are skipped within one attempt, in order', async (t
   )
 })
 
-test('hostile 1: one deadline covers all hosts of a destination, and ends the step in progress', async (t) => {
+test('hostile 1: one deadline covers all hosts of a destination, each has a share, and it ends the step in progress', async (t) => {
   const first = await startSink(t, { host: loopback(0) })
   const { port } = first
   const others = await Promise.all([1, 2].map((n) => startSink(t, { host: loopback(n), port })))
   const hosts = [first, ...others]
   // The first server refuses late, and the others are silent: each would have the deadline's time again.
-  first.rule = () => new Promise((done) => setTimeout(done, 1_000, '554 5.3.2 closed'))
+  first.rule = () => new Promise((done) => setTimeout(done, 300, '554 5.3.2 closed'))
   for (const sink of others) sink.rule = () => new Promise(() => {})
   const dns = await startDns(
     t,
@@ -175,14 +195,14 @@ test('hostile 1: one deadline covers all hosts of a destination, and ends the st
   )
   const startMs = performance.now()
   const deps = { ...depsFor(dns, port), timeouts: { bannerMs: 60_000 }, deadlineMs: 3_000 }
-  const opened = await openRoute(deps, 'far.test', { asker: '', signal: new AbortController().signal })
+  const opened = await openRoute(deps, 'far.test', asking())
   assert.ok('fault' in opened, JSON.stringify(opened))
-  assert.match(opened.fault.text, /^mx1\.far\.test .*in time/)
+  assert.match(opened.fault.text, /^mx0[^;]*554[^;]*; mx1[^;]* in time; mx2[^;]* in time$/)
   // Without the deadline, the wait for a banner alone would take 60 s.
   assert.ok(performance.now() - startMs < 30_000)
   assert.deepEqual(
     hosts.map(({ connections }) => connections),
-    [1, 1, 0],
+    [1, 1, 1],
   )
   await until('no connection to be left', () => hosts.every(({ open }) => open === 0))
 })
@@ -194,24 +214,62 @@ test('hostile 1: one attempt tries at most five addresses of a destination', asy
   const others = [1, 2, 3, 4, 5, 6].map((n) => startSink(t, { host: loopback(n), port, rule }))
   const hosts = [first, ...(await Promise.all(others))]
   const dns = await startDns(t, [{ A: hosts.map(({ host }) => host) }])
-  const opened = await openRoute(depsFor(dns, port), 'far.test', {
-    asker: '',
-    signal: new AbortController().signal,
-  })
+  const opened = await openRoute(depsFor(dns, port), 'far.test', asking())
   assert.ok('fault' in opened, JSON.stringify(opened))
-  assert.match(opened.fault.text, /554/)
-  assert.equal(
-    hosts.reduce((sum, { connections }) => sum + connections, 0),
-    5,
-  )
+  const asked = () => hosts.filter(({ connections }) => connections === 1).map(({ host }) => host)
+  assert.equal(asked().length, 5)
+  for (const host of asked()) assert.match(opened.fault.text, new RegExp(`\\[${host}\\]: [^;]*554`))
+  // The next attempt asks the others, and the one after it begins a new round.
+  const next = await openRoute(depsFor(dns, port), 'far.test', asking(opened.fault.asked))
+  assert.equal(asked().length, 7)
+  assert.deepEqual('fault' in next && [next.fault.asked, next.fault.hasUnasked], [[], false])
 })
 
-test('check 33: mail whose MX is this service waits, without a connection', async (t) => {
+test('check 33: of 100 mail servers each is asked once, an attempt ends in time, and the living are found', async (t) => {
+  const addresses = Array.from({ length: 100 }, (_, n) => `127.0.${1 + Math.floor(n / 50)}.${1 + (n % 50)}`)
+  const [first, ...others] = addresses
+  const one = await startSink(t, { host: first! })
+  const { port } = one
+  const hosts = [one, ...(await Promise.all(others.map((host) => startSink(t, { host, port }))))]
+  for (const [n, host] of hosts.entries())
+    host.rule = ({ stage }) => {
+      if (stage !== 'banner' || n >= 97) return null
+      return n < 5 ? new Promise(() => {}) : '554 5.3.2 closed'
+    }
+  const dns = await startDns(
+    t,
+    addresses.map((address) => ({ A: [address] })),
+  )
+  const deadlineMs = 2_000
+  const deps = { ...depsFor(dns, port), deadlineMs }
+  let asked: readonly string[] = []
+  let opened: Awaited<ReturnType<typeof openRoute>>
+  const faults: string[] = []
+  for (;;) {
+    const startedMs = performance.now()
+    opened = await openRoute(deps, 'far.test', asking(asked))
+    assert.ok(performance.now() - startedMs < deadlineMs + 1_000)
+    if (!('fault' in opened)) break
+    assert.equal(opened.fault.hasUnasked, true)
+    faults.push(opened.fault.text)
+    asked = opened.fault.asked
+  }
+  assert.ok('connection' in opened)
+  opened.connection.destroy()
+  assert.equal(opened.connection.remote.ip, addresses[97])
+  assert.equal(faults.length, 19)
+  for (const address of addresses.slice(0, 5)) assert.ok(faults[0]!.includes(`[${address}]: not ready`))
+  assert.deepEqual(new Set(hosts.slice(0, 97).map(({ connections }) => connections)), new Set([1]))
+  assert.equal(attemptMs, 60_000)
+})
+
+test('check 33: mail whose MX is this service is a loop, and waits only for a domain that is registered here', async (t) => {
   const [backup, better] = await Promise.all([
     startSink(t, { host: backupHost, port: mxPort }),
     startSink(t, { host: betterHost, port: mxPort }),
   ])
   const { api } = await node.createCaller()
+  await registerDomain(api, 'moving.test')
   const to = ['a@moving.test', 'b@named.test', 'c@far.test']
   const { submission } = await send(api, await api.createInbox(), to)
   const seen = await until('the two to meet the loop', async () => {
@@ -219,15 +277,16 @@ test('check 33: mail whose MX is this service waits, without a connection', asyn
     const [moving, named, far] = shown.recipients
     return moving!.response && named!.response && far!.status === 'delivered' ? shown : null
   })
-  for (const { status, response } of seen.recipients.slice(0, 2)) {
-    assert.equal(status, 'pending')
-    assert.match(response!, /mail loop/)
-  }
+  const [moving, named] = seen.recipients
+  assert.deepEqual([moving!.status, named!.status], ['pending', 'failed'])
+  assert.match(moving!.response!, /mail loop/)
+  // RFC 5321 5.1: without a better server the mail is undeliverable, although the list has a backup.
+  assert.match(named!.response!, /^5\.4\.6 .*mail loop/)
   assert.deepEqual([backup.connections, better.connections], [0, 1])
   // Once the domain is ours, or has another mail server, the mail goes on.
   sharedDns.set('moving.test', { MX: [[20, 'backup.test']] })
   await flushQueue(node.foundation, 'moving.test')
-  await untilStates(api, submission.id, 'delivered', 'pending', 'delivered')
+  await untilStates(api, submission.id, 'delivered', 'failed', 'delivered')
 
   await t.test('each recipient and its final event say why the mail did not arrive', async () => {
     const failing = await send(api, await api.createInbox(), ['a@nosuch.test', 'b@null.test', 'c@far.test'])
@@ -244,15 +303,50 @@ test('check 33: mail whose MX is this service waits, without a connection', asyn
     )
     const { events } = await api.want<{ events: EndEvent[] }>(`/v1/submissions/${id}/events`)
     const ends = events.filter(({ type }) => type === 'failed' || type === 'delivered')
+    const statuses = new Map(ends.map(({ recipient, enhancedStatus }) => [recipient, enhancedStatus]))
+    assert.deepEqual([statuses.get('a@nosuch.test'), statuses.get('b@null.test')], ['5.1.2', '5.1.10'])
     assert.deepEqual(ends.map(({ recipient, failureCode }) => [recipient, failureCode]).sort(), codes)
     assert.ok(events.every(({ type, failureCode }) => type === 'failed' || failureCode === null))
   })
+})
+
+test('check 33, 38: mail is given up only after each of twelve mail servers was asked, five in an attempt', async (t) => {
+  const rule: Rule = ({ stage }) => (stage === 'banner' ? '421 4.3.2 busy' : null)
+  const hosts = await Promise.all(
+    Array.from({ length: 12 }, (_, n) => startSink(t, { host: loopback(50 + n), port: mxPort, rule })),
+  )
+  const zone = zoneOf(
+    'busy.test',
+    hosts.map(({ host }) => ({ A: [host] })),
+  )
+  for (const [name, records] of Object.entries(zone)) sharedDns.set(name, records)
+  const { db, clock } = node.foundation
+  const { api } = await node.createCaller()
+  const startedMs = clock.nowMs()
+  const { submission } = await send(api, await api.createInbox(), ['someone@busy.test'])
+  for (const asked of [5, 10, 12]) {
+    const { notBefore } = await until(`${asked} servers to be asked, and the queue to wait`, async () => {
+      const [queue] = await listQueues(db, 'busy.test')
+      const count = hosts.filter(({ connections }) => connections === 1).length
+      return count === asked && queue?.owner === null && queue.notBefore! > clock.now() ? queue : null
+    })
+    const { recipients } = await api.want<Submission>(`/v1/submissions/${submission.id}`)
+    assert.equal(recipients[0]!.status, 'pending')
+    const newest = hosts.slice(Math.max(0, asked - 5), asked).slice(asked === 12 ? -2 : -5)
+    for (const { host } of newest) assert.ok(recipients[0]!.response!.includes(`[${host}]`))
+    if (asked < 12) clock.advance(notBefore!.getTime() - clock.nowMs())
+  }
+  assert.ok(clock.nowMs() - startedMs < 5 * 60_000)
+  clock.advance(73 * 3_600_000)
+  const ended = await untilStates(api, submission.id, 'failed')
+  assert.equal(ended.recipients[0]!.failureCode, 'soft_bounce_expired')
 })
 
 interface EndEvent {
   type: string
   recipient: string | null
   failureCode: string | null
+  enhancedStatus: string | null
 }
 
 const far = { user: 'posthorn', password: 's3cret-relay' }
@@ -344,7 +438,7 @@ test('a node of ours that accepts connections and never greets is skipped within
   const addresses = [hung, taking].map(({ host, port }) => `${host}:${port}`)
   const deps = { ...depsFor(dns, 25), listAddresses: async () => addresses }
   const startedMs = performance.now()
-  const opened = await openRoute(deps, '@local', { asker: '', signal: new AbortController().signal })
+  const opened = await openRoute(deps, '@local', asking())
   assert.ok('connection' in opened, JSON.stringify(opened))
   t.after(() => opened.connection.destroy())
   assert.equal(opened.connection.remote.ip, taking.host)

@@ -112,7 +112,12 @@ test('held mail, and mail that may not leave, is not tried, and says nothing abo
   const identities = { of: async () => 'unproved' }
   const results = new DeliveryResults({ ...foundation, wake: () => {} })
   const deps = { ...foundation, retryScheduleMs: [60_000], identities, results } as unknown as CourierDeps
-  const courier = new RouteCourier(deps, { key: 'far.test', epoch: 1 }, () => true, null)
+  const courier = new RouteCourier(
+    deps,
+    { key: 'far.test', epoch: 1, asked: [], failures: 0, lastFaultAt: null },
+    () => true,
+    null,
+  )
   const jobOf = ({ id }: Tenant) => {
     const submissionId = newUuid() as SubmissionId
     const dates = { queuedAt: new Date(), expiresAt: new Date() }

@@ -80,8 +80,8 @@ export const statuses: Record<string, Meaning> = {
   },
   '4.5': { means: 'The remote mail system is overloaded.', todo: byItself },
   '4.6': {
-    means: 'The message was caught in a mail loop behind the server.',
-    todo: 'The recipient’s forwarding leads back to itself. Tell the recipient.',
+    means: 'The message was caught in a mail loop.',
+    todo: 'The recipient’s forwarding, or the MX record of the domain, leads back to the same server. Tell the recipient.',
   },
   '4.7': {
     means: 'The message could not be delivered in time.',

@@ -16,14 +16,14 @@ export async function checkRelay({ relay, mailHost, mxPort, outbound }: Settings
   const hop = { hopFinder, mode: 'relay' as const, relay, mxPort, outbound, ehloName: mailHost, timeouts }
   const own = { ownEhloName: () => mailHost, listAddresses: async () => [] }
   const deps = { ...hop, ...own }
-  const asking = { asker: '', signal: new AbortController().signal }
+  const asking = { asker: '', signal: new AbortController().signal, asked: [] }
   const opened = await openRoute(deps, specialRoutes.relay, asking)
   if ('connection' in opened) {
     await opened.connection.quit()
     return ok(name, describe(relay!, opened.connection.remote.tls))
   }
   const { text, classification } =
-    'fault' in opened ? opened.fault : { text: opened.refusal, classification: 'dns' }
+    'fault' in opened ? opened.fault : { text: opened.refusal.reason, classification: 'dns' }
   const isTls = classification === 'tls'
   return failed(
     name,

@@ -7,10 +7,18 @@ import { DbFault } from '../../postgres/db.ts'
 import type { SmtpConnection } from '../../smtp/client/client.ts'
 import type { SendResult } from '../../smtp/client/transaction.ts'
 import { replyLine } from '../../smtp/reply.ts'
+import { isClaimed } from '../../store/domains/domains.ts'
 import type { Lease } from '../../store/leases.ts'
 import { type DeliveryResult, isHeld, nextDue } from '../../store/sending/deliveries.ts'
 import { RoundRobin } from '../../store/sending/round-robin.ts'
-import { backOffRoute, clearBackOff, type RouteFault, reclaimOrphans } from '../../store/sending/routes.ts'
+import {
+  backOffRoute,
+  clearBackOff,
+  type Round,
+  type RouteFault,
+  type RouteRow,
+  reclaimOrphans,
+} from '../../store/sending/routes.ts'
 import { isOwnFault } from '../own-fault.ts'
 import { type DeliveryDeps, deliver } from './deliver.ts'
 import { claimJobs, type DeliveryJob, untried } from './delivery-job.ts'
@@ -28,6 +36,9 @@ export interface CourierDeps extends DeliveryDeps {
 /** If a job was claimed longer ago than this, the courier checks again whether its organization's mail is held. */
 const heldAfterMs = 1_000
 
+/** For this long after the last fault, hosts that had one are asked last even if another host has taken mail since. */
+const rememberFaultyMs = 3_600_000
+
 /** The result of one job. `Carried` in `worker/route-worker.ts` describes the fields. */
 interface Carried {
   fault: RouteFault | null
@@ -44,12 +55,24 @@ export class RouteCourier {
   readonly #asker: string
   readonly #rounds = new RoundRobin()
   readonly #recording = new Set<Promise<void>>()
+  /** The round to continue if this connection has a fault. */
+  readonly #roundOf = new WeakMap<SmtpConnection, Round>()
+  /** The hosts that were asked before the last fault, and until when they are asked last. */
+  #faulty: { asked: readonly string[]; untilMs: number }
 
-  constructor(deps: CourierDeps, route: Lease, mayFinish: () => boolean, organizationId: string | null) {
+  constructor(
+    deps: CourierDeps,
+    route: Lease & Pick<RouteRow, 'asked' | 'failures' | 'lastFaultAt'>,
+    mayFinish: () => boolean,
+    organizationId: string | null,
+  ) {
     this.#deps = deps
     this.#route = route
     this.#mayFinish = mayFinish
     this.#asker = organizationId ?? ''
+    const { asked, failures, lastFaultAt } = route
+    const untilMs = failures > 0 ? Number.POSITIVE_INFINITY : (lastFaultAt?.getTime() ?? 0) + rememberFaultyMs
+    this.#faulty = { asked, untilMs }
   }
 
   async reclaim(): Promise<void> {
@@ -60,10 +83,19 @@ export class RouteCourier {
 
   async open(signal: AbortSignal) {
     const { key } = this.#route
-    const opened = await openRoute(this.#deps.nextHop, key, { asker: this.#asker, signal })
-    const { host, violation } = 'connection' in opened ? opened.connection.remote : {}
-    if (violation !== undefined) this.#deps.log.info({ route: key, host, violation }, 'TLS policy violated')
+    const { asked, untilMs } = this.#faulty
+    const asking = { asker: this.#asker, signal, asked: this.#deps.clock.nowMs() < untilMs ? asked : [] }
+    const opened = await openRoute(this.#deps.nextHop, key, asking)
+    if ('connection' in opened) {
+      this.#roundOf.set(opened.connection, opened.round)
+      const { host, violation } = opened.connection.remote
+      if (violation !== undefined) this.#deps.log.info({ route: key, host, violation }, 'TLS policy violated')
+    }
     if (!('refusal' in opened)) return opened
+    const { reason, isLoop } = opened.refusal
+    // A domain that is moving to this deployment may have its MX here before it is proved. Its mail waits.
+    if (isLoop && (await isClaimed(this.#deps.db, key)))
+      return { fault: { text: reason, classification: 'dns' as const, asked: [], hasUnasked: false } }
     await failRoute(this.#deps, key, opened.refusal)
     return { refused: true as const }
   }
@@ -104,10 +136,12 @@ export class RouteCourier {
 
   async noteFault(failures: number, notBefore: Date, fault: RouteFault): Promise<void> {
     const { db, clock } = this.#deps
+    this.#faulty = { asked: fault.asked, untilMs: Number.POSITIVE_INFINITY }
     await backOffRoute(db.writer, this.#route, { failures, notBefore, ...fault }, clock.now())
   }
 
   async clearFault(): Promise<void> {
+    this.#faulty.untilMs = this.#deps.clock.nowMs() + rememberFaultyMs
     await clearBackOff(this.#deps.db.writer, this.#route)
   }
 
@@ -186,11 +220,12 @@ export class RouteCourier {
    * this destination sees the fault, but the reply may identify the message that was being sent.
    */
   #routeFault(
-    { remote }: SmtpConnection,
+    connection: SmtpConnection,
     job: DeliveryJob,
     { fault, reply }: Pick<SendResult, 'fault' | 'reply'>,
   ): RouteFault | null {
     if (!fault) return null
+    const { remote } = connection
     const { route, content } = job
     const words = reply ? replyLine(reply) : null
     this.#deps.log.info(
@@ -200,7 +235,8 @@ export class RouteCourier {
     const status = reply && [reply.code, reply.enhanced].filter(Boolean).join(' ')
     const ending = status ? `the server ended the connection with ${status}` : fault.message
     const text = fault.kind === 'protocol' ? 'the server broke the protocol' : ending
-    return { text: `${remote.host} [${remote.ip}]: ${text}`, classification: 'network' }
+    const round = this.#roundOf.get(connection) ?? { asked: [], hasUnasked: false }
+    return { text: `${remote.host} [${remote.ip}]: ${text}`, classification: 'network', ...round }
   }
 
   #count({ route, content }: DeliveryJob, { status }: DeliveryResult): void {

@@ -9,10 +9,10 @@ import {
   type ClaimRequest,
   claimDeliveries,
   type DeliveryResult,
-  endDeliveries,
   type OutboundContent,
   readContents,
 } from '../../store/sending/deliveries.ts'
+import { endDeliveries } from '../../store/sending/delivery-ends.ts'
 
 export interface JobDeps {
   db: Db

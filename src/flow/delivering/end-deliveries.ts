@@ -6,16 +6,16 @@ import { parseDomain } from '../../mail/address.ts'
 import type { Db, Tx } from '../../postgres/db.ts'
 import { findOrganization } from '../../store/accounts/organizations.ts'
 import {
-  type DeliveryEnd,
   type DeliveryKey,
-  endDeliveries,
   findWaitingOfOrganization,
   findWaitingOfRoute,
 } from '../../store/sending/deliveries.ts'
+import { type DeliveryEnd, endDeliveries } from '../../store/sending/delivery-ends.ts'
 import { findExpired } from '../../store/sending/expired-deliveries.ts'
 import { flushRoute, listQueues, pauseRoute, type QueueRow, resumeRoute } from '../../store/sending/routes.ts'
 import { type Actor, type AuditedAction, operator, recordAction } from '../audit.ts'
 import { specialRoutes } from '../route-policy.ts'
+import type { Refusal } from './next-hop.ts'
 
 type Deps = { db: Db; clock: Clock }
 
@@ -39,9 +39,11 @@ export async function expireDeliveries({ db, clock }: Deps): Promise<number> {
 export async function failRoute(
   { db, clock }: Deps,
   route: string,
-  failureCode: 'domain_not_found' | 'null_mx',
+  { failureCode, enhancedStatus, reason }: Refusal,
 ): Promise<void> {
-  await endRoute({ db, clock }, route, { failureCode, eventType: 'failed', classification: 'dns' })
+  const response = `${enhancedStatus} ${reason}`
+  const end = { failureCode, eventType: 'failed', classification: 'dns', response, enhancedStatus } as const
+  await endRoute({ db, clock }, route, end)
 }
 
 /** Cancels all waiting mail of the queue. Returns how many deliveries ended. */

@@ -2,7 +2,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { meters } from '../../base/meters.ts'
-import type { HopAsking, HopFinder } from '../../dns/mx.ts'
+import type { HopAsking, HopFinder, Hops, Progress } from '../../dns/mx.ts'
 import {
   type ConnectFault,
   type ConnectOptions,
@@ -10,9 +10,10 @@ import {
   type SmtpConnection,
 } from '../../smtp/client/client.ts'
 import { isMandatory, nameOf, opportunistic, type TlsRequirement } from '../../smtp/client/tls-requirement.ts'
-import type { RouteFault } from '../../store/sending/routes.ts'
+import type { Step } from '../../smtp/client/wire.ts'
+import type { Round, RouteFault } from '../../store/sending/routes.ts'
 import { type DeliveryMode, specialRoutes } from '../route-policy.ts'
-import { type OutboundAddresses, sourceFor } from './outbound.ts'
+import { canReach, type OutboundAddresses, sourceFor } from './outbound.ts'
 
 export interface RelayTarget {
   host: string
@@ -35,11 +36,13 @@ export interface NextHopDeps {
   tlsRules?: TlsRules
   /** How long to wait for a host. Default: the client's own timeouts. */
   timeouts?: NonNullable<ConnectOptions['timeouts']>
-  /** How long to wait for all hosts of a route together. Default: two minutes. */
+  /** How long one attempt may take for look-ups and all hosts together. Default: `attemptMs`. */
   deadlineMs?: number
   /** Addresses of our nodes that take mail for our own domains, or for capture, in the order to try: `ip:port`. */
   listAddresses(kind: 'smtp' | 'capture'): Promise<string[]>
 }
+
+type Asking = Required<Pick<HopAsking, 'asker' | 'signal'>>
 
 /** Which TLS the mail servers of other domains must offer. If absent, TLS is opportunistic. */
 export interface TlsRules {
@@ -47,23 +50,37 @@ export interface TlsRules {
    * The requirement for one mail server of a domain, both in A-labels; or the reason, in words, why no mail may go to it.
    * Asked before each connection, so an answer that is known must cost little. Rejects only if the database fails.
    */
-  requirementOf(
-    domain: string,
-    host: string,
-    asking: Required<HopAsking>,
-  ): Promise<TlsRequirement | { refusal: string }>
+  requirementOf(domain: string, host: string, asking: Asking): Promise<TlsRequirement | { refusal: string }>
 }
 
-/** `fault`: the destination cannot be reached for now. `refusal`: the destination permanently takes no mail. */
+/** Why a destination permanently takes no mail, with the status of RFC 3463. */
+export interface Refusal {
+  failureCode: 'domain_not_found' | 'null_mx'
+  enhancedStatus: string
+  reason: string
+  /** Whether the mail server of the destination is this deployment. */
+  isLoop: boolean
+}
+
+/** `fault`: the destination cannot be reached for now. `refusal`: it permanently takes no mail. */
 export type Opened =
-  | { connection: SmtpConnection }
-  | { fault: RouteFault }
-  | { refusal: 'domain_not_found' | 'null_mx' }
+  /** `round` counts the connection's own address as asked: it is the round if the connection turns out to be of no use. */
+  { connection: SmtpConnection; round: Round } | { fault: RouteFault } | { refusal: Refusal }
 
 type Target = Pick<
   ConnectOptions,
   'host' | 'address' | 'port' | 'localAddress' | 'tls' | 'tlsVerify' | 'requirement' | 'auth' | 'timeouts'
 > & { ehloName?: string }
+
+/** The hosts of a route, in the order to ask them. */
+interface Targets extends Progress {
+  targets: Target[]
+}
+
+export interface OpenAsking extends Asking {
+  /** Names and addresses that were asked in this round. */
+  asked: readonly string[]
+}
 
 /**
  * Timeouts for our own nodes. A node's process greets within 5 s unless it hangs, and then the next node is tried. RCPT and
@@ -81,48 +98,112 @@ const ownTimeouts: ConnectOptions['timeouts'] = {
   dataFinalMs: 20_000,
 }
 
-// RFC 5321 5.1: the number of addresses tried may be limited. Otherwise many silent servers would take too long.
+// RFC 5321 5.1: the number of addresses tried may be limited. The next attempt goes on with the others.
 const maxAddresses = 5
-/** For all addresses together. Defends against servers that answer each step just in time. */
-const deadlineMs = 120_000
+/**
+ * For the look-ups and all addresses of one attempt. Each address gets an equal share of the time that is left, so that a slow
+ * server leaves time for the others. Defends against servers that answer each step just in time.
+ */
+export const attemptMs = 60_000
+/** Names and addresses remembered of a round. A longer one starts over. */
+const maxAsked = 300
 
-/** Tries the route's hosts in order until one is ready to take mail. Never rejects for faults of DNS, network or servers. */
-export async function openRoute(
-  deps: NextHopDeps,
-  route: string,
-  { asker, signal }: Required<HopAsking>,
-): Promise<Opened> {
-  const deadline = new AbortController()
-  const timer = setTimeout(() => deadline.abort(), deps.deadlineMs ?? deadlineMs)
+/**
+ * Asks the route's hosts in order until one is ready to take mail, beginning with those that were not asked in this round.
+ * Never rejects for faults of DNS, network or servers.
+ */
+export async function openRoute(deps: NextHopDeps, route: string, asking: OpenAsking): Promise<Opened> {
+  const deadlineMs = deps.deadlineMs ?? attemptMs
+  const untilMs = performance.now() + deadlineMs
+  return await limited(deadlineMs, asking.signal, (signal) =>
+    openWithin(deps, route, { ...asking, signal, untilMs }),
+  )
+}
+
+/** Runs `work` with a signal that aborts after `limitMs`, or with `outer`, but never after the work is done. */
+async function limited<Result>(
+  limitMs: number,
+  outer: AbortSignal,
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const limit = new AbortController()
+  const timer = setTimeout(() => limit.abort(), limitMs)
   try {
-    return await openWithin(deps, route, { asker, signal: AbortSignal.any([signal, deadline.signal]) })
+    return await work(AbortSignal.any([outer, limit.signal]))
   } finally {
     clearTimeout(timer)
   }
 }
 
-async function openWithin(deps: NextHopDeps, route: string, asking: Required<HopAsking>): Promise<Opened> {
-  const { signal } = asking
-  const targets = await findTargets(deps, route, asking)
-  if (!Array.isArray(targets)) return targets
-  let fault: RouteFault | null = null
-  let skipped: RouteFault | null = null
-  let tried = 0
-  for (const target of targets) {
-    const requirement = await requirementOf(deps, route, target, asking)
-    if (requirement && 'refusal' in requirement) {
-      skipped = faultOf('tls', `${target.host}: ${requirement.refusal}`)
-      continue
-    }
-    const opened = await openTarget(deps, { ...target, ...(requirement && { requirement }) }, signal)
-    if (requirement) count(requirement, opened)
-    if ('connection' in opened) return opened
-    const { kind, message } = opened.fault
-    const why = signal.aborted ? 'not ready to take mail in time' : message
-    fault = faultOf(kind === 'tls' ? 'tls' : 'network', `${target.host} [${target.address}]: ${why}`)
-    if (signal.aborted || ++tried === maxAddresses) break
+async function openWithin(
+  deps: NextHopDeps,
+  route: string,
+  asking: OpenAsking & { untilMs: number },
+): Promise<Opened> {
+  const { signal, untilMs } = asking
+  const found = await findTargets(deps, route, asking)
+  if (!('targets' in found)) return found
+  const asked = new Set(asking.asked)
+  const unasked = found.targets.filter((target) => !isAsked(asked, target))
+  if (unasked.length === 0) asked.clear()
+  const targets = (unasked.length > 0 ? unasked : found.targets).slice(0, maxAddresses)
+  const faults: HostFault[] = []
+  for (const [index, target] of targets.entries()) {
+    if (signal.aborted) break
+    const limitMs = (untilMs - performance.now()) / (targets.length - index)
+    const opened = await limited(limitMs, signal, (share) =>
+      openTarget(deps, route, target, { ...asking, signal: share, faults }),
+    )
+    asked.add(target.address)
+    if ('connection' in opened) return { ...opened, round: roundAfter(found, asked) }
+    faults.push(opened)
   }
-  return { fault: fault ?? skipped ?? faultOf('network', 'no host to connect to') }
+  return { fault: { ...describeFaults(faults), ...roundAfter(found, asked) } }
+}
+
+function isAsked(asked: ReadonlySet<string>, { host, address }: Target): boolean {
+  return asked.has(host) || asked.has(address)
+}
+
+/** The round once these names and addresses were asked. The name of a host stands for all of its addresses. */
+function roundAfter({ targets, searched, left }: Targets, asked: Set<string>): Round {
+  const unasked = new Set(targets.filter((target) => !isAsked(asked, target)).map(({ host }) => host))
+  for (const name of searched) {
+    if (unasked.has(name)) continue
+    asked.add(name)
+    for (const { host, address } of targets) if (host === name) asked.delete(address)
+  }
+  const hasUnasked = (left > 0 || unasked.size > 0) && asked.size <= maxAsked
+  return { asked: hasUnasked ? [...asked] : [], hasUnasked }
+}
+
+/** A host that could not take mail, and the same as a step of the attempt's conversation. */
+interface HostFault {
+  kind: RouteFault['classification']
+  text: string
+  step: Step
+}
+
+interface TargetAsking extends Asking {
+  /** Of the hosts that were asked before, in the same attempt. */
+  faults: readonly HostFault[]
+}
+
+/** Connects to one address, unless the rules for TLS forbid mail to its host. */
+async function openTarget(
+  deps: NextHopDeps,
+  route: string,
+  target: Target,
+  asking: TargetAsking,
+): Promise<{ connection: SmtpConnection } | HostFault> {
+  const requirement = await requirementOf(deps, route, target, asking)
+  if (requirement && 'refusal' in requirement) {
+    const refused = { fault: { kind: 'tls' as const, message: requirement.refusal }, reply: null }
+    return hostFault(target, refused, asking.signal)
+  }
+  const opened = await connectTo(deps, { ...target, ...(requirement && { requirement }) }, asking)
+  if (requirement) count(requirement, opened)
+  return 'connection' in opened ? opened : hostFault(target, opened, asking.signal)
 }
 
 /** Only mail servers of other domains have a requirement: `tls` alone says what holds for the relay and for our own nodes. */
@@ -130,7 +211,7 @@ async function requirementOf(
   { tlsRules }: NextHopDeps,
   route: string,
   { host }: Target,
-  asking: Required<HopAsking>,
+  asking: Asking,
 ): Promise<TlsRequirement | { refusal: string } | null> {
   if (route.startsWith('@')) return null
   return (await tlsRules?.requirementOf(route, host, asking)) ?? opportunistic
@@ -144,13 +225,13 @@ function count(requirement: TlsRequirement, opened: { connection: SmtpConnection
   meters.tlsPolicies.inc({ policy: nameOf(requirement), outcome: isViolated ? 'violated' : 'met' })
 }
 
-async function openTarget(
-  deps: NextHopDeps,
+async function connectTo(
+  { ehloName, timeouts = {} }: NextHopDeps,
   target: Target,
-  signal: AbortSignal,
+  { signal, faults }: TargetAsking,
 ): Promise<{ connection: SmtpConnection } | ConnectFault> {
-  const { ehloName, timeouts = {} } = deps
-  const options = { ehloName, ...target, timeouts: { ...target.timeouts, ...timeouts }, signal }
+  const earlier = faults.map(({ step }) => step)
+  const options = { ehloName, ...target, timeouts: { ...target.timeouts, ...timeouts }, signal, earlier }
   const opened = await connect(options)
   if ('connection' in opened) return opened
   if (opened.fault.kind !== 'tls' || target.tls !== 'opportunistic') return opened
@@ -159,17 +240,39 @@ async function openTarget(
   return await connect({ ...options, tls: 'none' })
 }
 
+function hostFault(
+  { host, address }: Target,
+  { fault: { kind, message }, reply }: ConnectFault,
+  { aborted }: AbortSignal,
+): HostFault {
+  const text = `${host} [${address}]: ${aborted ? 'not ready to take mail in time' : message}`
+  const step = {
+    command: 'connect',
+    atMs: performance.now(),
+    reply: { code: reply?.code ?? 0, enhanced: reply?.enhanced ?? null, text },
+  }
+  return { kind: kind === 'tls' ? 'tls' : 'network', text, step }
+}
+
 const maxFaultLength = 500
 
 function faultOf(classification: RouteFault['classification'], text: string): RouteFault {
-  return { text: text.slice(0, maxFaultLength), classification }
+  return { text: text.slice(0, maxFaultLength), classification, asked: [], hasUnasked: false }
+}
+
+/** One fault for all hosts that were asked. It names each of them. A server without the required TLS is the reason. */
+function describeFaults(faults: readonly HostFault[]): RouteFault {
+  if (faults.length === 0) return faultOf('dns', 'DNS took too long')
+  const share = Math.floor(maxFaultLength / faults.length) - 2
+  const text = faults.map((one) => (one.text.length > share ? `${one.text.slice(0, share - 1)}…` : one.text))
+  return faultOf(faults.some(({ kind }) => kind === 'tls') ? 'tls' : 'network', text.join('; '))
 }
 
 async function findTargets(
   deps: NextHopDeps,
   route: string,
-  asking: HopAsking,
-): Promise<Target[] | Exclude<Opened, { connection: SmtpConnection }>> {
+  { asker, signal, asked }: OpenAsking,
+): Promise<Targets | { fault: RouteFault } | { refusal: Refusal }> {
   if (route === specialRoutes.local) return await ownTargets(deps, 'smtp')
   // A queue left over from another delivery mode must not send: its mail is moved to the right queue.
   const isOurs = deps.mode === 'direct' ? !route.startsWith('@') : route === specialRoutes[deps.mode]
@@ -177,42 +280,76 @@ async function findTargets(
     return { fault: faultOf('network', `this queue belongs to another delivery mode than ${deps.mode}`) }
   if (route === specialRoutes.capture) return await ownTargets(deps, 'capture')
   if (route === specialRoutes.relay) return await relayTargets(deps)
-  const hops = await deps.hopFinder.find(route, asking)
+  const hops = await deps.hopFinder.find(route, { asker, signal, passed: new Set(asked) })
+  if (hops.status === 'ok') return targetsOf(deps, hops)
+  if (hops.status !== 'temporary') return { refusal: refusalOf(hops) }
+  const round = roundAfter(
+    { targets: [], searched: hops.searched ?? [], left: hops.left ?? 0 },
+    new Set(asked),
+  )
+  // If DNS names no server now, the round waits.
+  return { fault: { ...faultOf('dns', hops.reason), ...(hops.searched ? round : { asked }) } }
+}
+
+function targetsOf(deps: NextHopDeps, { hosts, searched = [], left = 0 }: FoundHops): Targets {
+  const targets = hosts.flatMap(({ name, addresses }) =>
+    addresses.map((address): Target => {
+      const target = { host: name, address, port: deps.mxPort, tls: 'opportunistic' as const }
+      return { ...target, ...leavingBy(deps, address) }
+    }),
+  )
+  // A machine without IPv6 asks the other addresses first, and so does not spend its attempts on IPv6.
+  const [near = [], far = []] = [true, false].map((isNear) =>
+    targets.filter(({ address }) => canReach(deps.outbound, address) === isNear),
+  )
+  return { targets: [...near, ...far], searched, left }
+}
+
+type FoundHops = Extract<Hops, { status: 'ok' }>
+
+function refusalOf(hops: Exclude<Hops, { status: 'ok' | 'temporary' }>): Refusal {
+  const missing = { failureCode: 'domain_not_found', isLoop: false } as const
   switch (hops.status) {
-    case 'ok':
-      return hops.hosts.flatMap(({ name, addresses }) =>
-        addresses.map((address): Target => {
-          const target = { host: name, address, port: deps.mxPort, tls: 'opportunistic' as const }
-          return { ...target, ...leavingBy(deps, address) }
-        }),
-      )
-    case 'null_mx':
     case 'domain_not_found':
-      return { refusal: hops.status }
+      // RFC 3463 3.2: X.1.2, bad destination system address.
+      return { ...missing, enhancedStatus: '5.1.2', reason: 'the domain does not exist' }
+    case 'null_mx':
+      // RFC 7505 4.1: mail for a domain with a null MX is returned at once.
+      return {
+        ...missing,
+        failureCode: 'null_mx',
+        enhancedStatus: '5.1.10',
+        reason: 'the domain accepts no mail',
+      }
     case 'no_address':
       // RFC 3463 3.5: X.4.4, unable to route. A retry would not help, as no mail server has an allowed address.
-      return { refusal: 'domain_not_found' }
-    case 'temporary':
-      return { fault: faultOf('dns', hops.reason) }
+      return { ...missing, enhancedStatus: '5.4.4', reason: hops.reason }
+    case 'mail_loop':
+      // RFC 3463 3.5: X.4.6, routing loop detected.
+      return { ...missing, enhancedStatus: '5.4.6', reason: hops.reason, isLoop: true }
   }
 }
+
+/** All targets have the same name, so that only their addresses are told apart. */
+const oneHost: Progress = { searched: [], left: 0 }
 
 async function ownTargets(
   deps: NextHopDeps,
   kind: 'smtp' | 'capture',
-): Promise<Target[] | { fault: RouteFault }> {
+): Promise<Targets | { fault: RouteFault }> {
   const addresses = await deps.listAddresses(kind)
   if (addresses.length === 0)
     return {
       fault: faultOf('network', `no node ${kind === 'smtp' ? 'takes mail (role mx)' : 'captures mail'}`),
     }
   const own = kind === 'smtp' ? { ehloName: deps.ownEhloName() } : {}
-  return addresses.map((text) => {
+  const targets = addresses.map((text): Target => {
     const colon = text.lastIndexOf(':')
     const address = text.slice(0, colon).replace(/^\[|\]$/g, '')
     const port = Number(text.slice(colon + 1))
     return { host: deps.ehloName, address, port, tls: 'none', timeouts: ownTimeouts, ...own }
   })
+  return { targets, ...oneHost }
 }
 
 /** Returns the option that binds a connection to `address` to our source address, if the system does not choose it. */
@@ -221,15 +358,15 @@ function leavingBy({ outbound }: NextHopDeps, address: string): Pick<Target, 'lo
   return localAddress === undefined ? {} : { localAddress }
 }
 
-async function relayTargets(deps: NextHopDeps): Promise<Target[] | { fault: RouteFault }> {
+async function relayTargets(deps: NextHopDeps): Promise<Targets | { fault: RouteFault }> {
   const { relay } = deps
   if (!relay) return { fault: faultOf('network', 'POSTHORN_RELAY_URL is not set') }
   const { host, port, tls, tlsVerify, auth } = relay
   const shared = { host, port, tls, tlsVerify, ...(auth && { auth }) }
-  if (isIP(host)) return [{ ...shared, address: host, ...leavingBy(deps, host) }]
   try {
-    const found = await lookup(host, { all: true })
-    return found.map(({ address }) => ({ ...shared, address, ...leavingBy(deps, address) }))
+    const found = isIP(host) ? [{ address: host }] : await lookup(host, { all: true })
+    const targets = found.map(({ address }) => ({ ...shared, address, ...leavingBy(deps, address) }))
+    return { targets, ...oneHost }
   } catch (error) {
     return { fault: faultOf('dns', `the relay ${host} has no address: ${(error as Error).message}`) }
   }

@@ -1,5 +1,6 @@
 // Chooses the source address of outbound connections.
 import { isIPv6 } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { isLoopback } from '../../webhook/address-guard.ts'
 
 /** At most one address of each family. Null: the system chooses. */
@@ -14,4 +15,11 @@ export function sourceFor({ ipv4, ipv6 }: OutboundAddresses, target: string): st
   // A smarthost on this machine knows us by the loopback address and trusts no other.
   if (source === null || (isLoopback(target) && !isLoopback(source))) return undefined
   return source
+}
+
+/** Whether this machine may have a way to `target`: it has none to an IPv6 address if it has no IPv6 address itself. */
+export function canReach({ ipv6 }: OutboundAddresses, target: string): boolean {
+  if (!isIPv6(target) || ipv6 !== null || isLoopback(target)) return true
+  const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
+  return own.some(({ address, internal }) => isIPv6(address) && !internal && !/^fe80:/i.test(address))
 }

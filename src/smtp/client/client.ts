@@ -37,6 +37,8 @@ export interface ConnectOptions {
   timeouts?: Partial<Timeouts>
   /** Aborting it ends the connection at once, at any step. */
   signal?: AbortSignal
+  /** Steps that failed at other hosts before. They begin the conversation of the first transaction. */
+  earlier?: readonly Step[]
 }
 
 /** The reason why there is no usable connection. `reply` is set if a reply of the peer was the reason. */
@@ -110,6 +112,7 @@ class Opening {
     this.#wire = wire
     this.#options = options
     this.#timeouts = timeouts
+    this.steps.push(...(options.earlier ?? []))
   }
 
   async run(): Promise<ConnectFault | null> {

@@ -85,6 +85,12 @@ export async function findClaim(
   return row ?? null
 }
 
+/** Whether any organization has registered the name, proved or not. */
+export async function isClaimed(db: Queryable, name: string): Promise<boolean> {
+  const rows = await db.query('select from domain where name = $1 limit 1', [name])
+  return rows.length > 0
+}
+
 /** Whether an organization other than this one has proved the name. */
 export async function isProvedByAnother(
   db: Queryable,

@@ -8,9 +8,10 @@ export interface ConversationStep {
    * attempt.
    */
   atMs: number
+  /** 0 for `connect` at a server that was skipped without a reply. */
   code: number
   enhancedStatus: string | null
-  /** The peer's text, sanitized, in one line. A text that was cut ends with `…`. */
+  /** The peer's text, sanitized, in one line. For a server that was skipped: its name and the reason. A text that was cut ends with `…`. */
   text: string
 }
 

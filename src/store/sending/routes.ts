@@ -16,10 +16,18 @@ export async function insertRoutes(db: Writer, keys: string[], at: Date): Promis
   )
 }
 
+/** The hosts of a route are asked in rounds: each of them once, over as many attempts as that takes. */
+export interface Round {
+  /** Names of hosts and addresses that were asked so far. Empty if the round is over. */
+  asked: readonly string[]
+  /** Whether further hosts follow in this round. */
+  hasUnasked: boolean
+}
+
 /**
- * The reason why a route is blocked. It has no data of an organization, because everyone with mail in this queue sees it.
+ * The reason why a route is blocked, and the round that the next attempt continues. The reason has no data of an organization, because everyone with mail in this queue sees it.
  */
-export interface RouteFault {
+export interface RouteFault extends Round {
   text: string
   classification: 'network' | 'dns' | 'tls'
 }
@@ -30,10 +38,13 @@ export interface RouteRow extends Lease {
   notBefore: Date | null
   /** Why the route is blocked; null once it works again or was flushed. */
   lastFault: string | null
+  lastFaultAt: Date | null
+  /** The hosts that were asked before the last fault, and had one too. */
+  asked: string[]
 }
 
 const columns = `r.key, r.epoch, r.paused, r.failures, r.not_before as "notBefore",
-  case when r.failures > 0 then r.last_fault end as "lastFault"`
+  case when r.failures > 0 then r.last_fault end as "lastFault", r.last_fault_at as "lastFaultAt", r.asked`
 const waiting = `d.claim_epoch is null and d.status in ('pending', 'deferred')`
 
 const mayGoOut = (at: string) => `(not r.paused and (r.not_before is null or r.not_before <= ${at}))`
@@ -141,9 +152,18 @@ export async function backOffRoute(
   at: Date,
 ): Promise<void> {
   await db.query(
-    `update route set failures = $3, not_before = $4, last_fault = $5, last_fault_class = $6, last_fault_at = $7
+    `update route set failures = $3, not_before = $4, last_fault = $5, last_fault_class = $6, last_fault_at = $7, asked = $8
     where key = $1 and epoch = $2`,
-    [route.key, route.epoch, fault.failures, fault.notBefore, fault.text, fault.classification, at],
+    [
+      route.key,
+      route.epoch,
+      fault.failures,
+      fault.notBefore,
+      fault.text,
+      fault.classification,
+      at,
+      fault.asked,
+    ],
   )
 }
 
@@ -172,7 +192,6 @@ export interface QueueRow extends RouteRow {
   waiting: number
   onWire: number
   oldestDueAt: Date | null
-  lastFaultAt: Date | null
 }
 
 /** Lists for operators every route with waiting or claimed mail, and every paused or failed one; or only the route `key`. */
@@ -187,7 +206,7 @@ export async function listQueues(db: Queryable, key: string | null): Promise<Que
         where d.claim_epoch is not null and ($1::text is null or d.route = $1) group by d.route
       ) counted group by route
     )
-    select ${columns}, r.owner, r.last_fault_at as "lastFaultAt", coalesce(n.waiting, 0)::integer as waiting,
+    select ${columns}, r.owner, coalesce(n.waiting, 0)::integer as waiting,
       coalesce(n.on_wire, 0)::integer as "onWire", n.oldest as "oldestDueAt"
     from route r left join n on n.route = r.key
     where ($1::text is null and (n.route is not null or r.paused or r.failures > 0)) or r.key = $1
