@@ -14,6 +14,7 @@ import type { Settings } from './config/settings.ts'
 import { DnsCache } from './dns/cache.ts'
 import { Resolver } from './dns/resolver.ts'
 import { SharedResolver } from './dns/shared-resolver.ts'
+import { trustedResolvers } from './dns/trusted-resolvers.ts'
 import { findHold } from './flow/backup/release-copy.ts'
 import { requireNoMark } from './flow/backup/restore-mark.ts'
 import { claimBlobFolder } from './flow/claim-blob-folder.ts'
@@ -189,7 +190,10 @@ async function open(
     })
     if (missing === 'made') await markFolder({ db, blobs, log })
     const hold = await findHold(db)
-    const resolver = new Resolver({ servers: settings.dnsServers })
+    const resolver = new Resolver({
+      servers: settings.dnsServers,
+      isTrusted: trustedResolvers(settings.dnsTrusted),
+    })
     return {
       settings: hold ? { ...settings, delivery: 'capture' } : settings,
       hold,

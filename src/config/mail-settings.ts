@@ -4,6 +4,7 @@ import { readRelay } from './linked-settings.ts'
 import { type Reader, SettingError } from './setting-reader.ts'
 import {
   boolean,
+  cidrs,
   clamdAddress,
   duration,
   hostName,
@@ -24,6 +25,9 @@ const defaultWebhookRetryMs = [
   ...[5_000, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour],
 ]
 
+/** How ranges of addresses are written. */
+export const ranges = '10.0.0.0/8,fd00::/8 (at most 1,000, never /0)'
+
 /** Reads our names, and how mail leaves. */
 export function readMail(reader: Reader) {
   const mailHost = reader.read('POSTHORN_MAIL_HOST', null, hostName, 'a host name, such as mx.example.com')
@@ -42,6 +46,7 @@ export function readMail(reader: Reader) {
       list(resolver),
       '127.0.0.1:53, or several separated by commas',
     ),
+    dnsTrusted: reader.read('POSTHORN_DNS_TRUSTED', [], cidrs, ranges),
     ...readDelivery(reader, mailHost ? 'direct' : 'capture'),
     ...readRetries(reader),
   }

@@ -15,7 +15,7 @@ import type { RspamdAddress } from '../scan/rspamd.ts'
 import type { Limits } from '../store/accounts/organizations.ts'
 import { percent, readAcme, readBlobStore, readOidc } from './linked-settings.ts'
 import { readListener } from './listener.ts'
-import { readMail, readReceiving } from './mail-settings.ts'
+import { ranges, readMail, readReceiving } from './mail-settings.ts'
 import { type Environment, Reader, SettingError } from './setting-reader.ts'
 import {
   address,
@@ -64,6 +64,8 @@ export interface Settings {
   isDevelopment: boolean
   managedDomain: string
   dnsServers: string[]
+  /** Resolvers (CIDRs) whose validation of signatures is trusted, besides those on this machine. */
+  dnsTrusted: string[]
   delivery: DeliveryMode
   relay: RelayTarget | null
   mxPort: number
@@ -215,7 +217,6 @@ function readListeners(reader: Reader, folder: string) {
     throw new SettingError('POSTHORN_SMTP_TLS_CERT and POSTHORN_SMTP_TLS_KEY go together: set both')
   }
   const pathOf = (file: string) => resolve(folder, file)
-  const ranges = '10.0.0.0/8,fd00::/8 (at most 1,000, never /0)'
   return {
     http: readListener(reader, 'POSTHORN_HTTP', '127.0.0.1:8025'),
     https: reader.read('POSTHORN_HTTPS', null, address, 'one address, such as 0.0.0.0:443'),

@@ -44,6 +44,19 @@ async function questions(work: () => unknown): Promise<number> {
   return server.asked.filter(({ transport }) => transport === 'udp').length - before
 }
 
+test('check 35: a remembered answer keeps the proof by DNSSEC', async (t) => {
+  server.signed.add('short.example')
+  t.after(() => server.signed.clear())
+  const { cache } = startCache()
+  for (const asked of [1, 0]) {
+    const counted = await questions(async () => {
+      const answer = await cache.lookup('TXT', 'short.example')
+      assert.ok(answer.status === 'ok' && answer.isAuthenticated)
+    })
+    assert.equal(counted, asked)
+  }
+})
+
 for (const [what, name, laterMs, asked] of [
   ['an answer within its TTL', 'short.example', 9_000, 0],
   ['an answer past its TTL', 'short.example', 10_000, 1],

@@ -29,7 +29,7 @@ test('check 52: look-ups follow CNAMEs, retry truncation over TCP, and distingui
   server.fail('_dmarc.life.example', 'SERVFAIL')
   const found = await lookupRecords(resolver, records)
   const answers = [...found].map(([question, answer]) => {
-    const { ttlSeconds: _, ...rest } = { ttlSeconds: 0, ...answer }
+    const { ttlSeconds: _, canonicalName: _alias, ...rest } = { ttlSeconds: 0, canonicalName: '', ...answer }
     return [question, rest]
   })
   assert.deepEqual(Object.fromEntries(answers), {

@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto'
 import { readWireName } from './wire-name.ts'
 
 /** Numbers of the record types that we ask for, or that replies contain as well. */
-export const typeNumbers = { A: 1, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28, OPT: 41 }
+export const typeNumbers = { A: 1, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28, OPT: 41, TLSA: 52 }
 
 export interface Question {
   /** A number of `typeNumbers`. */

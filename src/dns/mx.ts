@@ -9,6 +9,15 @@ export interface Host {
   preference: number
   /** In the order to try them: IPv4 and IPv6 alternate, IPv4 first. Never empty. */
   addresses: readonly string[]
+  /** Null if DNSSEC does not protect the way from the domain to this host, so that DANE does not apply. */
+  dane: DaneNames | null
+}
+
+export interface DaneNames {
+  /** Candidates for the name that has the TLSA records, in the order to try them. Never empty. */
+  bases: readonly string[]
+  /** Further names that a certificate may have if a trust anchor issued it. */
+  names: readonly string[]
 }
 
 /** How far a look-up came with the mail servers of a domain. Absent if it came to none of them. */
@@ -182,7 +191,11 @@ async function resolveHops(
   const named = records.filter(({ exchange }) => exchange !== '')
   // RFC 7505 3: a single MX of "." means that the domain accepts no mail.
   if (named.length === 0) return nothing({ status: 'null_mx' }, answer.ttlSeconds)
-  return await findHosts(options, named, beginSearch(answer.ttlSeconds, passed), asking)
+  const search = beginSearch(answer.ttlSeconds, passed)
+  if (answer.isAuthenticated) search.names = [domain]
+  if (answer.isAuthenticated && answer.status === 'ok' && answer.canonicalName !== undefined)
+    search.names.push(answer.canonicalName)
+  return await findHosts(options, named, search, asking)
 }
 
 /** The results for the mail servers looked up so far. */
@@ -202,11 +215,13 @@ interface Search {
   ownPreference: number
   /** Number of addresses that may still be added. */
   room: number
+  /** The domain, and the name that it is an alias for. Empty if DNSSEC does not prove its mail servers. */
+  names: string[]
 }
 
 function beginSearch(ttlSeconds = Number.POSITIVE_INFINITY, passed: ReadonlySet<string>): Search {
   const times = { ttlSeconds, noneTtlSeconds: ttlSeconds }
-  const nothingYet = { hosts: [], searched: [], unknown: null, isRefused: false }
+  const nothingYet = { hosts: [], searched: [], unknown: null, isRefused: false, names: [] }
   return { ...times, ...nothingYet, passed, ownPreference: Number.POSITIVE_INFINITY, room: maxAddresses }
 }
 
@@ -281,20 +296,25 @@ async function resolveSome(
 ): Promise<void> {
   const resolved = await Promise.all(
     exchanges.map(async ({ exchange, preference }) => {
-      const { records, ttlSeconds, temporaryReason } = await findAddressRecords(resolver, exchange, asking)
+      const found = await findAddressRecords(resolver, exchange, asking)
+      const { records, ttlSeconds, temporaryReason } = found
       search.noneTtlSeconds = Math.min(search.noneTtlSeconds, ttlSeconds)
       const isOurs = await isOwn(
         exchange,
         records.map(({ address }) => address),
       )
-      return { name: exchange, preference, records, temporaryReason, isOurs }
+      const host = { name: exchange, preference, records, isOurs }
+      const bases = search.names.length > 0 ? await findBases(resolver, exchange, found, asking) : []
+      if ('reason' in bases) return { ...host, records: [], temporaryReason: bases.reason, dane: null }
+      const dane = bases.length > 0 ? { bases, names: [exchange, ...search.names] } : null
+      return { ...host, temporaryReason, dane }
     }),
   )
   dropFrom(
     search,
     Math.min(...resolved.map(({ isOurs, preference }) => (isOurs ? preference : Number.POSITIVE_INFINITY))),
   )
-  for (const { name, preference, records, temporaryReason } of resolved) {
+  for (const { name, preference, records, temporaryReason, dane } of resolved) {
     if (preference >= search.ownPreference) continue
     search.unknown ??= temporaryReason
     search.isRefused ||= records.length > 0
@@ -304,7 +324,7 @@ async function resolveSome(
     if (taken.length === 0) continue
     search.room -= taken.length
     search.ttlSeconds = Math.min(search.ttlSeconds, ...taken.map(({ ttlSeconds }) => ttlSeconds))
-    search.hosts.push({ name, preference, addresses: taken.map(({ address }) => address) })
+    search.hosts.push({ name, preference, addresses: taken.map(({ address }) => address), dane })
   }
 }
 
@@ -314,16 +334,44 @@ function dropFrom(search: Search, ownPreference: number): void {
   search.hosts = search.hosts.filter(({ preference }) => preference < search.ownPreference)
 }
 
-/** The addresses of a name in the order to try them, the shorter TTL of both answers, and why an answer is missing. */
+/** The candidates for the TLSA base domain of a host. Empty if DNSSEC does not protect its addresses or its alias. */
+async function findBases(
+  resolver: Pick<Resolver, 'resolve'>,
+  host: string,
+  { isAuthenticated, canonicalName }: Pick<AddressRecords, 'isAuthenticated' | 'canonicalName'>,
+  asking: Bounded,
+): Promise<string[] | { reason: string }> {
+  if (canonicalName === undefined) return isAuthenticated ? [host] : []
+  // RFC 7672 2.2.2: the end of a secure alias comes first, then the host itself.
+  if (isAuthenticated) return [canonicalName, host]
+  // RFC 7672 2.2.2: if only the rest of the chain is insecure, the host itself is the only candidate.
+  const alias = await resolver.resolve('CNAME', host, asking)
+  // Stops a downgrade: whoever suppresses this answer must not turn DANE off.
+  if (alias.status === 'temporary') return alias
+  return alias.isAuthenticated ? [host] : []
+}
+
+export interface AddressRecords {
+  records: DnsRecords['A'][]
+  ttlSeconds: number
+  /** Why an answer is missing. */
+  temporaryReason: string | null
+  /** DNSSEC proves all addresses. False if there are none. */
+  isAuthenticated: boolean
+  canonicalName: string | undefined
+}
+
+/** The addresses of a name in the order to try them, the shorter TTL of both answers, and facts about them. */
 export async function findAddressRecords(
   resolver: Pick<Resolver, 'resolve'>,
   name: string,
   asking: Asking = {},
-) {
+): Promise<AddressRecords> {
   const answers = await Promise.all([
     resolver.resolve('A', name, asking),
     resolver.resolve('AAAA', name, asking),
   ])
+  const existing = answers.filter((answer) => answer.status === 'ok')
   const [four, six] = answers.map(recordsOf) as [DnsRecords['A'][], DnsRecords['A'][]]
   const failed = answers.find((answer) => answer.status === 'temporary')
   // IPv4 first: more hosts can use it, and more of them have a name and a history there.
@@ -335,6 +383,8 @@ export async function findAddressRecords(
     records: records.flat().filter((record) => record !== undefined),
     ttlSeconds: Math.min(...answers.map(ttlOf)),
     temporaryReason: failed ? failed.reason : null,
+    isAuthenticated: existing.length > 0 && existing.every(({ isAuthenticated }) => isAuthenticated),
+    canonicalName: existing[0]?.canonicalName,
   }
 }
 

@@ -8,6 +8,8 @@ export interface Known {
   ttlSeconds?: number
   /** The server reports that signatures prove the answer (AD). This is as trustworthy as the connection to that server. */
   isAuthenticated?: boolean
+  /** The name that has the records, if the requested name is an alias. */
+  canonicalName?: string
 }
 
 /** SERVFAIL, REFUSED, a timeout, a malformed answer: the answer is not known, so ask again later. */
@@ -41,7 +43,8 @@ export function readAnswer(reply: DnsResponse, type: number, name: string): Read
   if (records.length === 0 && isReferral(reply)) return temporary('the DNS server does not answer for others')
   if (records.length === 0) return { status: 'nodata', ...absence }
   const ttlSeconds = Math.min(chain.ttlSeconds, ...records.map(ttlOf))
-  return { status: 'ok', records, ttlSeconds, ...authenticated(reply) }
+  const alias = chain.name === name ? {} : { canonicalName: chain.name }
+  return { status: 'ok', records, ttlSeconds, ...authenticated(reply), ...alias }
 }
 
 export function temporary(reason: string): Temporary {

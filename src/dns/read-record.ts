@@ -2,6 +2,15 @@
 import ipaddr from 'ipaddr.js'
 import { readWireName } from './wire-name.ts'
 
+/** A TLSA record: which certificate or key a server has (RFC 6698 2.1). Any number may be unknown. */
+export interface TlsaRecord {
+  usage: number
+  selector: number
+  matchingType: number
+  /** In hexadecimal, lower case. */
+  association: string
+}
+
 /** A range of bytes in a message. */
 interface Span {
   start: number
@@ -29,6 +38,12 @@ export function readMx(
 ): { exchange: string; preference: number } | null {
   const exchange = end - start > 2 ? readHost(message, { start: start + 2, end }) : null
   return exchange === null ? null : { exchange, preference: message.readUInt16BE(start) }
+}
+
+export function readTlsa(message: Buffer, { start, end }: Span): TlsaRecord | null {
+  if (end - start < 3) return null
+  const [usage, selector, matchingType] = message.subarray(start) as unknown as [number, number, number]
+  return { usage, selector, matchingType, association: message.toString('hex', start + 3, end) }
 }
 
 /** The joined strings of a TXT record, one character per byte (Latin-1). */

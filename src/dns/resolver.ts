@@ -3,7 +3,8 @@ import { askServer, type Bounds, late, type ServerAddress } from './ask-server.t
 import { type DnsResponse, type Question, type RawRecord, typeNumbers } from './message.ts'
 import { NameServers } from './name-servers.ts'
 import { type Known, malformed, readAnswer, type Temporary, temporary } from './read-answer.ts'
-import { readHost, readIpv4, readIpv6, readMx, readText } from './read-record.ts'
+import { readHost, readIpv4, readIpv6, readMx, readText, readTlsa, type TlsaRecord } from './read-record.ts'
+import { trustedResolvers } from './trusted-resolvers.ts'
 import { readWireName, writeName } from './wire-name.ts'
 
 export interface DnsRecords {
@@ -16,6 +17,7 @@ export interface DnsRecords {
   CNAME: string
   /** In lower case without the final dot. */
   PTR: string
+  TLSA: TlsaRecord
 }
 
 export type DnsType = keyof DnsRecords
@@ -39,6 +41,8 @@ export interface Patience {
 export interface ResolverOptions extends Patience {
   /** Each is `ip:port` or `ip`. An empty list means the servers of the system. */
   servers: readonly string[]
+  /** Whether the AD flag of the server at this address is believed. The default are the servers on this machine. */
+  isTrusted?: (ip: string) => boolean
 }
 
 /** Limits of one question. The defaults are the resolver's own. */
@@ -51,8 +55,10 @@ export interface Asking extends Bounds, Patience {
 export class Resolver {
   readonly #patience: Required<Patience>
   readonly #servers: NameServers
+  readonly #isTrusted: (ip: string) => boolean
 
-  constructor({ servers, ...patience }: ResolverOptions) {
+  constructor({ servers, isTrusted = trustedResolvers([]), ...patience }: ResolverOptions) {
+    this.#isTrusted = isTrusted
     this.#patience = { timeoutMs: 3_000, tries: 2, deadlineMs: 30_000, ...patience }
     this.#servers = new NameServers(servers)
   }
@@ -90,7 +96,10 @@ export class Resolver {
         const reply = await askServer(server, question, leftMs, bounds)
         if ('givenUp' in reply) return temporary(reply.givenUp)
         this.#servers.note(server, 'silent' in reply ? 'silent' : 'answers')
-        const answer = 'silent' in reply ? temporary(reply.silent) : readRecords(reply, type, question)
+        const answer =
+          'silent' in reply
+            ? temporary(reply.silent)
+            : readRecords(this.#believed(reply, server), type, question)
         if (answer.status !== 'temporary') return answer
         reason = answer.reason
         if ('silent' in reply) silent.push(server)
@@ -98,6 +107,11 @@ export class Resolver {
       servers = silent
     }
     return temporary(reason)
+  }
+
+  // RFC 7672 2.1.3: AD proves nothing unless the server and the path to it are trusted.
+  #believed(reply: DnsResponse, { ip }: ServerAddress): DnsResponse {
+    return { ...reply, isAuthenticated: reply.isAuthenticated && this.#isTrusted(ip) }
   }
 }
 
@@ -122,6 +136,7 @@ const readers: {
   TXT: readText,
   CNAME: readHost,
   PTR: readHost,
+  TLSA: readTlsa,
 }
 
 function withTtl(address: string | null, ttlSeconds: number): DnsRecords['A'] | null {

@@ -221,7 +221,8 @@ async function createValidation({
 
 /** Mail for the managed domain goes to our own mail server. Neither delivery nor validation looks it up. */
 function ownFirst(settings: Settings, hopFinder: HopFinder): Pick<HopFinder, 'find' | 'recall'> {
-  const own: Hops = { status: 'ok', hosts: [{ name: settings.mailHost, preference: 0, addresses: [] }] }
+  const ownHost = { name: settings.mailHost, preference: 0, addresses: [], dane: null }
+  const own: Hops = { status: 'ok', hosts: [ownHost] }
   const isOwn = isLocal(settings)
   return {
     find: (domain, asking) => hopFinder.find(domain, asking),

@@ -69,6 +69,7 @@ export async function startDelivery(
     retryScheduleMs: settings.retryScheduleMs,
     nextHop: {
       hopFinder: createHopFinder(foundation),
+      resolver: foundation.resolver.for('delivery'),
       mode: settings.delivery,
       relay: settings.relay,
       mxPort: settings.mxPort,

@@ -31,6 +31,7 @@ function depsFor(dns: DnsServer, mxPort: number): NextHopDeps {
   const resolver = new Resolver({ servers: [dns.address] })
   return {
     hopFinder: new HopFinder({ resolver, isAllowed: () => true }),
+    resolver,
     mode: 'direct',
     relay: null,
     mxPort,
@@ -261,6 +262,40 @@ test('check 33: of 100 mail servers each is asked once, an attempt ends in time,
   for (const address of addresses.slice(0, 5)) assert.ok(faults[0]!.includes(`[${address}]: not ready`))
   assert.deepEqual(new Set(hosts.slice(0, 97).map(({ connections }) => connections)), new Set([1]))
   assert.equal(attemptMs, 60_000)
+})
+
+test('check 35: a host whose TLSA records are unknown or unmet gets no mail, and the next host is tried', async (t) => {
+  const first = await startSink(t, { host: loopback(0) })
+  const { port } = first
+  const others = await Promise.all([1, 2].map((n) => startSink(t, { host: loopback(n), port })))
+  const hosts = [first, ...others]
+  const dns = await startDns(
+    t,
+    hosts.map(({ host }) => ({ A: [host] })),
+  )
+  dns.signed.add('far.test')
+  dns.fail(`_${port}._tcp.mx0.far.test`, 'SERVFAIL')
+  dns.set(`_${port}._tcp.mx1.far.test`, {
+    TLSA: [{ usage: 0, selector: 0, matchingType: 1, association: '' }],
+  })
+  const open = () => openRoute(depsFor(dns, port), 'far.test', asking())
+  const opened = await open()
+  assert.ok('connection' in opened, JSON.stringify(opened))
+  t.after(() => opened.connection.destroy())
+  assert.equal(opened.connection.remote.host, 'mx2.far.test')
+  assert.deepEqual(
+    hosts.map(({ connections }) => connections),
+    [0, 1, 1],
+  )
+  dns.fail(`_${port}._tcp.mx2.far.test`, 'SERVFAIL')
+  dns.fail(`_${port}._tcp.mx1.far.test`, 'SERVFAIL')
+  const refused = await open()
+  assert.ok('fault' in refused)
+  assert.equal(refused.fault.classification, 'tls')
+  assert.match(
+    refused.fault.text,
+    /mx2\.far\.test \[[\d.]+\]: DANE: its TLSA records cannot be looked up: DNS answered SERVFAIL$/,
+  )
 })
 
 test('check 33: mail whose MX is this service is a loop, and waits only for a domain that is registered here', async (t) => {

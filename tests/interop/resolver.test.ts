@@ -31,6 +31,8 @@ const lines = [
   'reverse 30 PTR MX1',
   '*.wild 30 TXT "any"',
   'under.a 30 TXT "below"',
+  `_25._tcp.mx1 30 TLSA 3 1 1 ${'0A'.repeat(32)}`,
+  `_25._tcp.mx1 30 TLSA 2 0 2 ${'FF'.repeat(64)}`,
 ]
 const published = `$ORIGIN ${zone}.\n${lines.join('\n')}\n`
 
@@ -47,6 +49,13 @@ const peers: { [Type in DnsType]: (system: SystemResolver, name: string) => Prom
     (await system.resolve6(name, { ttl: true })).map(({ address, ttl }) => ({ address, ttlSeconds: ttl })),
   TXT: async (system, name) => (await system.resolveTxt(name)).map((strings) => strings.join('')),
   CNAME: (system, name) => system.resolveCname(name),
+  TLSA: async (system, name) =>
+    (await system.resolveTlsa(name)).map(({ certUsage: usage, selector, match: matchingType, data }) => ({
+      usage,
+      selector,
+      matchingType,
+      association: Buffer.from(data).toString('hex'),
+    })),
   PTR: async (system, name) => (await system.resolvePtr(name)).map((host) => host.toLowerCase()),
 }
 
@@ -72,6 +81,7 @@ const questions: [DnsType, string][] = [
   ),
   ['CNAME', 'alias1'],
   ['PTR', 'reverse'],
+  ['TLSA', '_25._tcp.mx1'],
 ]
 
 test('check 52: the resolver works with knot and unbound', { skip: missing ?? false }, async (t) => {

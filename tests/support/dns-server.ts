@@ -3,7 +3,23 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Answer, decode, encode, type Packet, RECURSION_AVAILABLE, TRUNCATED_RESPONSE } from 'dns-packet'
+import {
+  type Answer,
+  AUTHENTIC_DATA,
+  decode,
+  encode,
+  type Packet,
+  RECURSION_AVAILABLE,
+  TRUNCATED_RESPONSE,
+} from 'dns-packet'
+
+/** As the resolver returns it: the association is in hexadecimal. */
+interface TlsaRecord {
+  usage: number
+  selector: number
+  matchingType: number
+  association: string
+}
 
 export interface ZoneRecords {
   /** Preference and exchange; '.' makes a null MX. */
@@ -14,6 +30,7 @@ export interface ZoneRecords {
   TXT?: (string | string[])[]
   CNAME?: string
   PTR?: string[]
+  TLSA?: TlsaRecord[]
   ttlSeconds?: number
 }
 
@@ -63,6 +80,8 @@ export class DnsServer {
   held = 0
   /** The zone and times in negative answers. Null: they have no SOA. */
   soa: { zone: string; ttlSeconds: number; minimumSeconds: number } | null = null
+  /** Names at and below which answers are signed, as a validating resolver reports it: with AD. */
+  readonly signed = new Set<string>()
   /** Complete replies for names that have a writer. */
   readonly #writers = new Map<string, WriteReplies>()
   readonly #delaysMs = new Map<string, number>()
@@ -234,11 +253,16 @@ export class DnsServer {
   }
 
   #reply(query: Packet, rcode: number, answers: Answer[], flags = 0): Buffer {
+    const { name, type: asked } = query.questions[0]!
+    // A CNAME question ends at the alias itself.
+    const followed = asked === 'CNAME' ? [] : answers.filter(({ type }) => type === 'CNAME')
+    const names = [name, ...followed.map(({ data }) => String(data))]
+    const ad = names.every((name) => this.#isSigned(name)) ? AUTHENTIC_DATA : 0
     const isAbsent = rcode === rcodes.NXDOMAIN || !answers.some(({ type }) => type !== 'CNAME')
     return encode({
       id: query.id!,
       type: 'response',
-      flags: RECURSION_AVAILABLE | flags | rcode,
+      flags: RECURSION_AVAILABLE | ad | flags | rcode,
       questions: query.questions,
       answers,
       authorities: this.soa && isAbsent ? [toSoa(this.soa)] : [],
@@ -262,6 +286,11 @@ export class DnsServer {
     return answers
   }
 
+  #isSigned(name: string): boolean {
+    const full = `.${name.toLowerCase()}`
+    return [...this.signed].some((zone) => full.endsWith(`.${zone}`))
+  }
+
   #isAbove(name: string): boolean {
     return [...this.#zone.keys()].some((known) => known.endsWith(`.${name}`))
   }
@@ -275,6 +304,10 @@ function toAnswers(name: string, type: string, ttl: number, records: ZoneRecords
     TXT: (records.TXT ?? []).map((text) => (typeof text === 'string' ? inStrings(text) : text)),
     CNAME: records.CNAME === undefined ? [] : [records.CNAME],
     PTR: records.PTR ?? [],
+    TLSA: (records.TLSA ?? []).map(({ association, ...numbers }) => ({
+      ...numbers,
+      certificate: Buffer.from(association, 'hex'),
+    })),
   }
   return (values[type] ?? []).map((value) => ({ type, name, ttl, data: value }))
 }

@@ -36,8 +36,10 @@ function answerFrom<Type extends DnsType>(
   return { status: 'temporary', reason: 'the aliases run in a circle' }
 }
 
+type Written = { [Type in Exclude<DnsType, 'TLSA'>]?: string[] }
+
 /** A zone of `{ name: { TXT: [...], A: [...] } }`: addresses as written, MX as hosts in order. */
-export function zoneOf(names: Record<string, { [Type in DnsType]?: string[] } | 'silent'>): Zone {
+export function zoneOf(names: Record<string, Written | 'silent'>): Zone {
   return new Map(
     Object.entries(names).map(([name, given]) => [
       name.toLowerCase(),
@@ -46,7 +48,7 @@ export function zoneOf(names: Record<string, { [Type in DnsType]?: string[] } | 
   )
 }
 
-export function recordsOf({ A, AAAA, MX, ...others }: { [Type in DnsType]?: string[] }): ZoneName['records'] {
+export function recordsOf({ A, AAAA, MX, ...others }: Written): ZoneName['records'] {
   const addresses = (written: string[] = []) => written.map((address) => ({ address, ttlSeconds: 60 }))
   return {
     ...others,

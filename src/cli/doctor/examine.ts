@@ -5,6 +5,7 @@ import { findExposures } from '../../config/exposure.ts'
 import { SettingError } from '../../config/setting-reader.ts'
 import type { Settings } from '../../config/settings.ts'
 import { Resolver } from '../../dns/resolver.ts'
+import { trustedResolvers } from '../../dns/trusted-resolvers.ts'
 import { listManagedKeys, loadSigningKeys } from '../../flow/domains/managed-keys.ts'
 import { type Foundation, openExisting } from '../../foundation.ts'
 import { pagesFolder } from '../../web/pages-folder.ts'
@@ -31,6 +32,7 @@ import {
 import { checkClamd } from './clamd.ts'
 import { checkDmarcReports } from './dmarc-reports.ts'
 import { checkRecords, expectedRecords, type ManagedDomain } from './dns.ts'
+import { checkDnssec } from './dnssec.ts'
 import { checkHold } from './hold.ts'
 import { checkOperatorMail, describeRequestMail } from './operator-mail.ts'
 import { checkNames, checkOutbound, checkWayOut } from './outbound.ts'
@@ -175,9 +177,11 @@ async function checkSigning(foundation: Foundation): Promise<Check> {
 
 /** Checks DNS and outbound mail. */
 async function examineWorld(settings: Settings, managedDomain: ManagedDomain | null): Promise<Check[]> {
-  const resolver = new Resolver({ servers: settings.dnsServers, timeoutMs: 2_000, tries: 2 })
+  const isTrusted = trustedResolvers(settings.dnsTrusted)
+  const resolver = new Resolver({ servers: settings.dnsServers, isTrusted, timeoutMs: 2_000, tries: 2 })
   const lists = await checkBlocklists(settings, (type, name) => resolver.resolve(type, name))
-  const around = [...(await checkOutbound(settings)), ...(await checkWayOut(settings, resolver)), ...lists]
+  const leaving = [...(await checkOutbound(settings)), ...(await checkWayOut(settings, resolver))]
+  const around = [...leaving, await checkDnssec(settings, resolver), ...lists]
   if (settings.isDevelopment) return [skipped('DNS', 'development needs no records'), ...around]
   if (!managedDomain) return [skipped('DNS', 'the records cannot be checked without the database'), ...around]
   const names = settings.delivery === 'direct' ? await checkNames(settings, resolver) : []

@@ -11,10 +11,11 @@ const stepMs = 5_000
 
 /** Whether the smarthost accepts our connection with the configured TLS and password. */
 export async function checkRelay({ relay, mailHost, mxPort, outbound }: Settings): Promise<Check> {
-  const hopFinder = new HopFinder({ resolver: new Resolver({ servers: [] }), isAllowed: () => false })
+  const resolver = new Resolver({ servers: [] })
+  const hopFinder = new HopFinder({ resolver, isAllowed: () => false })
   const timeouts = { connectMs: stepMs, bannerMs: stepMs, ehloMs: stepMs }
-  const hop = { hopFinder, mode: 'relay' as const, relay, mxPort, outbound, ehloName: mailHost, timeouts }
-  const own = { ownEhloName: () => mailHost, listAddresses: async () => [] }
+  const hop = { hopFinder, resolver, mode: 'relay' as const, relay, mxPort, outbound, timeouts }
+  const own = { ehloName: mailHost, ownEhloName: () => mailHost, listAddresses: async () => [] }
   const deps = { ...hop, ...own }
   const asking = { asker: '', signal: new AbortController().signal, asked: [] }
   const opened = await openRoute(deps, specialRoutes.relay, asking)

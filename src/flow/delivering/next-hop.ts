@@ -2,13 +2,16 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { meters } from '../../base/meters.ts'
-import type { HopAsking, HopFinder, Hops, Progress } from '../../dns/mx.ts'
+import type { DaneNames, HopAsking, HopFinder, Hops, Progress } from '../../dns/mx.ts'
+import type { Resolver } from '../../dns/resolver.ts'
+import { findTlsa } from '../../dns/tlsa.ts'
 import {
   type ConnectFault,
   type ConnectOptions,
   connect,
   type SmtpConnection,
 } from '../../smtp/client/client.ts'
+import { usableRecords } from '../../smtp/client/dane.ts'
 import { isMandatory, nameOf, opportunistic, type TlsRequirement } from '../../smtp/client/tls-requirement.ts'
 import type { Step } from '../../smtp/client/wire.ts'
 import type { Round, RouteFault } from '../../store/sending/routes.ts'
@@ -25,6 +28,8 @@ export interface RelayTarget {
 
 export interface NextHopDeps {
   hopFinder: HopFinder
+  /** Asked for TLSA records. */
+  resolver: Pick<Resolver, 'resolve'>
   mode: DeliveryMode
   relay: RelayTarget | null
   mxPort: number
@@ -33,6 +38,7 @@ export interface NextHopDeps {
   ehloName: string
   /** The EHLO name by which our own MX nodes recognize this deployment. */
   ownEhloName(): string
+  /** Asked about hosts without TLSA records. If absent, their TLS is opportunistic. */
   tlsRules?: TlsRules
   /** How long to wait for a host. Default: the client's own timeouts. */
   timeouts?: NonNullable<ConnectOptions['timeouts']>
@@ -44,7 +50,7 @@ export interface NextHopDeps {
 
 type Asking = Required<Pick<HopAsking, 'asker' | 'signal'>>
 
-/** Which TLS the mail servers of other domains must offer. If absent, TLS is opportunistic. */
+/** Which TLS the mail servers of other domains must offer if they have no TLSA records. */
 export interface TlsRules {
   /**
    * The requirement for one mail server of a domain, both in A-labels; or the reason, in words, why no mail may go to it.
@@ -70,7 +76,7 @@ export type Opened =
 type Target = Pick<
   ConnectOptions,
   'host' | 'address' | 'port' | 'localAddress' | 'tls' | 'tlsVerify' | 'requirement' | 'auth' | 'timeouts'
-> & { ehloName?: string }
+> & { ehloName?: string; dane?: DaneNames | null }
 
 /** The hosts of a route, in the order to ask them. */
 interface Targets extends Progress {
@@ -208,13 +214,37 @@ async function openTarget(
 
 /** Only mail servers of other domains have a requirement: `tls` alone says what holds for the relay and for our own nodes. */
 async function requirementOf(
-  { tlsRules }: NextHopDeps,
+  deps: NextHopDeps,
   route: string,
-  { host }: Target,
+  { host, dane }: Target,
   asking: Asking,
 ): Promise<TlsRequirement | { refusal: string } | null> {
   if (route.startsWith('@')) return null
-  return (await tlsRules?.requirementOf(route, host, asking)) ?? opportunistic
+  // RFC 8461 2: TLSA records decide alone, so that MTA-STS never lets through a server that DANE refuses.
+  const byDane = dane && (await daneRequirementOf(deps, dane, asking))
+  return byDane ?? (await deps.tlsRules?.requirementOf(route, host, asking)) ?? opportunistic
+}
+
+/** Null if the host has no TLSA records. */
+async function daneRequirementOf(
+  { resolver, mxPort }: NextHopDeps,
+  { bases, names }: DaneNames,
+  asking: Asking,
+): Promise<TlsRequirement | { refusal: string } | null> {
+  const found = await findTlsa(resolver, bases, mxPort, asking)
+  switch (found.status) {
+    case 'none':
+      return null
+    // RFC 7672 2.1.2: a host whose records cannot be looked up gets no mail.
+    case 'temporary':
+      return { refusal: `DANE: its TLSA records cannot be looked up: ${found.reason}` }
+    case 'found':
+      return {
+        kind: 'dane',
+        records: usableRecords(found.records),
+        names: [...new Set([found.base, ...names])],
+      }
+  }
 }
 
 /** Counts connections that met or violated the requirement. A host that was not reached did neither. */
@@ -292,9 +322,9 @@ async function findTargets(
 }
 
 function targetsOf(deps: NextHopDeps, { hosts, searched = [], left = 0 }: FoundHops): Targets {
-  const targets = hosts.flatMap(({ name, addresses }) =>
+  const targets = hosts.flatMap(({ name, addresses, dane }) =>
     addresses.map((address): Target => {
-      const target = { host: name, address, port: deps.mxPort, tls: 'opportunistic' as const }
+      const target = { host: name, address, dane, port: deps.mxPort, tls: 'opportunistic' as const }
       return { ...target, ...leavingBy(deps, address) }
     }),
   )

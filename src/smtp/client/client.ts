@@ -3,7 +3,14 @@
 import { type Reply, replyLine, wordless } from '../reply.ts'
 import { OutgoingMessage } from './message.ts'
 import type { PeerReply } from './reply-reader.ts'
-import { isMandatory, nameOf, opportunistic, type TlsRequirement, violationOf } from './tls-requirement.ts'
+import {
+  isMandatory,
+  nameOf,
+  opportunistic,
+  serverNameOf,
+  type TlsRequirement,
+  violationOf,
+} from './tls-requirement.ts'
 import {
   type PeerState,
   type RecipientEnvelope,
@@ -77,6 +84,7 @@ export async function connect(
   const wire = await Wire.open(
     {
       host: options.host,
+      serverName: serverNameOf(options.requirement),
       address: options.address,
       port: options.port,
       localAddress: options.localAddress,

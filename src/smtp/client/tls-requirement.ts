@@ -1,5 +1,6 @@
 // The TLS that a mail server must offer before it gets mail: the rule for one host, and the check of its certificate.
 import type { X509Certificate } from 'node:crypto'
+import { chainOf, type DaneTarget, findMismatch } from './dane.ts'
 
 export type TlsRequirement =
   /** TLS if the server offers it, with any certificate (RFC 7435). */
@@ -9,6 +10,8 @@ export type TlsRequirement =
    * `testing`: mail goes as without a policy, and a violation is reported. `isListed`: whether the policy names this host.
    */
   | { kind: 'mta-sts'; mode: 'enforce' | 'testing'; isListed: boolean }
+  /** The TLSA records of the host (RFC 7672). They decide alone. */
+  | ({ kind: 'dane' } & DaneTarget)
 
 /** The security of a connection after its handshake. */
 export interface PeerEvidence {
@@ -24,13 +27,22 @@ export const opportunistic: TlsRequirement = { kind: 'opportunistic' }
 
 /** Whether mail must not go without TLS, nor to a server that `violationOf` finds at fault. */
 export function isMandatory(requirement: TlsRequirement): boolean {
-  return requirement.kind === 'mta-sts' && requirement.mode === 'enforce'
+  // RFC 7672 2.2: a server with TLSA records gets no mail in plaintext, whether the records are usable or not.
+  return requirement.kind === 'dane' || (requirement.kind === 'mta-sts' && requirement.mode === 'enforce')
 }
 
 /** The requirement in the words of the delivery timeline, such as `mta-sts enforce`. */
 export function nameOf(requirement: TlsRequirement): string {
   return requirement.kind === 'mta-sts' ? `mta-sts ${requirement.mode}` : requirement.kind
 }
+
+/** The server name of the handshake if the requirement sets it. */
+export function serverNameOf(requirement: TlsRequirement | undefined): string | undefined {
+  // RFC 7672 8.1: the server name is the TLSA base domain.
+  return requirement?.kind === 'dane' ? requirement.names[0] : undefined
+}
+
+const plaintext = 'the server does not start TLS'
 
 const chainFaults: Record<string, string> = {
   CERT_HAS_EXPIRED: 'its certificate has expired',
@@ -47,12 +59,17 @@ export function violationOf(requirement: TlsRequirement, peer: PeerEvidence | nu
       const violation = requirement.isListed ? unverified(peer) : 'the policy does not name this mail server'
       return violation && `MTA-STS policy (${requirement.mode}): ${violation}`
     }
+    case 'dane': {
+      // At the system's time, by which OpenSSL checks the chains of other requirements.
+      const violation = peer ? findMismatch(chainOf(peer.certificate), requirement, new Date()) : plaintext
+      return violation && `DANE, by the TLSA records of ${requirement.names[0]}: ${violation}`
+    }
   }
 }
 
 function unverified(peer: PeerEvidence | null): string | null {
   // RFC 8461 4: the server must support STARTTLS.
-  if (!peer) return 'the server does not start TLS'
+  if (!peer) return plaintext
   const { host, chainFault, certificate } = peer
   // RFC 8461 4.2: the certificate must not be expired, and must chain to a root that the sender trusts.
   if (chainFault) return chainFaults[chainFault] ?? `its certificate is not trusted (${chainFault})`

@@ -16,6 +16,8 @@ export interface Fault {
 export interface WireOptions {
   /** Name of the peer, for SNI and for the certificate. */
   host: string
+  /** The server name of TLS if it is not `host`. */
+  serverName?: string | undefined
   /** IP address to connect to. */
   address: string
   port: number
@@ -61,7 +63,7 @@ export class Wire {
   #unasked: Reply | null = null
   #waiting: { resolve: () => void; timer: NodeJS.Timeout } | null = null
   /** Null if not encrypted. */
-  #tls: { protocol: string | null; cipher: string } | null = null
+  #tls: { protocol: string | null; cipher: string; peer: PeerEvidence } | null = null
   /** The kind of fault if the connection breaks now. */
   #stage: 'connect' | 'tls' | 'closed' = 'connect'
 
@@ -117,15 +119,7 @@ export class Wire {
 
   /** The evidence for the peer's identity. Null on a plain connection. */
   get peer(): PeerEvidence | null {
-    if (!this.#tls) return null
-    const secure = this.#socket as TLSSocket
-    // Node's type says Error, but it is the code of OpenSSL's error.
-    const chainFault = secure.authorizationError as string | Error | null
-    return {
-      host: this.#options.host,
-      chainFault: chainFault === null ? null : String(chainFault),
-      certificate: secure.getPeerX509Certificate(),
-    }
+    return this.#tls?.peer ?? null
   }
 
   /** Sends the parts in one write. `repliesOwed` is the number of replies the peer must give. */
@@ -154,7 +148,7 @@ export class Wire {
 
   /** Starts TLS on the connection. Returns the fault if that fails. */
   async startTls(timeoutMs: number): Promise<Fault | null> {
-    const { host, address, tlsVerify, tlsAuthorities } = this.#options
+    const { host, serverName = host, address, tlsVerify, tlsAuthorities } = this.#options
     const plain = this.#socket
     plain.removeAllListeners('data')
     const options: ConnectionOptions = {
@@ -165,14 +159,18 @@ export class Wire {
     // The evidence then has the fault of the chain alone. `violationOf` compares the name.
     if (tlsVerify === 'none') options.checkServerIdentity = () => undefined
     // RFC 6066 3: a server name is a DNS name, never an IP address.
-    if (isIP(host) === 0) options.servername = host
+    if (isIP(serverName) === 0) options.servername = serverName
     if (tlsAuthorities !== undefined) options.ca = tlsAuthorities
     const secure: TLSSocket = connectTls(options)
     this.#socket = secure
     this.#stage = 'tls'
     const failed = await this.#reached(secure, 'secureConnect', timeoutMs)
     if (failed) return failed
-    this.#tls = { protocol: secure.getProtocol(), cipher: secure.getCipher().name }
+    this.#tls = {
+      protocol: secure.getProtocol(),
+      cipher: secure.getCipher().name,
+      peer: evidenceOf(secure, host),
+    }
     this.#listen()
     return null
   }
@@ -261,6 +259,17 @@ export class Wire {
       const late = () => this.#giveUp(fault('timeout', `nothing for ${timeoutMs} ms`))
       this.#waiting = { resolve, timer: setTimeout(late, timeoutMs) }
     })
+  }
+}
+
+function evidenceOf(secure: TLSSocket, host: string): PeerEvidence {
+  // Node's type says Error, but it is the code of OpenSSL's error.
+  const chainFault = secure.authorizationError as string | Error | null
+  return {
+    host,
+    chainFault: chainFault === null ? null : String(chainFault),
+    // Called once: Node takes the other certificates out of the chain as it returns them.
+    certificate: secure.getPeerX509Certificate(),
   }
 }
 
