@@ -140,6 +140,7 @@ function publish({ domain }: { domain: string }, id: string, policy: Served): vo
 async function mail({ domain }: Far, tlsRules = new MtaSts(deps)) {
   const nextHop = {
     hopFinder: new HopFinder({ resolver, isAllowed: () => true }),
+    resolver,
     mode: 'direct' as const,
     relay: null,
     mxPort,
