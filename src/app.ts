@@ -42,6 +42,8 @@ export interface Listening {
   https: ListenAddress | null
   operator: ListenAddress
   smtp: ListenAddress | null
+  submission: ListenAddress | null
+  submissions: ListenAddress | null
 }
 
 export interface App {
@@ -158,7 +160,7 @@ async function startRoles(
   const isServed = roles.includes('api') || roles.includes('dashboard')
   const served = isServed
     ? await startApi(foundation, certificate, needs, parts)
-    : { http: null, https: null }
+    : { http: null, https: null, submission: null, submissions: null }
   if (settings.acme && !hold && roles.includes('jobs'))
     parts.push(startOrders(foundation, settings.acme, certificate.changed))
   dueWork.start()

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import type { LookupMinutes } from './dns/hops-in-time.ts'
 import type { NetworkCounts } from './http/connections.ts'
 import type { WorkerMetric, WorkerMetrics } from './operator/metrics.ts'
-import type { Peers } from './smtp/server/peers.ts'
+import type { Peers, SmtpDoor } from './smtp/server/peers.ts'
 
 export interface OwnWorker {
   /** The node's name in logs and lists: `host`, or `host/2` for the second worker of a service. */
@@ -17,7 +17,7 @@ export interface OwnWorker {
 /** The other processes of the service, through the supervisor. */
 export interface WorkerGroup {
   /** Limits on strangers and customers, counted for all workers together. */
-  peers: Peers
+  peers: Record<SmtpDoor, Peers>
   networks: NetworkCounts
   lookups: LookupMinutes
   /** Whether a worker takes work and no stop has begun: the answer of `/readyz` for the service. */

@@ -86,7 +86,7 @@ async function removeUntil(db: Db, untilMs: number): Promise<void> {
   const old = new OldMessages({ db, clock, blobs: {} as Blobs }, 0)
   while (await old.removeNext(100));
   for (let after: SubmissionId | null = null; ; ) {
-    after = await removeSettled({ db, clock }, 0, 500, after)
+    after = await removeSettled({ db, clock, blobs: {} as Blobs }, 0, 500, after)
     if (after === null) return
   }
 }

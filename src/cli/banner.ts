@@ -24,12 +24,16 @@ export function banner(
   listening: Listening,
   { development, pages }: { development: Development | null; pages: Pages },
 ): string {
-  const { http, https, operator, smtp } = listening
+  const { http, https, operator, smtp, submission, submissions } = listening
   const lines = ['', 'Posthorn is ready.', '']
   if (http) lines.push(`  API       http://${formatAddress(http)}    documentation: /docs and /openapi.json`)
   if (https)
     lines.push(`  HTTPS     https://${formatAddress(https)}    the same API; ${certificateWords(settings)}`)
   if (smtp) lines.push(`  SMTP      ${formatAddress(smtp)}    receives mail for ${settings.managedDomain}`)
+  if (submission)
+    lines.push(`  Submit    ${formatAddress(submission)}    sends mail of SMTP clients, with STARTTLS`)
+  if (submissions)
+    lines.push(`  Submit    ${formatAddress(submissions)}    the same, with TLS from the start`)
   lines.push(
     `  Operator  http://${formatAddress(operator)}    /healthz, /readyz, /metrics; to open the desk: posthorn operator link`,
   )

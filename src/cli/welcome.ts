@@ -82,12 +82,14 @@ async function makeDevelopment(
   return { organizationId: organization.id, secret }
 }
 
-function readyLine({ http, https, operator, smtp }: Listening): string {
+function readyLine({ http, https, operator, smtp, submission, submissions }: Listening): string {
   return JSON.stringify({
     event: 'ready',
     http: http && `http://${formatAddress(http)}`,
     ...(https && { https: `https://${formatAddress(https)}` }),
     operator: `http://${formatAddress(operator)}`,
     smtp: smtp && formatAddress(smtp),
+    ...(submission && { submission: formatAddress(submission) }),
+    ...(submissions && { submissions: formatAddress(submissions) }),
   })
 }

@@ -59,6 +59,9 @@ export interface Settings {
   httpMemoryBytes: number
   operator: ListenAddress
   smtp: ListenAddress
+  /** Listeners for mail of customers' programs: with STARTTLS, and with TLS from the start. Null: none. */
+  submission: ListenAddress | null
+  submissions: ListenAddress | null
   smtpTls: { certFile: string; keyFile: string } | null
   mailHost: string
   isDevelopment: boolean
@@ -160,9 +163,17 @@ function readWith(reader: Reader, folder: string): Settings {
 }
 
 /** Refuses two listeners on one address: the second would fail, and report that another program uses the address. */
-function refuseSharedAddress({ http, https, operator, smtp }: Settings): void {
+function refuseSharedAddress({ http, https, operator, smtp, submission, submissions }: Settings): void {
   const seen = new Map<string, string>()
-  for (const [name, listen] of Object.entries({ HTTP: http, HTTPS: https, OPERATOR: operator, SMTP: smtp })) {
+  const listeners = {
+    HTTP: http,
+    HTTPS: https,
+    OPERATOR: operator,
+    SMTP: smtp,
+    SUBMISSION: submission,
+    SUBMISSIONS: submissions,
+  }
+  for (const [name, listen] of Object.entries(listeners)) {
     if (!listen || listen.port === 0) continue
     const address = formatAddress(listen)
     const other = seen.get(address)
@@ -230,6 +241,8 @@ function readListeners(reader: Reader, folder: string) {
     ),
     operator: readListener(reader, 'POSTHORN_OPERATOR', '127.0.0.1:8026'),
     smtp: readListener(reader, 'POSTHORN_SMTP', '127.0.0.1:2525'),
+    submission: reader.read('POSTHORN_SUBMISSION', null, address, 'one address, such as 0.0.0.0:587'),
+    submissions: reader.read('POSTHORN_SUBMISSIONS', null, address, 'one address, such as 0.0.0.0:465'),
     smtpTls: certFile && keyFile ? { certFile: pathOf(certFile), keyFile: pathOf(keyFile) } : null,
     smtpTrusted: reader.read('POSTHORN_SMTP_TRUSTED', [], cidrs, ranges),
     blocklists: reader.read(

@@ -44,8 +44,8 @@ export const scopes: readonly (Scope | '*')[] = [
   '*',
 ]
 
-export function hasScope(caller: Caller, scope: Scope): boolean {
-  return caller.scopes.includes(scope) || caller.scopes.includes('*')
+export function hasScope({ scopes }: Pick<Caller, 'scopes'>, scope: Scope): boolean {
+  return scopes.includes(scope) || scopes.includes('*')
 }
 
 /** Refuses an inbox that the key is not restricted to. */

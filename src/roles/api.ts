@@ -27,6 +27,7 @@ import type { Certificate } from './certificate.ts'
 import { createDashboard, startOrganizationLetters } from './dashboard.ts'
 import { allowsMailTo, graceMs, isLocal, type Part } from './part.ts'
 import type { Signals } from './signals.ts'
+import { startSubmission } from './submission.ts'
 import { createAddressGuard, createEventStreams } from './webhooks.ts'
 
 type ApiSignals = Pick<Signals, 'grown' | 'announced' | 'streams' | 'waits'>
@@ -50,14 +51,17 @@ export async function startApi(
   certificate: Certificate,
   { signals, wakeQueues, roles, sendCache, operator, dueWork }: ApiNeeds,
   parts: Part[],
-): Promise<{ http: ListenAddress; https: ListenAddress | null }> {
+): Promise<Record<'http' | 'https' | 'submission' | 'submissions', ListenAddress | null>> {
   const { settings, db, clock, log, blobs, secretBox } = foundation
   // Separate from received mail, so that neither waits for the other.
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   // Separate again: sending must not wait for mail that people view in a browser or search for the first time.
   const pagePool = new ParsePool({ threads: 1, timeoutMs: 10_000 })
   const domains = new ProvedDomains({ db, clock })
-  const acceptance = createAcceptance(foundation, { domains, parsePool, sendCache, signals, wakeQueues })
+  const contents = new SendContents({ db, clock, blobs, parsePool })
+  const acceptance = createAcceptance(foundation, { domains, contents, sendCache, signals, wakeQueues })
+  const keyRing = roles.includes('api') ? new KeyRing({ db, clock }) : null
+  const requestRate = new RequestRate({ db, clock })
   const { workers } = settings
   const { grown, waits: changed } = signals
   const messageWaits = new MessageWaits({ db, clock, log, workers, grown, changed })
@@ -78,36 +82,45 @@ export async function startApi(
     messageWaits,
     inboxSearches,
     addressGuard: createAddressGuard(settings),
-    keyRing: roles.includes('api') ? new KeyRing({ db, clock }) : null,
+    keyRing,
     dashboard,
-    requestRate: new RequestRate({ db, clock }),
+    requestRate,
     domains,
     mtaStsMode: certificate.mtaStsMode,
     wrote: () => signals.announced(),
     settings: serverSettings(settings, publicUrl),
   })
   const listeners = await listenWith(server, foundation, certificate)
-  parts.push({
-    stop: async () => {
-      await Promise.all([messageWaits.stop(), eventStreams.stop(), inboxSearches.stop()])
-      // `close` ends idle connections only once. A connection answered later would stay open for further requests.
-      const ending = setInterval(() => listeners.endIdle(), 100)
-      await Promise.race([listeners.close(), afterGrace()])
-      clearInterval(ending)
-      await acceptance.drained()
-      await Promise.all([parsePool.close(), pagePool.close()])
-    },
-  })
+  const readers = [messageWaits, eventStreams, inboxSearches]
+  parts.push({ stop: () => stopServing(listeners, readers, acceptance, [parsePool, pagePool]) })
   if (dashboard) {
     const pages = publicUrl || `http://${formatAddress(reachable(listeners.addresses.http))}`
     parts.push(startOrganizationLetters(foundation, dueWork, dashboard.post, { pages, operator }))
   }
-  return listeners.addresses
+  const submission = keyRing
+    ? await startSubmission(foundation, certificate, { acceptance, contents, keyRing, requestRate }, parts)
+    : { submission: null, submissions: null }
+  return { ...listeners.addresses, ...submission }
+}
+
+async function stopServing(
+  listeners: Listeners,
+  readers: readonly { stop(): Promise<void> }[],
+  acceptance: Acceptance,
+  pools: readonly ParsePool[],
+): Promise<void> {
+  await Promise.all(readers.map((reader) => reader.stop()))
+  // `close` ends idle connections only once. A connection answered later would stay open for further requests.
+  const ending = setInterval(() => listeners.endIdle(), 100)
+  await Promise.race([listeners.close(), afterGrace()])
+  clearInterval(ending)
+  await acceptance.drained()
+  await Promise.all(pools.map((pool) => pool.close()))
 }
 
 interface AcceptanceNeeds {
   domains: ProvedDomains
-  parsePool: ParsePool
+  contents: SendContents
   sendCache: SendCache
   signals: ApiSignals
   wakeQueues(routes: string[]): void
@@ -115,7 +128,7 @@ interface AcceptanceNeeds {
 
 function createAcceptance(
   { settings, db, clock, log, blobs }: Foundation,
-  { domains, parsePool, sendCache, signals, wakeQueues }: AcceptanceNeeds,
+  { domains, contents, sendCache, signals, wakeQueues }: AcceptanceNeeds,
 ): Acceptance {
   return new Acceptance({
     db,
@@ -124,7 +137,7 @@ function createAcceptance(
     blobs,
     domains,
     lifetimeMs: settings.retryLifetimeMs,
-    contents: new SendContents({ db, clock, parsePool }),
+    contents,
     sendCache,
     routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
     accepted: ({ routes, inboxId }) => {

@@ -53,7 +53,9 @@ async function openPair(
 ): Promise<() => PemPair> {
   const { settings, log } = foundation
   if (settings.smtpTls) return openFiles(settings.smtpTls, log)
-  const shows = roles.includes('mx') || (roles.includes('api') && settings.https !== null)
+  const { https, submission, submissions } = settings
+  const shows =
+    roles.includes('mx') || (roles.includes('api') && [https, submission, submissions].some(Boolean))
   const selfSigned = shows ? await makeSelfSigned(settings.mailHost) : none
   if (!settings.acme) return () => selfSigned
   return await followStored(foundation, { directory: settings.acme.directory, selfSigned, changed }, parts)

@@ -57,7 +57,7 @@ export function dmarcReportLoop(
     accepted: () => signals.announced(),
     domains: new ProvedDomains({ db, clock }),
     lifetimeMs: settings.retryLifetimeMs,
-    contents: new SendContents({ db, clock, parsePool }),
+    contents: new SendContents({ db, clock, blobs, parsePool }),
     routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
   })
   const lookup: Lookup = (type, name) => resolver.resolve(type, name)

@@ -152,7 +152,7 @@ function inRounds<Position>(
 function purgeLoops({ settings, db, clock, log, blobs }: Foundation, dueWork: DueWork): Loop[] {
   const purge = () => purgeDeleted({ db, blobs }, purgeBatch)
   const purgeOld = inRounds((after: SubmissionId | null) =>
-    purgeContents({ db, clock }, sentContentMs(settings), purgeBatch, after),
+    purgeContents({ db, clock, blobs }, sentContentMs(settings), purgeBatch, after),
   )
   const purgeStones = inRounds((after: Date | null) => purgeTombstones({ db, clock }, purgeBatch, after))
   const endUnused = () => endSearches({ db, clock }, purgeBatch)
@@ -178,7 +178,9 @@ function retentionLoops({ settings, db, clock, log, blobs }: Retaining): Loop[] 
   if (submissions !== null)
     add(
       'remove settled',
-      inRounds((after: SubmissionId | null) => removeSettled({ db, clock }, submissions, purgeBatch, after)),
+      inRounds((after: SubmissionId | null) =>
+        removeSettled({ db, clock, blobs }, submissions, purgeBatch, after),
+      ),
     )
   if (messages !== null) {
     const remover = new OldMessages({ db, clock, blobs }, messages)

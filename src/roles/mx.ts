@@ -73,7 +73,7 @@ export async function startMx(
     isTrusted,
     isOwn: (name) => isOwnName(secretBox, hostname, name, clock.now()),
     ...askingLists(foundation),
-    ...(worker.group && { peers: worker.group.peers }),
+    ...(worker.group && { peers: worker.group.peers.mx }),
     clock,
     log,
     backend: receiver,

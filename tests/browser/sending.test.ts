@@ -93,7 +93,7 @@ async function readsContent(stage: Stage): Promise<void> {
   assert.deepEqual(await pages.audit(), [])
   const later = new Clock()
   later.advance(30 * 86_400_000)
-  await purgeContents({ db: node.foundation.db, clock: later }, 86_400_000, 100)
+  await purgeContents({ ...node.foundation, clock: later }, 86_400_000, 100)
   await page.reload()
   await shows(stage, /^The content was deleted\./)
 }

@@ -63,16 +63,18 @@ class Node {
     this.db = db
     this.clock = clock
     after(() => db.close())
+    const blobs = new DiskBlobs(folder)
     this.acceptance = new Acceptance({
       db,
       clock,
       log: silentLog,
-      blobs: new DiskBlobs(folder),
+      blobs,
       lifetimeMs: 72 * 3_600_000,
       accepted: () => {},
       contents: new SendContents({
         db,
         clock,
+        blobs,
         parsePool: new ParsePool({ threads: 1, timeoutMs: 10_000 }),
       }),
       domains: new ProvedDomains({ db, clock }),

@@ -81,7 +81,7 @@ test('a purge deletes settled contents among waiting ones, reads the waiting one
   let from: SubmissionId | null = null
   do {
     const begin: SubmissionId | null = from
-    const batch = async (tx: Tx) => (from = await deleteSettledContents(tx, late, begin, 500))
+    const batch = async (tx: Tx) => (from = (await deleteSettledContents(tx, late, begin, 500)).last)
     reads.push(await rowsRead(batch))
   } while (from !== null && reads.length < 10)
   assert.equal(reads.length, 3)

@@ -109,11 +109,11 @@ test('hostile 10: retention removes settled submissions with their events, and n
     ],
   )
   clock.advance(39 * dayMs)
-  assert.equal(await removeSettled({ db, clock }, 40 * dayMs, 10), null)
+  assert.equal(await removeSettled(node.foundation, 40 * dayMs, 10), null)
   const replay = await write(api, inbox, 'first-mail', words)
   assert.deepEqual([replay.submission.id, replay.replayed], [submission.id, true])
   clock.advance(2 * dayMs)
-  await removeSettled({ db, clock }, 40 * dayMs, 10)
+  await removeSettled(node.foundation, 40 * dayMs, 10)
   assert.equal((await api.call(`/v1/submissions/${submission.id}`)).status, 404)
   assert.equal((await api.call(`/v1/submissions/${submission.id}/events`)).status, 404)
   assert.deepEqual(await readBoth(), before)
@@ -131,7 +131,7 @@ test('hostile 10: retention removes settled submissions with their events, and n
 
 test('waiting mail is not removed, however old it is', async () => {
   const { node, sink } = old
-  const { db, clock } = node.foundation
+  const { clock } = node.foundation
   sink.rule = ({ stage }) => (stage === 'rcpt' ? '450 4.2.1 later' : null)
   const { api } = await node.createCaller()
   const inbox = await api.createInbox()
@@ -145,7 +145,7 @@ test('waiting mail is not removed, however old it is', async () => {
   })
   await untilStates(api, submission.id, 'deferred')
   clock.advance(60 * dayMs)
-  await removeSettled({ db, clock }, 30 * dayMs, 10)
+  await removeSettled(node.foundation, 30 * dayMs, 10)
   await api.want(`/v1/submissions/${submission.id}`)
 })
 

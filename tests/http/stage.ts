@@ -116,7 +116,7 @@ export async function setStage(
     domains,
     routePolicy,
     lifetimeMs,
-    contents: new SendContents({ db, clock, parsePool }),
+    contents: new SendContents({ db, clock, blobs, parsePool }),
     accepted: ({ inboxId }) => signals.announced(inboxId ? [inboxId] : []),
   })
   const settings = {

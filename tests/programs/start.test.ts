@@ -358,7 +358,14 @@ for (const [index, [name, value]] of mistyped.entries())
   })
 
 const listener = { host: '127.0.0.1', port: 8025 }
-const listening: Listening = { http: listener, https: null, operator: listener, smtp: null }
+const listening: Listening = {
+  http: listener,
+  https: null,
+  operator: listener,
+  smtp: null,
+  submission: null,
+  submissions: null,
+}
 
 test('a start ends with the next step, and never links to pages that are not built', () => {
   const read = (env: Record<string, string>) => readSettings({ ...env, POSTHORN_DATA_DIR: '/nowhere' })

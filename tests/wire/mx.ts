@@ -9,7 +9,7 @@ import { SmtpServer } from '../../src/smtp/server/server.ts'
 import type { SmtpServerOptions } from '../../src/smtp/server/server-options.ts'
 import type { Scope } from '../support/until.ts'
 
-class Recorder implements Backend {
+export class Recorder implements Backend {
   readonly got: { envelope: Envelope; content: Buffer }[] = []
   readonly asked: Path[] = []
   begun = 0

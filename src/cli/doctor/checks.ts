@@ -4,8 +4,9 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, readFile } from 'node:fs/promises'
 import { get } from 'node:https'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { dirname } from 'node:path'
+import { connect as connectSecurely } from 'node:tls'
 import { counted } from '../../base/counted.ts'
 import { readDiskRoom } from '../../blobs/disk-reserve.ts'
 import { agreedSettings, agreementMend, describeDisagreement } from '../../config/agreed.ts'
@@ -183,7 +184,8 @@ export async function checkWorkers(db: Db, { workers }: Settings): Promise<Check
 const answerLimitMs = 2_000
 
 /** Finds out for each listener's address whether it is free, a Posthorn, or another program. */
-export function checkListeners({ http, https, operator, smtp }: Settings): Promise<Check[]> {
+export function checkListeners(settings: Settings): Promise<Check[]> {
+  const { http, https, operator, smtp, submission, submissions } = settings
   return Promise.all([
     ...(https ? [checkListener('HTTPS port', 'POSTHORN_HTTPS', https, isOursByHttps)] : []),
     checkListener('HTTP port', 'POSTHORN_HTTP', http, async (address) => {
@@ -194,10 +196,28 @@ export function checkListeners({ http, https, operator, smtp }: Settings): Promi
       const answer = await fetch(`http://${address}/healthz`, { signal: AbortSignal.timeout(answerLimitMs) })
       return ((await answer.json()) as { status?: string }).status === 'alive'
     }),
-    checkListener('SMTP port', 'POSTHORN_SMTP', smtp, async () =>
-      / ESMTP Posthorn\r?\n/.test(await readGreeting(reachable(smtp))),
-    ),
+    checkListener('SMTP port', 'POSTHORN_SMTP', smtp, () => isOursBySmtp(smtp)),
+    ...(submission
+      ? [checkListener('submission port', 'POSTHORN_SUBMISSION', submission, () => isOursBySmtp(submission))]
+      : []),
+    ...(submissions
+      ? [
+          checkListener('submission port with TLS', 'POSTHORN_SUBMISSIONS', submissions, () =>
+            isOursBySmtp(submissions, openTls),
+          ),
+        ]
+      : []),
   ])
+}
+
+type Open = (address: ListenAddress) => Socket
+
+async function isOursBySmtp(listen: ListenAddress, open: Open = connect): Promise<boolean> {
+  return / ESMTP Posthorn\r?\n/.test(await readGreeting(reachable(listen), answerLimitMs, open))
+}
+
+function openTls(address: ListenAddress): Socket {
+  return connectSecurely({ ...address, rejectUnauthorized: false })
 }
 
 /** Accepts any certificate: another check covers whether it is the right one. */
@@ -235,9 +255,13 @@ async function checkListener(
 const maxGreetingBytes = 1024
 
 /** Returns a server's first line. Rejects if the server cannot be reached or sends no line in time. */
-export function readGreeting({ host, port }: ListenAddress, limitMs = answerLimitMs): Promise<string> {
+export function readGreeting(
+  { host, port }: ListenAddress,
+  limitMs = answerLimitMs,
+  open: Open = connect,
+): Promise<string> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host, port })
+    const socket = open({ host, port })
     const timer = setTimeout(() => socket.destroy(new Error(`no answer within ${limitMs / 1000} s`)), limitMs)
     let greeting = ''
     socket.setEncoding('latin1')

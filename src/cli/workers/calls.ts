@@ -3,17 +3,17 @@ import type { AddressInfo } from 'node:net'
 import type { Listening } from '../../app.ts'
 import type { WorkerMetric, WorkerMetrics } from '../../operator/metrics.ts'
 import type { Reply } from '../../smtp/reply.ts'
-import type { Misdeed } from '../../smtp/server/peers.ts'
+import type { Misdeed, SmtpDoor } from '../../smtp/server/peers.ts'
 
 /** Limits that the supervisor counts for all workers. They are those of `Peers`, `NetworkCounts` and `LookupMinutes`. */
 export interface LimitCalls {
-  admitPeer(address: string): Reply | null
-  leavePeer(address: string): void
-  refusePeer(address: string): Reply | null
-  beginMessage(address: string): Reply | null
-  answerPeer(address: string, misdeed: Misdeed): Promise<Reply | null>
-  notePeer(address: string, misdeed: Misdeed): void
-  noteTaken(address: string): void
+  admitPeer(door: SmtpDoor, address: string): Reply | null
+  leavePeer(door: SmtpDoor, address: string): void
+  refusePeer(door: SmtpDoor, address: string): Reply | null
+  beginMessage(door: SmtpDoor, address: string): Reply | null
+  answerPeer(door: SmtpDoor, address: string, misdeed: Misdeed): Promise<Reply | null>
+  notePeer(door: SmtpDoor, address: string, misdeed: Misdeed): void
+  noteTaken(door: SmtpDoor, address: string): void
   takeConnection(network: string): boolean
   giveConnection(network: string): void
   takeLookups(asker: string, count: number): number | null

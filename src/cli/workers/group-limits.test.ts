@@ -13,13 +13,13 @@ function startTwo() {
 test('one worker may hold all 1,000 SMTP connections of strangers, and the others get none more', () => {
   const [first, second] = startTwo()
   for (let n = 0; n < 1_000; n++)
-    assert.equal(first.calls.admitPeer(`10.${n >> 6}.${n & 63}.1`), null, `${n}`)
-  assert.match(second.calls.admitPeer('192.0.2.1')!.text, /Too many connections/)
-  first.calls.leavePeer('10.0.0.1')
-  assert.equal(second.calls.admitPeer('192.0.2.1'), null)
+    assert.equal(first.calls.admitPeer('mx', `10.${n >> 6}.${n & 63}.1`), null, `${n}`)
+  assert.match(second.calls.admitPeer('mx', '192.0.2.1')!.text, /Too many connections/)
+  first.calls.leavePeer('mx', '10.0.0.1')
+  assert.equal(second.calls.admitPeer('mx', '192.0.2.1'), null)
   first.release()
-  for (let n = 0; n < 999; n++) assert.equal(second.calls.admitPeer(`10.${n >> 6}.${n & 63}.1`), null)
-  assert.notEqual(second.calls.admitPeer('192.0.2.2'), null)
+  for (let n = 0; n < 999; n++) assert.equal(second.calls.admitPeer('mx', `10.${n >> 6}.${n & 63}.1`), null)
+  assert.notEqual(second.calls.admitPeer('mx', '192.0.2.2'), null)
 })
 
 test('one worker may hold all 10,000 HTTP connections, and the others get none more', () => {

@@ -3,38 +3,41 @@ import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { OwnLookupMinutes } from '../../dns/hops-in-time.ts'
 import { OwnNetworkCounts } from '../../http/connections.ts'
+import { type SmtpDoor, smtpDoors } from '../../smtp/server/peers.ts'
 import { Reputation } from '../../smtp/server/reputation.ts'
 import { defaultServerLimits } from '../../smtp/server/server-options.ts'
 import type { LimitCalls } from './calls.ts'
 
 export class GroupLimits {
-  readonly #peers: Reputation
+  readonly #peers: Record<SmtpDoor, Reputation>
   readonly #networks = new OwnNetworkCounts()
   readonly #lookups: OwnLookupMinutes
 
   constructor({ clock, log }: { clock: Clock; log: Log }) {
-    this.#peers = new Reputation(defaultServerLimits, { clock, log })
+    const count = () => new Reputation(defaultServerLimits, { clock, log })
+    this.#peers = { mx: count(), submission: count() }
     this.#lookups = new OwnLookupMinutes(clock)
   }
 
   /** Returns the calls of one worker. `release` gives back the connections of a worker that has ended. */
   forWorker(): { calls: LimitCalls; release(): void } {
-    const [peers, networks] = [new Held(), new Held()]
+    const peers = { mx: new Held(), submission: new Held() }
+    const networks = new Held()
     const calls: LimitCalls = {
-      admitPeer: (address) => {
-        const refusal = this.#peers.admit(address)
-        if (refusal === null) peers.add(address)
+      admitPeer: (door, address) => {
+        const refusal = this.#peers[door].admit(address)
+        if (refusal === null) peers[door].add(address)
         return refusal
       },
-      leavePeer: (address) => {
-        peers.remove(address)
-        this.#peers.leave(address)
+      leavePeer: (door, address) => {
+        peers[door].remove(address)
+        this.#peers[door].leave(address)
       },
-      refusePeer: (address) => this.#peers.refusal(address),
-      beginMessage: (address) => this.#peers.beginMessage(address),
-      answerPeer: (address, misdeed) => this.#peers.answer(address, misdeed),
-      notePeer: (address, misdeed) => void this.#peers.note(address, misdeed),
-      noteTaken: (address) => this.#peers.noteTaken(address),
+      refusePeer: (door, address) => this.#peers[door].refusal(address),
+      beginMessage: (door, address) => this.#peers[door].beginMessage(address),
+      answerPeer: (door, address, misdeed) => this.#peers[door].answer(address, misdeed),
+      notePeer: (door, address, misdeed) => void this.#peers[door].note(address, misdeed),
+      noteTaken: (door, address) => this.#peers[door].noteTaken(address),
       takeConnection: (network) => {
         const isTaken = this.#networks.take(network)
         if (isTaken) networks.add(network)
@@ -47,7 +50,7 @@ export class GroupLimits {
       takeLookups: (asker, count) => this.#lookups.take(asker, count),
     }
     const release = () => {
-      for (const address of peers.all()) this.#peers.leave(address)
+      for (const door of smtpDoors) for (const address of peers[door].all()) this.#peers[door].leave(address)
       for (const network of networks.all()) this.#networks.give(network)
     }
     return { calls, release }

@@ -5,6 +5,7 @@ import { StartRefused } from '../../base/errors.ts'
 import type { WorkerMetric } from '../../operator/metrics.ts'
 import { type OwnWorker, type WorkerGroup, workerName } from '../../own-worker.ts'
 import { reply } from '../../smtp/reply.ts'
+import type { Peers, SmtpDoor } from '../../smtp/server/peers.ts'
 import type { SupervisorCalls, WorkerCalls } from './calls.ts'
 import { Channel, type Frame } from './channel.ts'
 import { type Connection, listenThrough } from './listen-in-worker.ts'
@@ -80,19 +81,24 @@ function limitsBy(
   supervisor: Channel<SupervisorCalls, WorkerCalls>,
 ): Pick<WorkerGroup, 'peers' | 'networks' | 'lookups'> {
   return {
-    peers: {
-      admit: (address) => supervisor.ask('admitPeer', address).catch(() => unanswered),
-      leave: (address) => supervisor.post('leavePeer', address),
-      refusal: (address) => supervisor.ask('refusePeer', address).catch(() => unanswered),
-      beginMessage: (address) => supervisor.ask('beginMessage', address).catch(() => unanswered),
-      answer: (address, misdeed) => supervisor.ask('answerPeer', address, misdeed).catch(() => unanswered),
-      note: (address, misdeed) => supervisor.post('notePeer', address, misdeed),
-      noteTaken: (address) => supervisor.post('noteTaken', address),
-    },
+    peers: { mx: peersBy(supervisor, 'mx'), submission: peersBy(supervisor, 'submission') },
     networks: {
       take: (network) => supervisor.ask('takeConnection', network).catch(() => true),
       give: (network) => supervisor.post('giveConnection', network),
     },
     lookups: { take: (asker, count) => supervisor.ask('takeLookups', asker, count).catch(() => null) },
+  }
+}
+
+function peersBy(supervisor: Channel<SupervisorCalls, WorkerCalls>, door: SmtpDoor): Peers {
+  return {
+    admit: (address) => supervisor.ask('admitPeer', door, address).catch(() => unanswered),
+    leave: (address) => supervisor.post('leavePeer', door, address),
+    refusal: (address) => supervisor.ask('refusePeer', door, address).catch(() => unanswered),
+    beginMessage: (address) => supervisor.ask('beginMessage', door, address).catch(() => unanswered),
+    answer: (address, misdeed) =>
+      supervisor.ask('answerPeer', door, address, misdeed).catch(() => unanswered),
+    note: (address, misdeed) => supervisor.post('notePeer', door, address, misdeed),
+    noteTaken: (address) => supervisor.post('noteTaken', door, address),
   }
 }

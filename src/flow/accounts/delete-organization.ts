@@ -96,13 +96,15 @@ async function closeInboxes({ db, clock }: Deps, id: OrganizationId): Promise<vo
   }
 }
 
-async function removeSent({ db }: Deps, id: OrganizationId): Promise<void> {
-  const removeSome = () =>
-    db.transaction(async (tx) => {
+async function removeSent({ db, blobs }: Deps, id: OrganizationId): Promise<void> {
+  const removeSome = async () => {
+    const { removed, unused } = await db.transaction(async (tx) => {
       const ids = await findRemovable(tx, id, chunk)
-      await removeSubmissions(tx, ids)
-      return ids.length
+      return { removed: ids.length, unused: await deleteUnusedRaws(tx, await removeSubmissions(tx, ids)) }
     })
+    await deleteBlobs({ db, blobs }, unused)
+    return removed
+  }
   for (const untilMs = performance.now() + onWireMs; ; await sleep(pollMs)) {
     while ((await removeSome()) > 0);
     const submissions = await countSubmissions(db, id)

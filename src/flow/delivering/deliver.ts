@@ -1,5 +1,6 @@
 // Delivers one message to recipients that share a next hop: composes and signs it once, then sends it to each.
 
+import { isAscii } from 'node:buffer'
 import { buffer as readBuffer } from 'node:stream/consumers'
 import { queueIdOf } from '../../base/ids.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
@@ -44,7 +45,7 @@ export async function deliver(
     for (const result of withhold(deps, job, identity)) record(result)
     return { fault: null, reply: null }
   }
-  const message = await writeMessage(deps, job, identity)
+  const { bytes, isHeaderUtf8 } = await writeMessage(deps, job.content, identity)
   const beginning = () => ({ beganAt: deps.clock.now(), beganMs: performance.now() })
   let begun = beginning()
   const onResult = (index: number, result: RecipientResult, steps: readonly Step[]) => {
@@ -52,7 +53,8 @@ export async function deliver(
     record(resultOf(deps, job, job.deliveries[index]!, result, attempt))
     begun = beginning()
   }
-  return await connection.send(envelopesOf(deps, job, identity), message, { mayFinish, onResult })
+  const envelopes = envelopesOf(deps, job, { ...identity, isHeaderUtf8 })
+  return await connection.send(envelopes, bytes, { mayFinish, onResult })
 }
 
 function identityOf({ identities }: DeliveryDeps, { content, deliveries }: DeliveryJob) {
@@ -62,15 +64,26 @@ function identityOf({ identities }: DeliveryDeps, { content, deliveries }: Deliv
 
 /**
  * Returns the bytes to send: the trace field, the DKIM signatures and the message. All input is stored, so every attempt with
- * the same keys sends the same bytes.
+ * the same keys sends the same bytes. `isHeaderUtf8`: whether the header needs SMTPUTF8.
  */
 async function writeMessage(
   deps: DeliveryDeps,
-  { content }: DeliveryJob,
+  content: OutboundContent,
   { keys }: SendingIdentity,
-): Promise<Buffer> {
+): Promise<{ bytes: Buffer; isHeaderUtf8: boolean }> {
+  const { submissionId, createdAt, isRaw } = content
+  const message = isRaw ? await readStored(deps, content) : await composeMessage(deps, content)
+  const isHeaderUtf8 = isRaw ? hasWideHeader(message) : hasWideAddress(content)
+  const signature = await signDkim(message, keys, createdAt)
+  // RFC 3848 2: ESMTPSA for a client that authenticated within TLS. RFC 6531 4.3: UTF8SMTPSA with SMTPUTF8.
+  const protocol = !isRaw ? 'HTTP' : isHeaderUtf8 ? 'UTF8SMTPSA' : 'ESMTPSA'
+  const received = `Received: by ${deps.hostname} (Posthorn) with ${protocol} id ${queueIdOf(submissionId)};\r\n ${dateTime(createdAt)}\r\n`
+  return { bytes: Buffer.concat([Buffer.from(received), signature, message]), isHeaderUtf8 }
+}
+
+async function composeMessage(deps: DeliveryDeps, content: OutboundContent): Promise<Buffer> {
   const { cc = [], replyTo, to } = content.recipients
-  const composed = compose({
+  return compose({
     from: content.sender,
     to,
     cc,
@@ -86,18 +99,15 @@ async function writeMessage(
     attachments: await readAttachments(deps, content),
     seed: content.submissionId,
   })
-  const signature = await signDkim(composed, keys, content.createdAt)
-  const received = `Received: by ${deps.hostname} (Posthorn) with HTTP id ${queueIdOf(content.submissionId)};\r\n ${dateTime(content.createdAt)}\r\n`
-  return Buffer.concat([Buffer.from(received), signature, composed])
 }
 
-/** The raw row of an outbound message holds its attachments one after the other. */
+/** The raw row of a composed message holds its attachments one after the other. */
 async function readAttachments(
   { db, blobs }: DeliveryDeps,
   content: OutboundContent,
 ): Promise<DraftAttachment[]> {
   if (content.attachments.length === 0) return []
-  const bytes = content.attachedBytes ?? (await readAttached({ db, blobs }, content))
+  const bytes = await readStored({ db, blobs }, content)
   let offset = 0
   return content.attachments.map(({ filename, contentType, contentId, disposition, size }) => {
     const attachment = {
@@ -112,12 +122,14 @@ async function readAttachments(
   })
 }
 
-async function readAttached(
+/** The bytes of the raw row. */
+async function readStored(
   { db, blobs }: Pick<DeliveryDeps, 'db' | 'blobs'>,
-  { submissionId, rawId }: OutboundContent,
+  { submissionId, rawId, rawBytes }: OutboundContent,
 ): Promise<Buffer> {
+  if (rawBytes) return rawBytes
   const raw = rawId ? await findRaw(db, rawId) : null
-  if (!raw) throw new Error(`the attachments of ${submissionId} are not there`)
+  if (!raw) throw new Error(`the bytes of ${submissionId} are not there`)
   return raw.bytes ?? (await readBuffer(blobs.read(raw.blob!)))
 }
 
@@ -125,18 +137,24 @@ async function readAttached(
 function envelopesOf(
   { secretBox }: DeliveryDeps,
   { content, deliveries }: DeliveryJob,
-  { returnPathHost }: SendingIdentity,
+  { returnPathHost, isHeaderUtf8 }: SendingIdentity & { isHeaderUtf8: boolean },
 ): RecipientEnvelope[] {
-  const { submissionId, createdAt, sender, recipients } = content
-  const { to, cc = [], replyTo } = recipients
-  const visible = [sender, ...to, ...cc, ...(replyTo ? [replyTo] : [])]
-  const isHeaderUtf8 = visible.some(({ email }) => isUtf8(email))
+  const { submissionId, createdAt } = content
   return deliveries.map(({ position, email }) => ({
     from: returnPathOf(secretBox, { submissionId, position }, returnPathHost, createdAt),
     to: email,
     // RFC 6531 3.4: the transaction needs SMTPUTF8 when an address, in the envelope or in the header, is not ASCII.
     needsUtf8: isHeaderUtf8 || isUtf8(email),
   }))
+}
+
+function hasWideAddress({ sender, recipients: { to, cc = [], replyTo } }: OutboundContent): boolean {
+  return [sender, ...to, ...cc, ...(replyTo ? [replyTo] : [])].some(({ email }) => isUtf8(email))
+}
+
+function hasWideHeader(message: Buffer): boolean {
+  const end = message.indexOf('\r\n\r\n')
+  return !isAscii(end < 0 ? message : message.subarray(0, end))
 }
 
 function isUtf8(address: string): boolean {

@@ -7,7 +7,7 @@ import { reply } from '../../smtp/reply.ts'
 import type { Backend, Envelope, Incoming } from '../../smtp/server/backend.ts'
 import { type CapturedMail, insertCaptured } from '../../store/mailbox/captured.ts'
 import { deleteBlobs } from '../delete-blobs.ts'
-import { MessageSink } from './message-sink.ts'
+import { MessageSink } from '../message-sink.ts'
 
 /** The number of captured mails to keep. Older ones are deleted. */
 const keep = 1_000

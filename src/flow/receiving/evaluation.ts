@@ -10,7 +10,7 @@ import { type MailVerdicts, MailVerifier } from '../../mailauth/mail-verifier.ts
 import { checkReverseDns, type ReverseDnsVerdict } from '../../mailauth/reverse-dns.ts'
 import { checkSpf, type SpfVerdict } from '../../mailauth/spf/check-spf.ts'
 import type { Envelope } from '../../smtp/server/backend.ts'
-import { HeaderSplit } from './header-split.ts'
+import { HeaderSplit } from '../header-split.ts'
 
 export interface EvaluationDeps {
   /** Look-ups on behalf of this client's network. */

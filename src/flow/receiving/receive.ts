@@ -7,7 +7,7 @@ import { meters } from '../../base/meters.ts'
 import { OutageLog } from '../../base/outage-log.ts'
 import type { RecentlyUsed } from '../../base/recently-used.ts'
 import { traced } from '../../base/trace.ts'
-import { type Blobs, NotOurStore } from '../../blobs/blobs.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import type { DiskReserve } from '../../blobs/disk-reserve.ts'
 import { scanHeader } from '../../mail/read/header-scan.ts'
 import { readReturnPath } from '../../mail/return-path.ts'
@@ -24,10 +24,10 @@ import {
   type SpoolEnvelope,
 } from '../../store/mailbox/spool.ts'
 import { deleteUnnamed } from '../delete-blobs.ts'
+import { MessageSink, noRoom, outOfOrder, storageReply, type TakenMessage } from '../message-sink.ts'
 import type { Verdicts } from './evaluation.ts'
 import { KeptRooms, keptBounds, maxKeptBytes } from './kept-rooms.ts'
 import { Mailboxes, type MailboxesDeps, unknownMailbox } from './mailboxes.ts'
-import { MessageSink, type TakenMessage } from './message-sink.ts'
 import { copyOf, full, Rooms, tooLarge } from './rooms.ts'
 import type { Decision, SenderChecks } from './sender-checks.ts'
 
@@ -53,13 +53,6 @@ const tooManyHops = reply(554, '5.4.6', `Too many hops, more than ${maxHops} Rec
 const headerTooLarge = reply(552, '5.3.4', 'Message header exceeds 256 KiB')
 const keptBefore = reply(250, '2.0.0', 'Ok: already queued')
 const busy = reply(451, '4.3.2', 'Too much mail at once, try again later')
-const outOfOrder = reply(451, '4.3.0', 'Message could not be stored, try again later')
-const noFolder = reply(
-  452,
-  '4.3.0',
-  'Insufficient system storage for a message of this size, try again later',
-)
-const noRoom = reply(452, '4.3.1', 'Insufficient system storage, try again later')
 
 /**
  * A success ends an outage in the log only this long after the last failure. Inboxes are cached for a second, so some
@@ -302,12 +295,4 @@ function looping({ to }: Envelope, header: Buffer): Reply | null {
   if (scan.count('received') > maxHops) return tooManyHops
   const visited = new Set(scan.values('delivered-to').map((value) => value.trim().toLowerCase()))
   return to.some(({ address }) => visited.has(address.toLowerCase())) ? loop : null
-}
-
-function storageReply(error: unknown): Reply {
-  if (error instanceof NotOurStore) return noFolder
-  const { code } = error as NodeJS.ErrnoException
-  if (code === 'ENOSPC' || code === 'EDQUOT') return noRoom
-  if (code === undefined) throw error
-  return outOfOrder
 }

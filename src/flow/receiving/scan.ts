@@ -156,7 +156,7 @@ export class Scanner {
   async #scanInTime(job: ScanJob, attachments: AttachmentEntry[]): Promise<Outcome> {
     const raw = job.rawId ? await findRaw(this.#deps.db, job.rawId) : null
     if (!raw) throw new Error('their bytes are not there')
-    const spans = job.direction === 'outbound' ? spansOf(attachments) : attachments.map(({ span }) => span)
+    const spans = job.isComposed ? spansOf(attachments) : attachments.map(({ span }) => span)
     const untilMs = performance.now() + messageMs
     let outcome: Outcome = 'done'
     for (const [index, entry] of attachments.entries()) {
@@ -244,7 +244,7 @@ class Reading {
   }
 }
 
-/** The raw row of an outbound message holds its attachments one after the other. */
+/** The raw row of a composed message holds its attachments one after the other. */
 function spansOf(attachments: AttachmentEntry[]): Span[] {
   let start = 0
   return attachments.map(({ size }) => {

@@ -48,6 +48,8 @@ import {
 } from './send-draft.ts'
 import { requireSendable, requireSendingKey } from './send-policy.ts'
 import { refuseSend } from './send-refusal.ts'
+import { writtenIdempotency } from './written-idempotency.ts'
+import { draftWritten, type WritingCaller, type WrittenMail } from './written-mail.ts'
 
 /** The answer to an accepted send, new or replayed. */
 export interface Accepted {
@@ -90,7 +92,7 @@ interface SendRequest {
 /** A send that waits for the commit of its batch. */
 interface PendingSend {
   send: NewSend
-  /** The bytes of its attachments. */
+  /** The bytes of its attachments, or of the whole message. */
   raw: RawRow | null
   sizeBytes: number
 }
@@ -170,6 +172,16 @@ export class Acceptance {
       }
     }
     return await this.#once(caller, { operation: 'send', inboxId: null, idempotency, body, draft })
+  }
+
+  /** Accepts a mail that a client wrote, once in 24 hours for each Message-ID. Resolves after the commit. */
+  async acceptWritten(caller: WritingCaller, mail: WrittenMail): Promise<AcceptedSend> {
+    const senderOf = (inboxId: string) => this.#sender(caller, inboxId)
+    const draft = () => draftWritten({ ...this.#deps, senderOf }, caller, mail)
+    const find = (digest: Buffer) => this.#earlier.add(digest)
+    const idempotency = await writtenIdempotency({ find, atMs: this.#deps.clock.nowMs() }, caller, mail)
+    const { body } = mail
+    return await this.#once(caller, { operation: 'submission', inboxId: null, idempotency, body, draft })
   }
 
   /** Accepts a reply within a thread. Resolves after the commit. */

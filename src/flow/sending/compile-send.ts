@@ -4,7 +4,7 @@ import type { MessageRow } from '../../store/mailbox/messages.ts'
 import type { NewSend } from '../../store/sending/sends.ts'
 import type { SendingCaller } from '../caller.ts'
 import type { SendContent } from './send-contents.ts'
-import type { SendBody, SendDraft } from './send-draft.ts'
+import type { ComposedBody, SendBody, SendDraft } from './send-draft.ts'
 
 export interface Circumstances {
   idempotency: NewSend['idempotency']
@@ -33,8 +33,9 @@ export function compileSend(
     updatedAt: at,
   }
   const submission = { ...common, ...pendingSubmission(draft, at), messageId: thread && id }
+  const isRaw = 'raw' in body
   const text = {
-    internetMessageId: `<${id.slice(4)}@${sender.domain}>`,
+    internetMessageId: isRaw ? body.messageId : `<${id.slice(4)}@${sender.domain}>`,
     recipients: visibleRecipients(draft),
     text: content.text,
     html: body.html ?? null,
@@ -56,8 +57,9 @@ export function compileSend(
     idempotency,
     submission,
     message,
-    content: message ? null : { ...text, domainId: sender.domainId! },
-    headers: furtherFields(caller, body),
+    content: message ? null : { ...text, domainId: sender.domainId!, rawId: isRaw ? body.raw.id : null },
+    isRaw,
+    headers: isRaw ? {} : furtherFields(caller, body),
     thread: thread && { isNew: thread.isNew, subject: thread.subject, participants: participantsOf(draft) },
     deliveries: recipients.map((recipient) => ({ ...recipient, route: routes.get(recipient.domain)! })),
     expiresAt: new Date(at.getTime() + lifetimeMs),
@@ -65,7 +67,7 @@ export function compileSend(
 }
 
 /** Returns the additional header fields: those of the request, and `Auto-Submitted` if an agent sends. */
-function furtherFields({ kind }: SendingCaller, body: SendBody): Record<string, string> {
+function furtherFields({ kind }: SendingCaller, body: ComposedBody): Record<string, string> {
   const given = 'from' in body ? body.headers : undefined
   // RFC 3834 5: without this field, two agents could answer each other for ever.
   return { ...given, ...(kind === 'agent' && { 'Auto-Submitted': 'auto-generated' }) }
@@ -102,7 +104,9 @@ function sentMessage({ inReplyTo, references }: SendDraft, { attachments, raw }:
 }
 
 function participantsOf({ sender, to, cc }: SendDraft): string[] {
-  return [...new Set([sender.mailbox, ...to, ...cc].map(({ email }) => email))]
+  return [...new Set([sender.mailbox, ...to, ...cc].map(({ email }) => email))].filter(
+    (email) => email !== '',
+  )
 }
 
 function visibleRecipients({ to, cc, bcc, replyTo }: SendDraft): MessageRow['recipients'] {

@@ -30,8 +30,8 @@ export async function commitCached(
 
 /** The content of the send's mail, as it would be read back. */
 function contentOf(
-  { submission, message, content, headers }: NewSend,
-  attachedBytes: Buffer | null,
+  { submission, message, content, isRaw, headers }: NewSend,
+  rawBytes: Buffer | null,
 ): OutboundContent {
   const { internetMessageId, recipients, text, html } = message ?? content!
   return {
@@ -46,8 +46,9 @@ function contentOf(
     text,
     html,
     attachments: message?.attachments ?? [],
-    rawId: message?.rawId ?? null,
-    attachedBytes,
+    rawId: (message ?? content!).rawId,
+    isRaw,
+    rawBytes,
     headers: inStoredOrder(headers),
     createdAt: submission.createdAt,
   }

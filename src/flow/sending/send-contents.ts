@@ -3,14 +3,24 @@ import { createHash } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { FairLimit } from '../../base/fair-limit.ts'
 import { newUuid, type OrganizationId } from '../../base/ids.ts'
+import type { Blobs } from '../../blobs/blobs.ts'
 import type { ParsePool } from '../../mail/parse-pool.ts'
+import type { ReadMail } from '../../mail/parse-worker.ts'
 import { htmlToText } from '../../mail/read/html-text.ts'
 import type { Db } from '../../postgres/db.ts'
 import type { AttachmentEntry } from '../../store/mailbox/messages.ts'
 import { maxInlineBytes, type RawRow } from '../../store/mailbox/raws.ts'
 import { foreseeRefusal } from '../../store/sending/sends.ts'
 import type { SendingCaller } from '../caller.ts'
-import { type AttachmentBody, contentBytes, type SendBody, type SendDraft } from './send-draft.ts'
+import { withMailBytes } from '../stored-bytes.ts'
+import {
+  type AttachmentBody,
+  type ComposedBody,
+  contentBytes,
+  type Recipient,
+  type SendBody,
+  type SendDraft,
+} from './send-draft.ts'
 import { requireSize } from './send-policy.ts'
 import { refuseSend } from './send-refusal.ts'
 
@@ -18,19 +28,31 @@ import { refuseSend } from './send-refusal.ts'
 export interface SendContent {
   text: string
   attachments: AttachmentEntry[]
-  /** The attachments' bytes, one after the other. Null if there are none. */
+  /** The whole message if a client wrote it. Otherwise the attachments' bytes, one after the other; null if none. */
   raw: RawRow | null
+}
+
+type ForeseenSend = Pick<SendDraft, 'operation'> & {
+  inboxId: string | null
+  recipients: readonly Recipient[]
 }
 
 /** Measured on the slowest shapes of HTML without style rules: 16 KiB take 10 ms of CPU. */
 const maxBytesAtOnce = 16 * 1024
 
+interface SendContentsDeps {
+  db: Db
+  clock: Clock
+  blobs: Blobs
+  parsePool: ParsePool
+}
+
 /** Converts one slow HTML at a time, in round robin over organizations, so that no organization can delay others for long. */
 export class SendContents {
-  readonly #deps: { db: Db; clock: Clock; parsePool: ParsePool }
+  readonly #deps: SendContentsDeps
   readonly #large = new FairLimit(1)
 
-  constructor(deps: { db: Db; clock: Clock; parsePool: ParsePool }) {
+  constructor(deps: SendContentsDeps) {
     this.#deps = deps
   }
 
@@ -39,16 +61,33 @@ export class SendContents {
    * over a daily limit would cause the work.
    */
   async make(caller: SendingCaller, draft: SendDraft, body: SendBody): Promise<SendContent> {
-    if (isCostly(body)) await this.#requireForeseen(caller, draft)
+    if ('raw' in body) return { text: body.text, attachments: body.entries, raw: body.raw }
+    if (isCostly(body)) await this.#requireForeseen(caller, { ...draft, inboxId: draft.sender.id })
     const text = body.text ?? (await this.#textOf(caller.organizationId, body.html ?? ''))
     if (body.text === undefined) requireSize(caller, contentBytes(body) + Buffer.byteLength(text))
     const { attachments = [] } = body
     return { text, attachments: attachments.map(attachmentEntry), raw: attachmentBytes(attachments) }
   }
 
-  async #requireForeseen(caller: SendingCaller, { operation, sender, recipients }: SendDraft): Promise<void> {
+  /**
+   * Parses a mail that a client wrote, one at a time, in round robin over organizations. Before that, throws if the database
+   * would refuse a large one now.
+   */
+  async read(caller: SendingCaller, raw: RawRow, recipients: readonly Recipient[]): Promise<ReadMail> {
+    requireSize(caller, raw.sizeBytes)
+    if (raw.sizeBytes > maxInlineBytes)
+      await this.#requireForeseen(caller, { operation: 'submission', inboxId: null, recipients })
+    const { blobs, parsePool } = this.#deps
+    const parse = () => withMailBytes(blobs, raw, (bytes) => parsePool.parse(bytes))
+    return await this.#large.run(caller.organizationId, parse)
+  }
+
+  async #requireForeseen(
+    caller: SendingCaller,
+    { operation, inboxId, recipients }: ForeseenSend,
+  ): Promise<void> {
     const { organizationId } = caller
-    const asked = { organizationId, inboxId: sender.id, recipients: recipients.map(({ key }) => key) }
+    const asked = { organizationId, inboxId, recipients: recipients.map(({ key }) => key) }
     const refusal = await foreseeRefusal(this.#deps.db, asked, this.#deps.clock.now())
     if (refusal) throw refuseSend(caller, { operation }, refusal)
   }
@@ -60,7 +99,7 @@ export class SendContents {
 }
 
 /** Whether the body needs a blob, a slow conversion of HTML, or a large write to the database. */
-function isCostly({ text, html = '', attachments = [] }: SendBody): boolean {
+function isCostly({ text, html = '', attachments = [] }: ComposedBody): boolean {
   const attachedBytes = attachments.reduce((sum, { content }) => sum + content.length, 0)
   if (attachedBytes > maxInlineBytes || (text ?? '').length + html.length > maxInlineBytes) return true
   return text === undefined && isSlow(html)

@@ -1,7 +1,8 @@
 // The draft of a send before its content is made: sender, recipients and thread.
 import type { InboxId, ThreadId } from '../../base/ids.ts'
 import { type Mailbox, readEmail } from '../../mail/address.ts'
-import type { MessageRow } from '../../store/mailbox/messages.ts'
+import type { AttachmentEntry, MessageRow } from '../../store/mailbox/messages.ts'
+import type { RawRow } from '../../store/mailbox/raws.ts'
 import type { SendOperation } from '../../store/sending/submissions.ts'
 
 export interface AttachmentBody {
@@ -43,7 +44,20 @@ export interface ReplyBody {
   purpose?: string
 }
 
-export type SendBody = MessageBody | ReplyBody | DomainMessageBody
+/** A message that a client wrote: sent as `raw`, and shown with the values parsed from it. */
+export interface WrittenBody {
+  raw: RawRow
+  messageId: string
+  text: string
+  html?: string
+  entries: AttachmentEntry[]
+  metadata?: MessageRow['metadata']
+  purpose?: string
+}
+
+/** The request of a program that leaves the composition to us. */
+export type ComposedBody = MessageBody | ReplyBody | DomainMessageBody
+export type SendBody = ComposedBody | WrittenBody
 
 export interface Sender {
   /** The inbox. Null for mail through a domain. */
@@ -103,8 +117,10 @@ export function canonical(given: Mailbox): { mailbox: Mailbox; key: string; doma
   return { mailbox: { ...given, email }, key, domain }
 }
 
-/** The size of texts and attachments in bytes, as given. */
-export function contentBytes({ text = '', html = '', attachments = [] }: SendBody): number {
+/** The size in bytes of texts and attachments, as given, or of a message that a client wrote. */
+export function contentBytes(body: SendBody): number {
+  if ('raw' in body) return body.raw.sizeBytes
+  const { text = '', html = '', attachments = [] } = body
   const attachedBytes = attachments.reduce((sum, { content }) => sum + content.length, 0)
   return Buffer.byteLength(text) + Buffer.byteLength(html) + attachedBytes
 }

@@ -63,7 +63,7 @@ async function requireSender(
   )
 }
 
-function requireRecipients(
+export function requireRecipients(
   { allowedRecipientDomains, limits }: SendingCaller,
   recipients: Recipient[],
 ): void {

@@ -47,6 +47,8 @@ export interface ReversePath extends Path {
   /** With `BINARYMIME` the body may have bare CRs, bare LFs and NULs. The header never may. */
   body: '7BIT' | '8BITMIME' | 'BINARYMIME' | null
   needsUtf8: boolean
+  /** The parameter AUTH names a submitter (RFC 4954 5), which counts for nothing. */
+  namesLogin?: boolean
 }
 
 export interface Envelope {
@@ -68,7 +70,17 @@ export interface Incoming {
 
 /** If any of these throws or rejects, that is a bug: the server logs it, and the peer gets 451. */
 export interface Backend {
+  /** Null allows a message. Absent: every message is allowed. */
+  begin?(from: ReversePath): Promise<Reply | null>
   /** Null accepts the recipient. `envelope.to` holds the earlier ones. `<postmaster>` gets our host name as its domain. */
   recipient(envelope: Envelope, to: Path): Promise<Reply | null> | Reply | null
   message(envelope: Envelope): Incoming
+}
+
+/** In place of a backend, for a server that takes mail only from clients that authenticate (RFC 6409 4.3). */
+export interface Gate {
+  /** `implicit`: TLS begins with the connection (RFC 8314 3.3). */
+  tls: 'implicit' | 'starttls'
+  /** Returns the backend for this client's mail, or the refusal. `secret` is the client's password. */
+  admit(secret: string, address: string): Promise<Backend | Reply>
 }

@@ -45,6 +45,8 @@ const good: [string, object][] = [
   ['DATA', { verb: 'DATA' }],
   ['data ', { verb: 'DATA' }],
   ['NOOP x', { verb: 'NOOP' }],
+  ['auth plain', { verb: 'AUTH', mechanism: 'PLAIN', initial: null }],
+  ['AUTH LOGIN YQ==', { verb: 'AUTH', mechanism: 'LOGIN', initial: 'YQ==' }],
   ['BDAT 12', { verb: 'BDAT', sizeBytes: 12, isLast: false }],
   ['bdat 0  last', { verb: 'BDAT', sizeBytes: 0, isLast: true }],
 ]
@@ -55,7 +57,8 @@ for (const [line, want] of good) {
 const bad: [string | Buffer, number, string][] = [
   ['\r', 500, '5.5.1'],
   ['WHAT\r', 500, '5.5.1'],
-  ['AUTH LOGIN\r', 502, '5.5.1'],
+  ['AUTH\r', 501, '5.5.4'],
+  ['AUTH PLAIN *\r', 501, '5.5.4'],
   ['EHLO\r', 501, '5.5.4'],
   ['EHLO \r', 501, '5.5.4'],
   ['NOOP', 500, '5.5.2'],

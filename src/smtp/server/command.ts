@@ -12,6 +12,8 @@ export type Command =
   /** `isWide`: the path has characters beyond ASCII. */
   | { verb: 'RCPT'; to: Path; isWide: boolean }
   | { verb: 'BDAT'; sizeBytes: number; isLast: boolean }
+  /** `initial`: the first response, still in Base64; null if there is none. */
+  | { verb: 'AUTH'; mechanism: string; initial: string | null }
   /** A refused command. `isFatal`: the connection cannot go on. */
   | { verb: 'BAD'; reply: Reply; isFatal: boolean }
 
@@ -20,6 +22,13 @@ export const maxPendingLineBytes = 16_384
 // RFC 5321 4.5.3.1.4: 512 octets, CRLF included. Extensions lengthen MAIL and RCPT.
 const maxLineBytes = 512
 const maxPathLineBytes = 2048
+// RFC 4954 4: a line of an authentication has at most 12,288 octets.
+export const maxAuthLineBytes = 12_288
+const maxBytesOf: Partial<Record<string, number>> = {
+  MAIL: maxPathLineBytes,
+  RCPT: maxPathLineBytes,
+  AUTH: maxAuthLineBytes,
+}
 const maxHeloLength = 255
 
 /** Parses a line without its line feed. `hostname` becomes the domain of a bare `<postmaster>`. */
@@ -30,8 +39,7 @@ export function parseCommand(line: Buffer, hostname: string): Command {
   if (/[\x00-\x1f\x7f-\x9f]/.test(text) || !isUtf8(line)) return bad(500, '5.5.2', 'Syntax error')
   const [, name = '', rest = ''] = /^([A-Za-z]+)(?: (.*))?$/.exec(text) ?? []
   const verb = name.toUpperCase()
-  const maxBytes = verb === 'MAIL' || verb === 'RCPT' ? maxPathLineBytes : maxLineBytes
-  if (line.length + 1 > maxBytes) return bad(500, '5.5.2', 'Line too long')
+  if (line.length + 1 > (maxBytesOf[verb] ?? maxLineBytes)) return bad(500, '5.5.2', 'Line too long')
   return parseVerb(verb, rest.trim(), hostname)
 }
 
@@ -47,6 +55,8 @@ function parseVerb(verb: string, rest: string, hostname: string): Command {
       return parseRcpt(rest, hostname)
     case 'BDAT':
       return parseBdat(rest)
+    case 'AUTH':
+      return parseAuth(rest)
     case 'DATA':
     case 'RSET':
     case 'QUIT':
@@ -63,7 +73,6 @@ function parseVerb(verb: string, rest: string, hostname: string): Command {
 }
 
 function unknown(verb: string): Command {
-  if (verb === 'AUTH') return bad(502, '5.5.1', 'Authentication not supported, use the HTTP API to send mail')
   const refusal = reply(500, '5.5.1', 'Command not recognized')
   // A browser tricked into connecting to this port would send commands in the body of its request.
   const isFatal = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE)$/.test(verb)
@@ -137,6 +146,10 @@ function applyParameter(from: ReversePath, keyword: string, value: string | unde
       from.body = body
       return null
     }
+    case 'AUTH':
+      if (value === undefined) return 501
+      from.namesLogin = true
+      return null
     case 'SMTPUTF8':
       if (value !== undefined) return 501
       from.needsUtf8 = true
@@ -152,6 +165,13 @@ function parseBdat(rest: string): Command {
   // Without its size, the chunk cannot be separated from the commands after it.
   if (!match) return { ...bad(501, '5.5.4', 'Syntax: BDAT size [LAST]'), isFatal: true }
   return { verb: 'BDAT', sizeBytes: Number(match[1]), isLast: match[2] !== undefined }
+}
+
+function parseAuth(rest: string): Command {
+  // RFC 4954 4: AUTH mechanism [initial-response].
+  const match = /^([A-Za-z0-9_-]{1,20})(?: +([A-Za-z0-9+/]*={0,2}))?$/.exec(rest)
+  if (!match) return bad(501, '5.5.4', 'Syntax: AUTH mechanism [initial-response]')
+  return { verb: 'AUTH', mechanism: match[1]!.toUpperCase(), initial: match[2] ?? null }
 }
 
 function badPath(fault: PathFault, status: string): Command & { verb: 'BAD' } {

@@ -18,6 +18,7 @@ export class Conduct {
   #isTrusted: boolean
   /** True for our own node: it sends to the recipients that its senders name, and guesses no addresses. */
   #isOwn = false
+  #hasLoggedIn = false
   #errors = 0
   #messages = 0
   #isListedCounted = false
@@ -52,6 +53,11 @@ export class Conduct {
 
   get isOwn(): boolean {
     return this.#isOwn
+  }
+
+  /** The client has authenticated: its key has limits of its own. */
+  noteLogin(): void {
+    this.#hasLoggedIn = true
   }
 
   /** Forgets what the peer said before the TLS handshake. */
@@ -109,7 +115,7 @@ export class Conduct {
 
   /** Counts a permanently refused command. Resolves when the refusal may be sent: to null, or to a reply to close with. */
   async answerRefused({ enhanced }: Reply): Promise<Reply | null> {
-    if (!this.#isOwn && ++this.#errors > this.#limits.maxErrors) {
+    if (!this.#isOwn && !this.#hasLoggedIn && ++this.#errors > this.#limits.maxErrors) {
       meters.peersRefused.inc({ reason: 'session_errors' })
       return tooManyErrors
     }
@@ -127,7 +133,7 @@ export class Conduct {
   }
 
   get #isCounted(): boolean {
-    return !this.#isOwn && !this.#isTrusted
+    return !this.#isOwn && !this.#isTrusted && !this.#hasLoggedIn
   }
 
   #askLists(): Promise<Listing> | null {

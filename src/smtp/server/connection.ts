@@ -94,11 +94,17 @@ export class Connection {
 
   #greet(): void {
     if (this.#stage !== 'greeting') return
+    // Within TLS from the start, the client speaks first, and before it a proxy.
+    if (this.#mustSecure && this.#proxyHeader !== 'past' && this.#input.length === 0) return
     // The proxy's header may arrive in parts: we wait for the rest, within the deadline of a command.
     const header = this.#proxyHeader === 'past' ? 'none' : this.#takeProxyHeader()
     if (header === 'awaited') return
     if (header !== 'none') {
       void header.then(() => this.#greet())
+      return
+    }
+    if (this.#mustSecure) {
+      this.#secure()
       return
     }
     // RFC 5321 4.3.1: the client waits for the greeting. A client that does not is a robot.
@@ -122,7 +128,8 @@ export class Connection {
 
   // Only an incomplete proxy header needs these bytes. In all other cases the banner is about to be sent.
   #inputWhileGreeting(): void {
-    if (this.#proxyHeader === 'partial') this.#greet()
+    if (this.#proxyHeader === 'partial' || (this.#proxyHeader === 'expected' && this.#mustSecure))
+      this.#greet()
     else if (this.#input.length > maxPendingLineBytes) this.#hangUp(tooEarly)
   }
 
@@ -181,6 +188,7 @@ export class Connection {
     // RFC 2920 3.1: these end a group of commands. Bytes after them were injected, or are a message sent too early.
     const endsGroup = /^(?:EHLO|HELO|DATA|STARTTLS)\b/i.test(line.toString('latin1', 0, 9))
     if (endsGroup && this.#input.length > 0) return this.#hangUp(tooEarly)
+    if (this.#session.isChallenging) return this.#follow(this.#session.respond(line))
     return this.#follow(this.#session.execute(parseCommand(line, this.#options.server.hostname)))
   }
 
@@ -268,17 +276,33 @@ export class Connection {
     if (refusal) this.#hangUp(refusal)
   }
 
-  #startTls(secureContext: SecureContext): void {
-    this.#socket.flush()
-    this.#stage = 'handshake'
-    this.#deadlines.allow(handshakeTimeoutMs)
-    this.#socket.startTls(secureContext, (tls) => this.#secured(tls))
+  get #mustSecure(): boolean {
+    const { backend } = this.#options.server
+    // RFC 8314 3.3: TLS begins with the connection, before the greeting.
+    return 'admit' in backend && backend.tls === 'implicit' && !this.#session.isEncrypted
   }
 
-  #secured(tls: Tls): void {
+  #secure(): void {
+    const secureContext = this.#options.server.secureContext()
+    if (secureContext) this.#startTls(secureContext)
+    else this.destroy()
+  }
+
+  #startTls(secureContext: SecureContext): void {
+    const early = this.#input
+    this.#input = nothing
+    this.#socket.flush()
+    const next = this.#stage === 'greeting' ? 'greeting' : 'command'
+    this.#stage = 'handshake'
+    this.#deadlines.allow(handshakeTimeoutMs)
+    this.#socket.startTls(secureContext, early, (tls) => this.#secured(tls, next))
+  }
+
+  #secured(tls: Tls, next: 'greeting' | 'command'): void {
     this.#session.startOver(tls)
-    this.#stage = 'command'
+    this.#stage = next
     this.#awaitPeer()
+    this.#greet()
     if (this.#isDraining) this.#hangUpIfDrained()
     else if (this.#input.length > 0 && !this.#isPumping) void this.#pump()
   }

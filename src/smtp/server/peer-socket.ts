@@ -56,10 +56,14 @@ export class PeerSocket {
     })
   }
 
-  /** Starts TLS. Calls `secured` after the handshake. */
-  startTls(secureContext: SecureContext, secured: (tls: Tls) => void): void {
+  /** Starts TLS. `early`: bytes of the handshake that were read already. Calls `secured` after the handshake. */
+  startTls(secureContext: SecureContext, early: Buffer, secured: (tls: Tls) => void): void {
     const plain = this.#socket
     plain.removeAllListeners('data')
+    if (early.length > 0) {
+      plain.pause()
+      plain.unshift(early)
+    }
     const secure = new TLSSocket(plain, { isServer: true, secureContext })
     secure.disableRenegotiation()
     secure.once('secure', () => {

@@ -5,6 +5,10 @@ import type { Reply } from '../reply.ts'
 /** Counts that drop by one a minute and with each accepted message. At the limit a peer is blocked for ten minutes. */
 export type Misdeed = 'errors' | 'unknown'
 
+/** The servers whose peers are counted apart, so that mail from the world cannot shut out customers' programs. */
+export const smtpDoors = ['mx', 'submission'] as const
+export type SmtpDoor = (typeof smtpDoors)[number]
+
 /** Counts the actions of peers. Each reply is the one to close with; null: the peer may go on. */
 export interface Peers {
   /** Counts a connection. If it is admitted, one `leave` must follow. */

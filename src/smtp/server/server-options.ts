@@ -2,7 +2,7 @@
 import type { SecureContext } from 'node:tls'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import type { Backend, Listing } from './backend.ts'
+import type { Backend, Gate, Listing } from './backend.ts'
 import type { Peers } from './peers.ts'
 
 export interface ServerLimits {
@@ -73,5 +73,6 @@ export interface SmtpServerOptions {
   peers?: Peers
   clock: Clock
   log: Log
-  backend: Backend
+  /** A gate makes it a server for submission. */
+  backend: Backend | Gate
 }

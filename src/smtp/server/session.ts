@@ -7,6 +7,7 @@ import { Conduct } from './conduct.ts'
 import { DotReader } from './dot-reader.ts'
 import { Intake, localError } from './intake.ts'
 import { LineEnds } from './line-ends.ts'
+import { Login } from './login.ts'
 import type { Peers } from './peers.ts'
 import type { ServerLimits, SmtpServerOptions } from './server-options.ts'
 
@@ -24,6 +25,9 @@ const plain: Tls = { encrypted: false, protocol: 'none', cipher: 'none' }
 const ok = reply(250, '2.0.0', 'OK')
 const badOrder = reply(503, '5.5.1', 'Bad sequence of commands')
 const noRecipients = reply(503, '5.5.1', 'No valid recipients')
+// RFC 3207 4: until TLS has begun, 530 to all but NOOP, EHLO, STARTTLS and QUIT.
+const tlsFirst = reply(530, '5.7.0', 'Must issue a STARTTLS command first')
+const plainVerbs: readonly Command['verb'][] = ['NOOP', 'EHLO', 'STARTTLS', 'QUIT', 'BAD']
 const badLineEnds = reply(550, '5.6.0', 'Message contains a bare CR, a bare LF or a NUL')
 
 type Of<Verb extends Command['verb']> = Extract<Command, { verb: Verb }>
@@ -35,6 +39,7 @@ type Of<Verb extends Command['verb']> = Extract<Command, { verb: Verb }>
 export class Session {
   readonly #options: SmtpServerOptions
   readonly #conduct: Conduct
+  readonly #login: Login
   #remote: Pick<Peer, 'address' | 'port' | 'tls'>
   #helo: { name: string; isExtended: boolean } | null = null
   #envelope: Envelope | null = null
@@ -50,6 +55,7 @@ export class Session {
   ) {
     this.#options = options
     this.#conduct = new Conduct(options, counted, address)
+    this.#login = new Login(options.backend)
     this.#remote = { address, port, tls: plain }
   }
 
@@ -69,7 +75,18 @@ export class Session {
     this.#reset()
     this.#helo = null
     this.#conduct.startOver()
+    this.#login.startOver()
     this.#remote = { ...this.#remote, tls }
+  }
+
+  /** The next line answers a challenge of AUTH, and is no command. */
+  get isChallenging(): boolean {
+    return this.#login.isChallenging
+  }
+
+  /** Whether the connection is within TLS. */
+  get isEncrypted(): boolean {
+    return this.#remote.tls.encrypted
   }
 
   /** Called when the connection has ended. */
@@ -88,6 +105,11 @@ export class Session {
     return step instanceof Promise ? step.then((settled) => this.#weigh(settled)) : this.#weigh(step)
   }
 
+  /** Takes the line after a challenge, without its line feed. */
+  async respond(line: Buffer): Promise<NextStep> {
+    return this.#weigh(await this.#answerLogin(this.#login.respond(line, this.#remote.address)))
+  }
+
   #weigh(step: NextStep): NextStep | Promise<NextStep> {
     if (step.next !== 'command' || step.reply.code < 500) return step
     return this.#conduct
@@ -96,6 +118,8 @@ export class Session {
   }
 
   #obey(command: Command): NextStep | Promise<NextStep> {
+    if (this.#login.isServed && !this.isEncrypted && !plainVerbs.includes(command.verb))
+      return this.#answer(tlsFirst)
     switch (command.verb) {
       case 'EHLO':
       case 'HELO':
@@ -110,6 +134,8 @@ export class Session {
         return this.#beginChunk(command)
       case 'STARTTLS':
         return this.#startTls()
+      case 'AUTH':
+        return this.#authenticate(command)
       case 'BAD':
         return { next: command.isFatal ? 'close' : 'command', reply: command.reply }
       case 'QUIT':
@@ -193,9 +219,13 @@ export class Session {
 
   #extensions(): string[] {
     const extensions = ['PIPELINING', `SIZE ${this.#options.maxSizeBytes}`, '8BITMIME', 'SMTPUTF8']
-    extensions.push('ENHANCEDSTATUSCODES', 'CHUNKING', 'BINARYMIME', this.#limits())
+    extensions.push('ENHANCEDSTATUSCODES', 'CHUNKING')
+    if (!this.#login.isServed) extensions.push('BINARYMIME')
+    extensions.push(this.#limits())
+    // RFC 4954 4: AUTH is offered only where a password cannot be read on the way.
+    if (this.#login.isServed && this.isEncrypted) extensions.push('AUTH PLAIN LOGIN')
     // RFC 3207 4.2: STARTTLS is not offered again inside TLS.
-    if (!this.#remote.tls.encrypted && this.#options.secureContext()) extensions.push('STARTTLS')
+    if (!this.isEncrypted && this.#options.secureContext()) extensions.push('STARTTLS')
     return extensions
   }
 
@@ -210,12 +240,16 @@ export class Session {
     // RFC 5321 4.1.4: MAIL comes after HELO or EHLO, and not within another transaction.
     if (this.#helo === null || this.#envelope !== null) return this.#answer(badOrder)
     const helo = this.#helo
+    const faulty = this.#login.refuseMail(from)
+    if (faulty) return this.#answer(faulty)
     const last = await this.#conduct.beginMessage()
     if (last) return { next: 'close', reply: last }
     // RFC 1870 6.1: a message announced as too large is refused at once.
     if ((from.sizeBytes ?? 0) > this.#options.maxSizeBytes) {
       return this.#answer(reply(552, '5.3.4', 'Message too large'))
     }
+    const refusal = await this.#ask(() => this.#login.backend!.begin?.(from) ?? null)
+    if (refusal) return this.#answer(refusal)
     this.#envelope = { peer: this.#peer(helo, from), from, to: [] }
     return this.#answer(reply(250, '2.1.0', 'Sender OK'))
   }
@@ -252,12 +286,14 @@ export class Session {
   async #askRecipient(envelope: Envelope, to: Path): Promise<Reply | null> {
     const listing = await this.#conduct.listing()
     envelope.peer.listedBy = listing.listedBy
-    return this.#conduct.refuseListed(listing, envelope, to) ?? (await this.#askBackend(envelope, to))
+    const listed = this.#conduct.refuseListed(listing, envelope, to)
+    return listed ?? (await this.#ask(() => this.#login.backend!.recipient(envelope, to)))
   }
 
-  async #askBackend(envelope: Envelope, to: Path): Promise<Reply | null> {
+  /** The backend's answer. */
+  async #ask(question: () => Promise<Reply | null> | Reply | null): Promise<Reply | null> {
     try {
-      return await this.#options.backend.recipient(envelope, to)
+      return await question()
     } catch (error) {
       // The backend's bug: the peer gets 451 and retries.
       this.#report(error)
@@ -295,7 +331,7 @@ export class Session {
 
   #openIntake(envelope: Envelope): Intake | null {
     try {
-      const incoming = this.#options.backend.message(envelope)
+      const incoming = this.#login.backend!.message(envelope)
       const { maxSizeBytes } = this.#options
       return new Intake(incoming, { maxSizeBytes, report: (error) => this.#report(error) })
     } catch (error) {
@@ -305,8 +341,27 @@ export class Session {
     }
   }
 
+  async #authenticate({ mechanism, initial }: Of<'AUTH'>): Promise<NextStep> {
+    // RFC 4954 4: AUTH comes after EHLO, and neither within a transaction nor twice.
+    const isEarly = this.#helo === null || this.#envelope !== null
+    if (this.#login.isServed && isEarly) return this.#answer(badOrder)
+    return await this.#answerLogin(this.#login.begin(mechanism, initial, this.#remote.address))
+  }
+
+  async #answerLogin(step: Reply | Promise<Reply>): Promise<NextStep> {
+    try {
+      const answer = await step
+      if (answer.code === 235) this.#conduct.noteLogin()
+      return this.#answer(answer)
+    } catch (error) {
+      // The gate's bug: the client gets 451 and tries again.
+      this.#report(error)
+      return this.#answer(localError)
+    }
+  }
+
   #startTls(): NextStep {
-    if (this.#helo === null || this.#remote.tls.encrypted) return this.#answer(badOrder)
+    if (this.#helo === null || this.isEncrypted) return this.#answer(badOrder)
     const secureContext = this.#options.secureContext()
     // RFC 3207 4: 454 if TLS is not available.
     if (secureContext === null) return this.#answer(reply(454, '4.7.0', 'TLS not available'))

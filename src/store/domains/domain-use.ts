@@ -74,25 +74,26 @@ export async function findWaitingOfDomain(
 
 /**
  * Deletes up to `limit` contents of settled submissions from before `before`, after the submission `after`. Returns the
- * last id if there may be more, so that the next batch skips waiting submissions before it. Null at the end. Ids begin with
- * their time.
+ * `last` id if there may be more, so that the next batch skips waiting submissions before it, and null at the end. Ids
+ * begin with their time. Returns the ids of raw rows that are no longer referenced.
  */
 export async function deleteSettledContents(
   tx: Tx,
   before: Date,
   after: SubmissionId | null,
   limit: number,
-): Promise<SubmissionId | null> {
-  const rows = await tx.query<{ id: SubmissionId }>(
+): Promise<{ last: SubmissionId | null; rawIds: string[] }> {
+  const rows = await tx.query<{ id: SubmissionId; rawId: string | null }>(
     // A subquery for each content, because the planner could begin a join with all submissions.
     `delete from send_content where submission_id in (
       select c.submission_id from send_content c
       where c.submission_id < $3::uuid and c.submission_id > $4::uuid and c.created_at < $1
         and (select s.status <> 'pending' from submission s where s.id = c.submission_id)
       order by c.submission_id limit $2
-    ) returning submission_id as id`,
+    ) returning submission_id as id, raw_id as "rawId"`,
     [before, limit, firstUuidAt(before.getTime()), after ?? firstUuidAt(0)],
   )
-  if (rows.length < limit) return null
-  return rows.reduce((last, { id }) => (id > last ? id : last), rows[0]!.id)
+  const rawIds = rows.flatMap(({ rawId }) => rawId ?? [])
+  if (rows.length < limit) return { last: null, rawIds }
+  return { last: rows.reduce((last, { id }) => (id > last ? id : last), rows[0]!.id), rawIds }
 }

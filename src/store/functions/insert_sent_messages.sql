@@ -4,7 +4,7 @@ create or replace function insert_sent_messages(
   passed boolean[], orgs uuid[], in_inboxes text[], thread_ids text[], are_replies boolean[], ids text[], internet_ids text[],
   parents text[], ref_lines text[], senders jsonb[], visible_recipients jsonb[], participant_lines text[], subjects text[],
   thread_subjects text[], bodies text[], htmls text[], metadatas jsonb[], purposes text[], attachment_lists jsonb[],
-  header_sets jsonb[], subs uuid[], raw_ids uuid[], times timestamptz[])
+  header_sets jsonb[], subs uuid[], raw_ids uuid[], are_raw boolean[], times timestamptz[])
 returns void
 language plpgsql
 as $$
@@ -20,11 +20,11 @@ begin
   )
   insert into message (id, organization_id, inbox_id, thread_id, seq, direction, internet_message_id, in_reply_to,
     reference_ids, sender, recipients, subject, text, html, metadata, purpose, attachments, headers, submission_id,
-    raw_id, created_at, updated_at)
+    raw_id, raw_whole, created_at, updated_at)
   select ids[g], orgs[g], in_inboxes[g], thread_ids[g], counted.base + row_number() over (partition by counted.id order by g),
     'outbound', internet_ids[g], parents[g], string_to_array(ref_lines[g], E'\n'), senders[g], visible_recipients[g],
     subjects[g], bodies[g], htmls[g], metadatas[g], purposes[g], attachment_lists[g], nullif(header_sets[g], '{}'),
-    subs[g], raw_ids[g], times[g], times[g]
+    subs[g], raw_ids[g], are_raw[g], times[g], times[g]
   from generate_series(1, cardinality(orgs)) g join counted on counted.id = in_inboxes[g] where passed[g];
 
   insert into thread (id, organization_id, inbox_id, subject, participants, message_count, last_message_at, created_at)

@@ -183,6 +183,21 @@ export async function findMessagesCut(
   )
 }
 
+/** Finds the nearest of these internet message ids, the nearest first, that a message of the inbox has. */
+export async function findAncestor(
+  db: Queryable,
+  inboxId: string,
+  internetIds: readonly string[],
+): Promise<{ id: MessageId; threadId: ThreadId } | null> {
+  const [row] = await db.query<{ id: MessageId; threadId: ThreadId }>(
+    `select m.id, m.thread_id as "threadId" from unnest($2::text[]) with ordinality c(id, nearness) cross join lateral (
+      select id, thread_id from message where inbox_id = $1 and internet_message_id = c.id order by seq limit 1) m
+    order by c.nearness limit 1`,
+    [inboxId, internetIds],
+  )
+  return row ?? null
+}
+
 export interface ThreadRow {
   id: ThreadId
   organizationId: OrganizationId

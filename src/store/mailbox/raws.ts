@@ -1,4 +1,4 @@
-// Raw bytes: received messages, shared by their recipients, and the attachments of outbound messages.
+// Raw bytes: received messages, shared by their recipients; outbound messages that clients wrote; attachments of others.
 import type { Queryable, Tx } from '../../postgres/db.ts'
 
 /** Bytes up to 256 KiB are in the row. For larger ones, `blob` names them in the blob store. */
@@ -121,6 +121,7 @@ export async function deleteUnusedRaws(tx: Tx, ids: string[]): Promise<string[]>
   const rows = await tx.query<{ blob: string | null }>(
     `delete from raw r where r.id = any($1::uuid[])
       and not exists (select from message m where m.raw_id = r.id)
+      and not exists (select from send_content x where x.raw_id = r.id)
       and not exists (select from spool s where s.raw_id = r.id)
       and not exists (select from kept_mail k where k.raw_id = r.id)
       and not exists (select from captured_mail c where c.raw_id = r.id)

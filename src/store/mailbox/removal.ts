@@ -70,10 +70,11 @@ export async function findRemovable(
 
 /**
  * Removes submissions with their recipients, events, complaints and content. The messages that they sent stay in their
- * inboxes and read as before: each names its submission and its result.
+ * inboxes and read as before: each names its submission and its result. Returns the ids of raw rows that are no longer
+ * referenced.
  */
-export async function removeSubmissions(tx: Tx, ids: readonly SubmissionId[]): Promise<void> {
-  if (ids.length === 0) return
+export async function removeSubmissions(tx: Tx, ids: readonly SubmissionId[]): Promise<string[]> {
+  if (ids.length === 0) return []
   await tx.query(
     `update message m set settled_as = s.status, settled_code = s.failure_code,
       updated_at = greatest(m.updated_at, s.updated_at)
@@ -85,11 +86,16 @@ export async function removeSubmissions(tx: Tx, ids: readonly SubmissionId[]): P
     where s.id = any($1::uuid[]) and p.organization_id = s.organization_id and p.submission_id = s.id`,
     [ids],
   )
-  for (const table of ['delivery', 'event', 'complaint', 'send_content', 'submission'])
+  const contents = await tx.query<{ rawId: string | null }>(
+    'delete from send_content where submission_id = any($1::uuid[]) returning raw_id as "rawId"',
+    [ids],
+  )
+  for (const table of ['delivery', 'event', 'complaint', 'submission'])
     await tx.query(
       `delete from ${table} where ${table === 'submission' ? 'id' : 'submission_id'} = any($1::uuid[])`,
       [ids],
     )
+  return contents.flatMap(({ rawId }) => rawId ?? [])
 }
 
 export interface Holdings {

@@ -7,7 +7,8 @@ import type { AttachmentEntry } from './messages.ts'
 export interface ScanJob {
   messageId: MessageId
   organizationId: OrganizationId
-  direction: 'inbound' | 'outbound'
+  /** Whether the raw row has only the attachments, one after the other. Otherwise each has its span. */
+  isComposed: boolean
   attachments: AttachmentEntry[]
   rawId: string | null
   failures: number
@@ -18,7 +19,7 @@ export interface ScanJob {
 /** Returns the message to scan; null if it is gone. */
 export async function findScan(db: Queryable, messageId: string): Promise<ScanJob | null> {
   const [job] = await db.query<ScanJob>(
-    `select m.id as "messageId", m.organization_id as "organizationId", m.direction, m.attachments, m.raw_id as "rawId",
+    `select m.id as "messageId", m.organization_id as "organizationId", m.direction = 'outbound' and not m.raw_whole as "isComposed", m.attachments, m.raw_id as "rawId",
       s.failures, b.status = 'deleted' as "isDeleted"
     from scan s join message m on m.id = s.message_id join inbox b on b.id = m.inbox_id where s.message_id = $1`,
     [messageId],

@@ -23,7 +23,7 @@ export interface ClaimedDelivery {
   isSuppressed: boolean
 }
 
-/** The content from which a submission's message is composed. */
+/** The content of a submission's message: from it the message is composed, unless it is sent as it is. */
 export interface OutboundContent {
   submissionId: SubmissionId
   /** Whether it was sent from an inbox, or through a domain alone. */
@@ -38,8 +38,9 @@ export interface OutboundContent {
   html: string | null
   attachments: AttachmentEntry[]
   rawId: string | null
+  isRaw: boolean
   /** The bytes of the raw row, if they are already in memory. */
-  attachedBytes?: Buffer | null
+  rawBytes?: Buffer | null
   /** Further header fields. */
   headers: Record<string, string>
   createdAt: Date
@@ -108,10 +109,9 @@ export async function readContents(db: Queryable, ids: readonly SubmissionId[]):
       coalesce(m.internet_message_id, x.internet_message_id) as "messageId", m.in_reply_to as "inReplyTo",
       coalesce(m.reference_ids, '{}') as "referenceIds", s.sender, coalesce(m.recipients, x.recipients) as recipients,
       s.subject, coalesce(m.text, x.text) as text, coalesce(m.html, x.html) as html,
-      coalesce(m.attachments, '[]') as attachments, m.raw_id as "rawId", coalesce(m.headers, x.headers, '{}') as headers,
-      coalesce(m.created_at, x.created_at) as "createdAt"
-    from submission s
-    left join message m on m.id = s.message_id
+      coalesce(m.attachments, '[]') as attachments, coalesce(m.raw_id, x.raw_id) as "rawId",
+      coalesce(m.raw_whole, x.raw_id is not null) as "isRaw", coalesce(m.headers, x.headers, '{}') as headers, coalesce(m.created_at, x.created_at) as "createdAt"
+    from submission s left join message m on m.id = s.message_id
     left join send_content x on x.submission_id = s.id and s.message_id is null
     where s.id = any($1) and (m.id is not null or x.submission_id is not null)`,
     [column('uuid', ids)],

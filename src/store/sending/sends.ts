@@ -104,7 +104,9 @@ export interface NewSend {
   /** Null for a send without an inbox, which has `content` instead. */
   message: MessageRow<string> | null
   content: DirectContent | null
-  /** Further header fields of the mail. */
+  /** Whether the raw row is the whole message, as it is sent. Otherwise the message is composed. */
+  isRaw: boolean
+  /** Further header fields of a composed mail. */
   headers: Record<string, string>
   /** The thread that the message begins or joins, and the participants that it adds. */
   thread: { isNew: boolean; subject: string; participants: string[] } | null
@@ -118,6 +120,8 @@ export interface DirectContent
   extends Pick<MessageRow<string>, 'internetMessageId' | 'recipients' | 'text' | 'html'> {
   /** The customer's domain from which it is sent. */
   domainId: string
+  /** The raw row of a message that is sent as it is. */
+  rawId: string | null
 }
 
 export interface SendVerdict {
@@ -156,9 +160,9 @@ function accepting(batch: Arguments): string {
   const messages =
     batch.of(`orgs in_inboxes subs ids thread_ids are_replies internet_ids parents ref_lines senders
     visible_recipients participant_lines subjects thread_subjects bodies htmls metadatas purposes attachment_lists
-    header_sets raw_ids times`)
+    header_sets raw_ids are_raw times`)
   const contents = batch.of(
-    'orgs in_inboxes subs domain_ids internet_ids visible_recipients bodies htmls header_sets times',
+    'orgs in_inboxes subs domain_ids internet_ids visible_recipients bodies htmls header_sets raw_ids times',
   )
   return `with decided as materialized (select * from decide_sends(${decision})),
     passing as materialized (
@@ -214,7 +218,8 @@ function contentColumns(sends: NewSend[]): Record<string, Buffer> {
     parents: columnOf('text', sends, ({ message }) => message?.inReplyTo ?? null),
     ref_lines: column('text', lines(sends.map(({ message }) => message?.referenceIds ?? []))),
     attachment_lists: columnOf('jsonb', sends, ({ message }) => message?.attachments ?? []),
-    raw_ids: columnOf('uuid', sends, ({ message }) => message?.rawId ?? null),
+    raw_ids: column('uuid', pick(contents, 'rawId')),
+    are_raw: column('boolean', pick(sends, 'isRaw')),
     domain_ids: columnOf('uuid', sends, ({ content }) => content?.domainId ?? null),
     header_sets: column('jsonb', pick(sends, 'headers')),
   }

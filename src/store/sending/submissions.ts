@@ -12,7 +12,8 @@ import { lastUuid } from '../rows.ts'
 import { type DeliveryStatus, type SubmissionStatus, submissionStatuses } from '../status.ts'
 import { stretchOf } from '../stretch.ts'
 
-export type SendOperation = 'message' | 'reply' | 'send'
+/** `submission`: a mail that a client wrote, over SMTP. */
+export type SendOperation = 'message' | 'reply' | 'send' | 'submission'
 
 export interface RecipientState {
   email: string

@@ -124,6 +124,6 @@ test('stored content of a send without an inbox is shown safe and cut, and is nu
 
   const later = new Clock()
   later.advance(lifetimeMs)
-  await purgeContents({ db: node.foundation.db, clock: later }, lifetimeMs, 100)
+  await purgeContents({ ...node.foundation, clock: later }, lifetimeMs, 100)
   assert.equal(await contentOf(sent), null)
 })

@@ -1,13 +1,22 @@
 // Receives one message in chunks: in memory while it is small, in a blob once it is larger.
-import { newUuid } from '../../base/ids.ts'
-import type { Blobs, BlobWriter } from '../../blobs/blobs.ts'
-import { maxInlineBytes, type RawRow } from '../../store/mailbox/raws.ts'
+import { newUuid } from '../base/ids.ts'
+import { type Blobs, type BlobWriter, NotOurStore } from '../blobs/blobs.ts'
+import { type Reply, reply } from '../smtp/reply.ts'
+import { maxInlineBytes, type RawRow } from '../store/mailbox/raws.ts'
 
 export interface TakenMessage {
   raw: RawRow
   /** All of a small message, or at least the first 256 KiB of a large one. */
   start: Buffer
 }
+
+export const outOfOrder = reply(451, '4.3.0', 'Message could not be stored, try again later')
+const noFolder = reply(
+  452,
+  '4.3.0',
+  'Insufficient system storage for a message of this size, try again later',
+)
+export const noRoom = reply(452, '4.3.1', 'Insufficient system storage, try again later')
 
 export class MessageSink {
   readonly #blobs: Blobs
@@ -64,4 +73,13 @@ export class MessageSink {
     })
     return this.#writing
   }
+}
+
+/** Returns the reply for an error of `MessageSink.end`. Throws a bug of ours. */
+export function storageReply(error: unknown): Reply {
+  if (error instanceof NotOurStore) return noFolder
+  const { code } = error as NodeJS.ErrnoException
+  if (code === 'ENOSPC' || code === 'EDQUOT') return noRoom
+  if (code === undefined) throw error
+  return outOfOrder
 }
