@@ -165,7 +165,7 @@ const notSettings = [
     'SECRET_KEY_FILE',
   ],
   ...['DRAIN_DELAY', 'ROLES', 'WORKERS', 'LOG_FORMAT', 'DATABASE_URL', 'RELAY_URL', 'OIDC_CLIENT_SECRET'],
-  ...['BACKUP_PASSPHRASE', 'OUTBOUND_IP'],
+  ...['BACKUP_PASSPHRASE', 'OUTBOUND_IP', 'SUBMISSION', 'SUBMISSIONS'],
 ].map((name) => `POSTHORN_${name}`)
 
 test('the schema knows every setting of the service, and every role', () => {

@@ -74,23 +74,24 @@ function locked(name: string) {
   }
 }
 
-const listeners: Case[] = ['POSTHORN_HTTP', 'POSTHORN_HTTPS', 'POSTHORN_OPERATOR', 'POSTHORN_SMTP'].flatMap(
-  (setting) => [
-    {
-      setting,
-      what: 'is taken by another program',
-      env: { [setting]: taken },
-      words:
-        /127\.0\.0\.1:\d+ is in use by another program: stop that program, or set POSTHORN_\w+ to another port$/,
-    },
-    {
-      setting,
-      what: 'is no address of this machine',
-      env: { [setting]: `${lacked}:0` },
-      words: /cannot listen on 192\.0\.2\.77:0 \(EADDRNOTAVAIL\): set/,
-    },
-  ],
+const listened = ['HTTP', 'HTTPS', 'OPERATOR', 'SMTP', 'SUBMISSION', 'SUBMISSIONS'].map(
+  (name) => `POSTHORN_${name}`,
 )
+const listeners: Case[] = listened.flatMap((setting) => [
+  {
+    setting,
+    what: 'is taken by another program',
+    env: { [setting]: taken },
+    words:
+      /127\.0\.0\.1:\d+ is in use by another program: stop that program, or set POSTHORN_\w+ to another port$/,
+  },
+  {
+    setting,
+    what: 'is no address of this machine',
+    env: { [setting]: `${lacked}:0` },
+    words: /cannot listen on 192\.0\.2\.77:0 \(EADDRNOTAVAIL\): set/,
+  },
+])
 
 const certificates: Case[] = [
   {
