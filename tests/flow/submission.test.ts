@@ -156,13 +156,20 @@ test('a large mail through a domain is sent from its blob, which goes with its c
   assert.equal(await foundation.blobs.has(raw!.id), false)
 })
 
-/** Logs in with the key and sends the lines one by one. Returns the last reply. */
-async function replyTo(t: TestContext, secret: string, ...lines: string[]): Promise<string | null> {
+async function connect(t: TestContext): Promise<Talk> {
   const talk = await Talk.connect(t, portOf('submissions'))
   await talk.secure()
   await talk.reply()
   await talk.ask('EHLO c.test')
-  let answer = await talk.ask(`AUTH PLAIN ${Buffer.from(`\0a\0${secret}`).toString('base64')}`)
+  return talk
+}
+
+const login = (secret: string) => `AUTH PLAIN ${Buffer.from(`\0a\0${secret}`).toString('base64')}`
+
+/** Logs in with the key and sends the lines one by one. Returns the last reply. */
+async function replyTo(t: TestContext, secret: string, ...lines: string[]): Promise<string | null> {
+  const talk = await connect(t)
+  let answer = await talk.ask(login(secret))
   for (const line of lines) answer = await talk.ask(line)
   talk.destroy()
   return answer
@@ -205,12 +212,39 @@ test('each refusal has its code and the words of the error', async (t) => {
       mail(own, 'X-Posthorn-Purpose: marketing\r\n'),
     ],
     [/^554 5\.6\.0 .*more than one from field/, secret, from, to, 'DATA', mail(own, `From: <${own}>\r\n`)],
+    [/^554 5\.6\.0 The sender is not clear: /, secret, from, to, 'DATA', mail(`${own}> <ceo@bank.test`)],
     [/^550 5\.6\.0 /, secret, from, to, 'DATA', mail(own, 'X: a\nb\r\n')],
     [/^550 5\.6\.7 /, secret, from, to, 'DATA', mail(own, 'X: ä\r\n')],
     [/^250 2\.0\.0 /, secret, from, to, 'DATA', mail(own)],
   ]
   for (const [wanted, given, ...lines] of cases)
     assert.match((await replyTo(t, given, ...lines)) ?? '', wanted)
+})
+
+test('an inbox of another organization is refused as an address that does not exist', async (t) => {
+  const other = await makeSender(deployment)
+  for (const scopes of [['mailbox:send'], ['mailbox:send', 'delivery:send']] as const) {
+    const { key } = await createKeyOf(sender, { scopes: [...scopes] })
+    const [theirs, missing] = await Promise.all(
+      [other.inbox.address, 'missing@inbox.test'].map((address) =>
+        replyTo(t, key, from, to, 'DATA', `From: <${address}>\r\n\r\nT\r\n.`),
+      ),
+    )
+    assert.match(theirs!, /^550 5\.7\.1 /)
+    assert.equal(theirs, missing)
+  }
+})
+
+test('a key that is revoked while its mail arrives sends nothing', async (t) => {
+  const { foundation } = deployment.nodes[0]!
+  const { key } = await createKeyOf(sender, { name: 'revoked' })
+  const talk = await connect(t)
+  for (const line of [login(key), from, to, 'DATA']) await talk.ask(line)
+  await foundation.db.writer.query(`update api_key set revoked_at = now() where name = 'revoked'`)
+  deployment.advance(1_000)
+  assert.match((await talk.ask(`From: <${sender.inbox.address}>\r\n\r\nT\r\n.`))!, /^535 5\.7\.8 /)
+  assert.match((await talk.ask(from))!, /^535 5\.7\.8 /)
+  talk.destroy()
 })
 
 test('a key that may only reply reaches those whom a reply reaches', async (t) => {

@@ -8,6 +8,7 @@ import type { Blobs } from '../../blobs/blobs.ts'
 import { type Mailbox, readEmail } from '../../mail/address.ts'
 import type { ReadMail } from '../../mail/parse-worker.ts'
 import { readWrittenHeader, type WrittenHeader } from '../../mail/write/written-header.ts'
+import { readAuthorDomains } from '../../mailauth/dmarc/author-domain.ts'
 import { type Reply, reply } from '../../smtp/reply.ts'
 import type { Backend, Envelope, Gate, Incoming, Path, ReversePath } from '../../smtp/server/backend.ts'
 import type { RawRow } from '../../store/mailbox/raws.ts'
@@ -36,6 +37,9 @@ export interface SubmissionDeps {
   describe(failure: unknown): { error: string; message: string }
 }
 
+/** Returns the caller as it is now, or null if its key is no longer valid. */
+type FindCaller = () => Promise<Caller | null>
+
 const headerTooLarge = reply(552, '5.3.4', 'Message header exceeds 256 KiB')
 const wrongKey = reply(
   535,
@@ -61,21 +65,20 @@ export class Submissions implements Pick<Gate, 'admit'> {
   }
 
   async admit(secret: string, address: string): Promise<Backend | Reply> {
-    const refusal = await this.#replying(async () => {
-      return (await this.#deps.authenticate(secret, address)) ? null : wrongKey
-    })
+    const find = () => this.#deps.authenticate(secret, address)
+    const refusal = await this.#replying(async () => ((await find()) ? null : wrongKey))
     if (refusal) return refusal
     let caller: Caller | null = null
     const current = () => caller ?? fail('a recipient came before MAIL')
     return {
       begin: (from) =>
         this.#replying(async () => {
-          caller = await this.#deps.authenticate(secret, address)
+          caller = await find()
           return caller ? await this.#refuseMessage(caller, from) : wrongKey
         }),
       recipient: (envelope, to) =>
         this.#replying(async () => refuseRecipient(current(), envelope.to.length, to)),
-      message: (envelope) => this.#receive(current(), envelope),
+      message: (envelope) => this.#receive(current(), find, envelope),
     }
   }
 
@@ -88,7 +91,7 @@ export class Submissions implements Pick<Gate, 'admit'> {
   }
 
   /** Stores the bytes as they arrive. The header is prepared first. */
-  #receive(caller: Caller, envelope: Envelope): Incoming {
+  #receive(caller: Caller, find: FindCaller, envelope: Envelope): Incoming {
     const sink = new MessageSink(this.#deps.blobs)
     let header: WrittenHeader | Reply = headerTooLarge
     let writing: void | Promise<void>
@@ -110,7 +113,7 @@ export class Submissions implements Pick<Gate, 'admit'> {
       abort: () => sink.abort(),
       end: async () => {
         split.end()
-        return 'code' in header ? header : await this.#end(caller, envelope, sink, header)
+        return 'code' in header ? header : await this.#end(find, envelope, sink, header)
       },
     }
   }
@@ -119,22 +122,28 @@ export class Submissions implements Pick<Gate, 'admit'> {
     const writer = caller.kind === 'agent' ? 'agent' : 'other'
     const header = readWrittenHeader(bytes, { at: this.#deps.clock.now(), newId: newUuid(), writer })
     if ('fault' in header) return refusalReply('invalid_request', header.fault)
+    // Security: we sign for the domain of From, so no reader may see another address in it.
+    const { fault } = readAuthorDomains(bytes)
+    if (fault) return refusalReply('invalid_request', `The sender is not clear: ${fault}.`)
     // RFC 6531 3.4: a header beyond ASCII needs a transaction that asked for SMTPUTF8.
     return header.isWide && !from.needsUtf8 ? wideHeader : header
   }
 
-  async #end(caller: Caller, envelope: Envelope, sink: MessageSink, header: WrittenHeader): Promise<Reply> {
+  async #end(find: FindCaller, envelope: Envelope, sink: MessageSink, header: WrittenHeader): Promise<Reply> {
     const taken = await sink.end().catch(storageReply)
     if ('code' in taken) return taken
-    return await this.#replying(() => this.#accept(caller, envelope, taken.raw, header))
+    return await this.#replying(() => this.#accept(find, envelope, taken.raw, header))
   }
 
-  async #accept(caller: Caller, envelope: Envelope, raw: RawRow, header: WrittenHeader): Promise<Reply> {
+  async #accept(find: FindCaller, envelope: Envelope, raw: RawRow, header: WrittenHeader): Promise<Reply> {
     const { contents, acceptance } = this.#deps
     const { to: recipients, recipients: known } = addressTo({
       to: envelope.to.map(({ address }) => ({ email: address })),
     })
     try {
+      // Security: the key may have been revoked since MAIL.
+      const caller = await find()
+      if (!caller) throw new ServiceError('unauthorized')
       const mail = compile(header, await contents.read(caller, raw, known), raw, recipients)
       const { submission, replayed } = await acceptance.acceptWritten(caller, mail)
       if (replayed) await this.#drop(raw)

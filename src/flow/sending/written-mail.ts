@@ -46,9 +46,9 @@ export async function draftWritten(
   mail: WrittenMail,
 ): Promise<SendDraft> {
   const { mailbox, domain, key } = canonical(mail.from)
-  const [inbox] = await findInboxesByAddress(deps.db, [key], deps.clock.now())
-  // Only its own organization may send in the name of an inbox.
-  if (inbox && inbox.organizationId !== caller.organizationId) throw new ServiceError('sender_not_allowed')
+  const [addressed] = await findInboxesByAddress(deps.db, [key], deps.clock.now())
+  // Security: the refusal must not reveal whether another organization has an inbox with this address.
+  const inbox = addressed?.organizationId === caller.organizationId ? addressed : null
   requireScope(caller, inbox ? 'mailbox:send' : 'delivery:send')
   const { subject, inReplyTo, references } = mail
   const fields = { ...addressing(mail), subject, inReplyTo, references, operation: 'submission' as const }

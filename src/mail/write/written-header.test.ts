@@ -48,9 +48,13 @@ test('a missing Date and a missing or unusable Message-ID are added, and an agen
 const faults: [line: string, fault: RegExp][] = [
   ['From: eve@y.test', /more than one from field/],
   ['Subject : a', /^$/],
+  [`From${' '.repeat(80)}: eve@y.test`, /Line 4/],
+  ['Sender: eve@y.test <ada@x.test>, <eve@y.test>', /Sender field/],
+  ['Sender: nobody', /Sender field/],
+  ['X-Posthorn-Purpose: marketing\r\nX-Posthorn-Purpose: transactional', /more than one x-posthorn-purpose/],
   ['no field', /Line 4 of the header is no header field/],
   ['From eve@y.test Sat', /Line 4/],
-  ['Sender: eve@y.test', /Sender field must have the domain of From/],
+  ['Sender: eve@y.test', /Sender field must have one address, of the domain of From/],
   ['X-Posthorn-Purpose: spam', /transactional or marketing/],
   ['X-Posthorn-Metadata-: a', /metadata/],
   [`X-Posthorn-Metadata-a: ${'x'.repeat(501)}`, /metadata/],
@@ -63,8 +67,16 @@ for (const [line, fault] of faults)
     assert.match('fault' in header ? header.fault : '', fault)
   })
 
-for (const from of ['', 'From: a@x.test, b@x.test', 'From: nobody', 'From: <>', 'From: a@[127.0.0.1]'])
-  test(`no single sender: ${from}`, () => {
+const hidden = `From: a@x.test${' '.repeat(10_000)}, b@y.test`
+for (const from of [
+  '',
+  'From: a@x.test, b@x.test',
+  'From: nobody',
+  'From: <>',
+  'From: a@[127.0.0.1]',
+  hidden,
+])
+  test(`no single sender: ${from.slice(0, 30)} of ${from.length} characters`, () => {
     const header = read([from, ...whole.slice(1)].filter((line) => line !== ''))
     assert.match('fault' in header ? header.fault : '', /From field with one address/)
   })
