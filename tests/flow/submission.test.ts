@@ -319,7 +319,7 @@ test('a mail that is sent again is accepted once, whatever its Date; other conte
   assert.notEqual(other.response, first.response)
   await assert.rejects(
     client.sendMail({ ...given, text: 'Twice' }),
-    /554 5\.6\.0 .*\(idempotency_key_reused\)/,
+    /554 5\.6\.0 Another mail with this Message-ID .*\(idempotency_key_reused\)/,
   )
   deployment.advance(23 * 3_600_000)
   assert.equal((await client.sendMail(given)).response, first.response)

@@ -23,8 +23,17 @@ const replies: Partial<Record<RefusalCode | 'internal_error', readonly [code: nu
   internal_error: [451, '4.3.0'],
 }
 
+/** Sentences in place of the API's, which name an idempotency key that SMTP clients do not have. */
+const ownWords: Partial<Record<string, string>> = {
+  idempotency_key_reused:
+    'Another mail with this Message-ID was accepted from this sender for these recipients. Give each mail its own Message-ID.',
+  idempotency_result_expired:
+    'This mail was accepted before, and deleted since. To send it again, give it another Message-ID.',
+  idempotency_in_progress: 'This mail is being accepted in another session. Try again later.',
+}
+
 /** The reply with the words of the error, and its code, which the documentation explains. */
 export function refusalReply(error: string, message: string): Reply {
   const [code, enhanced] = replies[error as RefusalCode] ?? [550, '5.7.1']
-  return reply(code, enhanced, `${message} (${error})`)
+  return reply(code, enhanced, `${ownWords[error] ?? message} (${error})`)
 }
