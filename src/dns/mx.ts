@@ -2,7 +2,8 @@
 import { BoundedMap } from '../base/bounded-map.ts'
 import { Clock } from '../base/clock.ts'
 import { within } from '../base/within.ts'
-import type { Asking, DnsAnswer, DnsRecords, Resolver } from './resolver.ts'
+import { findAddressRecords, findBases } from './host-addresses.ts'
+import type { Asking, DnsRecords, Resolver } from './resolver.ts'
 
 export interface Host {
   name: string
@@ -63,8 +64,8 @@ export interface HopFinderOptions {
  */
 const namesAtOnce = 2
 const maxAddresses = 40
-/** After this time, mail servers that were found do not wait for unresolved ones. */
-const patienceMs = 1_000
+/** After this time, mail servers that were found do not wait for others: sooner if DNS left a question unanswered. */
+const patienceMs = { unanswered: 1_000, answered: 10_000 }
 // Upper limits. Below them the shortest TTL of the MX and the address records counts.
 const maxCacheMs = 300_000
 const noneFoundCacheMs = 60_000
@@ -232,7 +233,7 @@ async function findHosts(
   search: Search,
   asking: Bounded,
 ): Promise<Found> {
-  const startedMs = performance.now()
+  const startedMs = options.clock.monotonicMs()
   // Our own name is recognized before any address is asked for, wherever in a long list it is.
   const areOwn = await Promise.all(exchanges.map(({ exchange }) => options.isOwn(exchange, [])))
   dropFrom(
@@ -248,7 +249,8 @@ async function findHosts(
   const isBetter = ({ preference }: DnsRecords['MX']) => preference < search.ownPreference
   let asked = 0
   while (asked < queue.length && isBetter(queue[asked]!) && search.room > 0) {
-    const isLate = performance.now() - startedMs > patienceMs
+    const limitMs = search.unknown ? patienceMs.unanswered : patienceMs.answered
+    const isLate = options.clock.monotonicMs() - startedMs > limitMs
     if (asking.queries.left < 2 * namesAtOnce || (isLate && search.hosts.length > 0)) break
     await resolveSome(options, queue.slice(asked, asked + namesAtOnce).filter(isBetter), search, asking)
     asked += namesAtOnce
@@ -332,68 +334,6 @@ async function resolveSome(
 function dropFrom(search: Search, ownPreference: number): void {
   search.ownPreference = Math.min(search.ownPreference, ownPreference)
   search.hosts = search.hosts.filter(({ preference }) => preference < search.ownPreference)
-}
-
-/** The candidates for the TLSA base domain of a host. Empty if DNSSEC does not protect its addresses or its alias. */
-async function findBases(
-  resolver: Pick<Resolver, 'resolve'>,
-  host: string,
-  { isAuthenticated, canonicalName }: Pick<AddressRecords, 'isAuthenticated' | 'canonicalName'>,
-  asking: Bounded,
-): Promise<string[] | { reason: string }> {
-  if (canonicalName === undefined) return isAuthenticated ? [host] : []
-  // RFC 7672 2.2.2: the end of a secure alias comes first, then the host itself.
-  if (isAuthenticated) return [canonicalName, host]
-  // RFC 7672 2.2.2: if only the rest of the chain is insecure, the host itself is the only candidate.
-  const alias = await resolver.resolve('CNAME', host, asking)
-  // Stops a downgrade: whoever suppresses this answer must not turn DANE off.
-  if (alias.status === 'temporary') return alias
-  return alias.isAuthenticated ? [host] : []
-}
-
-export interface AddressRecords {
-  records: DnsRecords['A'][]
-  ttlSeconds: number
-  /** Why an answer is missing. */
-  temporaryReason: string | null
-  /** DNSSEC proves all addresses. False if there are none. */
-  isAuthenticated: boolean
-  canonicalName: string | undefined
-}
-
-/** The addresses of a name in the order to try them, the shorter TTL of both answers, and facts about them. */
-export async function findAddressRecords(
-  resolver: Pick<Resolver, 'resolve'>,
-  name: string,
-  asking: Asking = {},
-): Promise<AddressRecords> {
-  const answers = await Promise.all([
-    resolver.resolve('A', name, asking),
-    resolver.resolve('AAAA', name, asking),
-  ])
-  const existing = answers.filter((answer) => answer.status === 'ok')
-  const [four, six] = answers.map(recordsOf) as [DnsRecords['A'][], DnsRecords['A'][]]
-  const failed = answers.find((answer) => answer.status === 'temporary')
-  // IPv4 first: more hosts can use it, and more of them have a name and a history there.
-  const records = Array.from({ length: Math.max(four.length, six.length) }, (_, index) => [
-    four[index],
-    six[index],
-  ])
-  return {
-    records: records.flat().filter((record) => record !== undefined),
-    ttlSeconds: Math.min(...answers.map(ttlOf)),
-    temporaryReason: failed ? failed.reason : null,
-    isAuthenticated: existing.length > 0 && existing.every(({ isAuthenticated }) => isAuthenticated),
-    canonicalName: existing[0]?.canonicalName,
-  }
-}
-
-function ttlOf(answer: DnsAnswer<unknown>): number {
-  return answer.status === 'temporary' ? 0 : (answer.ttlSeconds ?? 0)
-}
-
-function recordsOf(answer: DnsAnswer<DnsRecords['A']>): DnsRecords['A'][] {
-  return answer.status === 'ok' ? answer.records : []
 }
 
 function temporary(reason: string, progress: Partial<Progress> = {}): Found {

@@ -1,6 +1,6 @@
 // Sends events to customers: the webhooks role of a node, and the live stream of its API.
 import type { Settings } from '../config/settings.ts'
-import { findAddressRecords } from '../dns/mx.ts'
+import { findAddressRecords } from '../dns/host-addresses.ts'
 import { isPublicUnicast } from '../dns/public-address.ts'
 import type { Resolver } from '../dns/resolver.ts'
 import { viewOneDomain } from '../flow/domains/domain-view.ts'
