@@ -12,7 +12,8 @@ const fault = { text: 'gone', classification: 'network' as const, asked: [], has
 const route = { key: 'far.test', epoch: 1, paused: false, notBefore: null, lastFaultAt: null, asked: [] }
 
 /** Runs a queue that has failed before, with a job for each outcome. Returns the calls of `noteFault` and `clearFault`. */
-async function runQueue(outcomes: Carried[]) {
+async function runQueue(outcomes: Carried[], carryMs = 0) {
+  let opened = 0
   const clock = new Clock()
   const noted: string[] = []
   let left = outcomes.length
@@ -28,10 +29,14 @@ async function runQueue(outcomes: Carried[]) {
     onOpened: () => {},
     verbs: {
       reclaim: async () => {},
-      open: async () => ({ connection }),
+      open: async () => {
+        opened++
+        return { connection }
+      },
       claim: async () => (left-- > 0 ? [outcomes.length - left - 1] : []),
       organizationOf: () => 'ada',
       carry: async (_connection, job) => {
+        clock.advance(carryMs)
         if (job > 0) noted.push(worker.isOpening ? 'opening' : 'open')
         return outcomes[job]!
       },
@@ -43,7 +48,7 @@ async function runQueue(outcomes: Carried[]) {
     },
   })
   await worker.run()
-  return { noted, isOpening: worker.isOpening }
+  return carryMs > 0 ? opened : { noted, isOpening: worker.isOpening }
 }
 
 test('route worker: an untried message neither blames the route nor proves it free', async () => {
@@ -56,6 +61,11 @@ test('route worker: an untried message neither blames the route nor proves it fr
     noted: ['opening', 'fault 3'],
     isOpening: true,
   })
+})
+
+test('route worker: a busy connection is replaced after five minutes', async () => {
+  assert.equal(await runQueue([free, free, free], 90_000), 1)
+  assert.equal(await runQueue([free, free, free], 310_000), 3)
 })
 
 test('route worker: a result from before the connection was lost proves the route free', async () => {

@@ -68,6 +68,8 @@ const maxRestMs = 1_000
 const pollMs = 100
 /** After a peer has refused a further connection, no other is opened for this long. */
 const growthPauseMs = 1_000
+/** A busy connection is replaced at this age, so that a changed TLS policy or MX record soon counts for all mail. */
+const maxAgeMs = 300_000
 
 /**
  * Serves one destination queue on the node that owns it, under one lease. First the worker releases deliveries that a
@@ -82,7 +84,8 @@ const growthPauseMs = 1_000
  *   messages again. A queue that only waits has no worker, because it must not take the slot of a queue that could send.
  *
  * A connection is *opening*, then *carrying* one job after another. Each claim is for all connections together. A
- * connection that finds no job is *idle* for `idleMs`, or until woken, and closes if a second claim finds none.
+ * connection that finds no job is *idle* for `idleMs`, or until woken, and closes if a second claim finds none. A connection
+ * older than five minutes closes after its job.
  *
  * If a connection has a fault before it was of any use, and no other is open, the route is blocked: it backs off, and
  * driving ends. If others are open, the peer merely limits connections, and no further one is opened for a second. A job
@@ -241,6 +244,8 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
 
   /** Sends jobs until there are none. Returns the fault that ended the connection, if it came before any final result. */
   async #use(connection: OutboundConnection, grow: () => void): Promise<RouteFault | null> {
+    const { clock } = this.#options
+    const openedMs = clock.monotonicMs()
     let used = false
     for (let next = await this.#next(); next; next = await this.#next()) {
       grow()
@@ -250,7 +255,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
       if (isFree) this.#opened()
       if (this.#route.failures > 0 && (used || isFree)) await this.#recovered()
       if (fault) return used ? null : fault
-      if (!connection.isUsable) return null
+      if (!connection.isUsable || clock.monotonicMs() - openedMs > maxAgeMs) return null
     }
     return null
   }
