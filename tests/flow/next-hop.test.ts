@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { after, type TestContext, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { SMTPServer } from 'smtp-server'
 import type { SubmissionId } from '../../src/base/ids.ts'
 import { checkRelay } from '../../src/cli/doctor/relay.ts'
@@ -11,6 +12,8 @@ import { HopFinder } from '../../src/dns/mx.ts'
 import { Resolver } from '../../src/dns/resolver.ts'
 import { flushQueue } from '../../src/flow/delivering/end-deliveries.ts'
 import { attemptMs, type NextHopDeps, openRoute } from '../../src/flow/delivering/next-hop.ts'
+import type { TlsRules } from '../../src/flow/delivering/tls-rules.ts'
+import type { TlsRequirement } from '../../src/smtp/client/tls-requirement.ts'
 import type { StoredStep } from '../../src/store/sending/conversation.ts'
 import { savePolicy } from '../../src/store/sending/mta-sts-policies.ts'
 import { listQueues } from '../../src/store/sending/routes.ts'
@@ -226,7 +229,7 @@ test('hostile 1: one attempt tries at most five addresses of a destination', asy
   assert.deepEqual('fault' in next && [next.fault.asked, next.fault.hasUnasked], [[], false])
 })
 
-test('check 33: of 100 mail servers each is asked once, an attempt ends in time, and the living are found', async (t) => {
+test('check 33: each of 100 mail servers is asked once, an attempt ends in time, and one that answers is found', async (t) => {
   const addresses = Array.from({ length: 100 }, (_, n) => `127.0.${1 + Math.floor(n / 50)}.${1 + (n % 50)}`)
   const [first, ...others] = addresses
   const one = await startSink(t, { host: first! })
@@ -296,6 +299,58 @@ test('check 35: a host whose TLSA records are unknown or unmet gets no mail, and
     refused.fault.text,
     /mx2\.far\.test \[[\d.]+\]: DANE: its TLSA records cannot be looked up: DNS answered SERVFAIL$/,
   )
+})
+
+test('check 35: an enforced policy verifies a server whose TLSA records are unusable', async (t) => {
+  const sink = await startSink(t, { host: loopback(0) })
+  const dns = await startDns(t, [{ A: [sink.host] }])
+  dns.signed.add('far.test')
+  dns.set(`_${sink.port}._tcp.mx0.far.test`, {
+    TLSA: [{ usage: 0, selector: 0, matchingType: 1, association: '' }],
+  })
+  const refusal = async (requirement: TlsRequirement | { refusal: string }) => {
+    const deps = { ...depsFor(dns, sink.port), tlsRules: { requirementOf: async () => requirement } }
+    const opened = await openRoute(deps, 'far.test', asking())
+    return 'fault' in opened && opened.fault.text
+  }
+  // The server does not start TLS, so each rule refuses it in its own words.
+  for (const [requirement, words] of [
+    [{ kind: 'opportunistic' }, /: DANE, by/],
+    [{ kind: 'mta-sts', mode: 'testing', isListed: true }, /: DANE, by/],
+    [{ kind: 'mta-sts', mode: 'enforce', isListed: true }, /: MTA-STS policy \(enforce\)/],
+    [{ refusal: 'not listed' }, /: not listed$/],
+  ] as const)
+    assert.match(String(await refusal(requirement)), words)
+})
+
+test('check 36: a slow policy host does not use up the share of the first of five addresses', async (t) => {
+  const sink = await startSink(t, { host: loopback(0) })
+  const others = [1, 2, 3, 4].map((n) => ({ A: [loopback(n)] }))
+  const dns = await startDns(t, [{ A: [sink.host] }, ...others])
+  const requirementOf: TlsRules['requirementOf'] = async (_domain, _host, { signal }) => {
+    // The share of an address is 1.6 s.
+    await delay(1_700)
+    return signal.aborted ? { refusal: 'interrupted' } : { kind: 'opportunistic' }
+  }
+  const deps = { ...depsFor(dns, sink.port), tlsRules: { requirementOf }, deadlineMs: 8_000 }
+  const opened = await openRoute(deps, 'far.test', asking())
+  assert.ok('connection' in opened, JSON.stringify(opened))
+  opened.connection.destroy()
+  assert.equal(opened.connection.remote.ip, sink.host)
+})
+
+test('check 36: a look-up of a policy that the deadline ends is no fault of TLS, and no mail goes without it', async (t) => {
+  const sink = await startSink(t, { host: loopback(0) })
+  const dns = await startDns(t, [{ A: [sink.host] }])
+  const requirementOf: TlsRules['requirementOf'] = async (_domain, _host, { signal }) => {
+    await once(signal, 'abort')
+    return { refusal: 'interrupted' }
+  }
+  const deps = { ...depsFor(dns, sink.port), tlsRules: { requirementOf }, deadlineMs: 1_000 }
+  const opened = await openRoute(deps, 'far.test', asking())
+  assert.ok('fault' in opened)
+  assert.notEqual(opened.fault.classification, 'tls')
+  assert.equal(sink.connections, 0)
 })
 
 test('check 33: mail whose MX is this service is a loop, and waits only for a domain that is registered here', async (t) => {

@@ -24,7 +24,7 @@ import {
   takeRefreshes,
 } from '../../store/sending/mta-sts-policies.ts'
 import type { PolicyFetcher } from './fetch-policy.ts'
-import type { NextHopDeps, TlsRules } from './next-hop.ts'
+import type { Asking, TlsRules } from './tls-rules.ts'
 
 export interface MtaStsDeps {
   db: Db
@@ -52,8 +52,6 @@ const refreshMs = dayMs
 const retryMs = 3_600_000
 /** A policy is refreshed for this long after the last mail to its domain. */
 const usedMs = 30 * dayMs
-
-type Asking = Parameters<NonNullable<NextHopDeps['tlsRules']>['requirementOf']>[2]
 
 /** The policies of a node. */
 export class MtaSts implements TlsRules {

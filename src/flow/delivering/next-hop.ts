@@ -2,21 +2,20 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { meters } from '../../base/meters.ts'
-import type { DaneNames, HopAsking, HopFinder, Hops, Progress } from '../../dns/mx.ts'
+import type { DaneNames, HopFinder, Hops, Progress } from '../../dns/mx.ts'
 import type { Resolver } from '../../dns/resolver.ts'
-import { findTlsa } from '../../dns/tlsa.ts'
 import {
   type ConnectFault,
   type ConnectOptions,
   connect,
   type SmtpConnection,
 } from '../../smtp/client/client.ts'
-import { usableRecords } from '../../smtp/client/dane.ts'
 import { isMandatory, nameOf, opportunistic, type TlsRequirement } from '../../smtp/client/tls-requirement.ts'
 import type { Step } from '../../smtp/client/wire.ts'
 import type { Round, RouteFault } from '../../store/sending/routes.ts'
 import { type DeliveryMode, specialRoutes } from '../route-policy.ts'
 import { canReach, type OutboundAddresses, sourceFor } from './outbound.ts'
+import { type Asking, daneRequirementOf, type TlsRules } from './tls-rules.ts'
 
 export interface RelayTarget {
   host: string
@@ -38,7 +37,7 @@ export interface NextHopDeps {
   ehloName: string
   /** The EHLO name by which our own MX nodes recognize this deployment. */
   ownEhloName(): string
-  /** Asked about hosts without TLSA records. If absent, their TLS is opportunistic. */
+  /** Asked about hosts without usable TLSA records. If absent, their TLS is opportunistic. */
   tlsRules?: TlsRules
   /** How long to wait for a host. Default: the client's own timeouts. */
   timeouts?: NonNullable<ConnectOptions['timeouts']>
@@ -46,17 +45,6 @@ export interface NextHopDeps {
   deadlineMs?: number
   /** Addresses of our nodes that take mail for our own domains, or for capture, in the order to try: `ip:port`. */
   listAddresses(kind: 'smtp' | 'capture'): Promise<string[]>
-}
-
-type Asking = Required<Pick<HopAsking, 'asker' | 'signal'>>
-
-/** Which TLS the mail servers of other domains must offer if they have no TLSA records. */
-export interface TlsRules {
-  /**
-   * The requirement for one mail server of a domain, both in A-labels; or the reason, in words, why no mail may go to it.
-   * Asked before each connection, so an answer that is known must cost little. Rejects only if the database fails.
-   */
-  requirementOf(domain: string, host: string, asking: Asking): Promise<TlsRequirement | { refusal: string }>
 }
 
 /** Why a destination permanently takes no mail, with the status of RFC 3463. */
@@ -146,7 +134,7 @@ async function openWithin(
   route: string,
   asking: OpenAsking & { untilMs: number },
 ): Promise<Opened> {
-  const { signal, untilMs } = asking
+  const { asker, signal, untilMs } = asking
   const found = await findTargets(deps, route, asking)
   if (!('targets' in found)) return found
   const asked = new Set(asking.asked)
@@ -156,10 +144,8 @@ async function openWithin(
   const faults: HostFault[] = []
   for (const [index, target] of targets.entries()) {
     if (signal.aborted) break
-    const limitMs = (untilMs - performance.now()) / (targets.length - index)
-    const opened = await limited(limitMs, signal, (share) =>
-      openTarget(deps, route, target, { ...asking, signal: share, faults }),
-    )
+    const shareMs = () => (untilMs - performance.now()) / (targets.length - index)
+    const opened = await openTarget(deps, route, target, { asker, signal, shareMs, faults })
     asked.add(target.address)
     if ('connection' in opened) return { ...opened, round: roundAfter(found, asked) }
     faults.push(opened)
@@ -171,7 +157,7 @@ function isAsked(asked: ReadonlySet<string>, { host, address }: Target): boolean
   return asked.has(host) || asked.has(address)
 }
 
-/** The round once these names and addresses were asked. The name of a host stands for all of its addresses. */
+/** The round once these names and addresses were asked. The name of a host includes all of its addresses. */
 function roundAfter({ targets, searched, left }: Targets, asked: Set<string>): Round {
   const unasked = new Set(targets.filter((target) => !isAsked(asked, target)).map(({ host }) => host))
   for (const name of searched) {
@@ -191,7 +177,9 @@ interface HostFault {
 }
 
 interface TargetAsking extends Asking {
-  /** Of the hosts that were asked before, in the same attempt. */
+  /** The share of the address in the time that is left. */
+  shareMs(): number
+  /** Faults of hosts that were asked before, in the same attempt. */
   faults: readonly HostFault[]
 }
 
@@ -207,9 +195,16 @@ async function openTarget(
     const refused = { fault: { kind: 'tls' as const, message: requirement.refusal }, reply: null }
     return hostFault(target, refused, asking.signal)
   }
-  const opened = await connectTo(deps, { ...target, ...(requirement && { requirement }) }, asking)
-  if (requirement) count(requirement, opened)
-  return 'connection' in opened ? opened : hostFault(target, opened, asking.signal)
+  return await limited(asking.shareMs(), asking.signal, async (signal) => {
+    const opened = await connectTo(
+      deps,
+      { ...target, ...(requirement && { requirement }) },
+      asking.faults,
+      signal,
+    )
+    if (requirement) count(requirement, opened)
+    return 'connection' in opened ? opened : hostFault(target, opened, signal)
+  })
 }
 
 /** Only mail servers of other domains have a requirement: `tls` alone says what holds for the relay and for our own nodes. */
@@ -217,34 +212,22 @@ async function requirementOf(
   deps: NextHopDeps,
   route: string,
   { host, dane }: Target,
-  asking: Asking,
+  { asker, signal, shareMs }: TargetAsking,
 ): Promise<TlsRequirement | { refusal: string } | null> {
   if (route.startsWith('@')) return null
+  const byDane =
+    dane &&
+    (await limited(shareMs(), signal, (share) => daneRequirementOf(deps, dane, { asker, signal: share })))
   // RFC 8461 2: TLSA records decide alone, so that MTA-STS never lets through a server that DANE refuses.
-  const byDane = dane && (await daneRequirementOf(deps, dane, asking))
-  return byDane ?? (await deps.tlsRules?.requirementOf(route, host, asking)) ?? opportunistic
+  if (byDane && !isUnverified(byDane)) return byDane
+  // Not limited to the share: a silent policy host would use up the share of each address, and mail would never leave.
+  const byPolicy = (await deps.tlsRules?.requirementOf(route, host, { asker, signal })) ?? opportunistic
+  // RFC 7672 2.2: without a usable record DANE verifies no server. A policy that is enforced does.
+  return byDane && !('refusal' in byPolicy) && !isMandatory(byPolicy) ? byDane : byPolicy
 }
 
-/** Null if the host has no TLSA records. */
-async function daneRequirementOf(
-  { resolver, mxPort }: NextHopDeps,
-  { bases, names }: DaneNames,
-  asking: Asking,
-): Promise<TlsRequirement | { refusal: string } | null> {
-  const found = await findTlsa(resolver, bases, mxPort, asking)
-  switch (found.status) {
-    case 'none':
-      return null
-    // RFC 7672 2.1.2: a host whose records cannot be looked up gets no mail.
-    case 'temporary':
-      return { refusal: `DANE: its TLSA records cannot be looked up: ${found.reason}` }
-    case 'found':
-      return {
-        kind: 'dane',
-        records: usableRecords(found.records),
-        names: [...new Set([found.base, ...names])],
-      }
-  }
+function isUnverified(requirement: TlsRequirement | { refusal: string }): boolean {
+  return 'kind' in requirement && requirement.kind === 'dane' && requirement.records.length === 0
 }
 
 /** Counts connections that met or violated the requirement. A host that was not reached did neither. */
@@ -258,7 +241,8 @@ function count(requirement: TlsRequirement, opened: { connection: SmtpConnection
 async function connectTo(
   { ehloName, timeouts = {} }: NextHopDeps,
   target: Target,
-  { signal, faults }: TargetAsking,
+  faults: readonly HostFault[],
+  signal: AbortSignal,
 ): Promise<{ connection: SmtpConnection } | ConnectFault> {
   const earlier = faults.map(({ step }) => step)
   const options = { ehloName, ...target, timeouts: { ...target.timeouts, ...timeouts }, signal, earlier }
@@ -281,7 +265,8 @@ function hostFault(
     atMs: performance.now(),
     reply: { code: reply?.code ?? 0, enhanced: reply?.enhanced ?? null, text },
   }
-  return { kind: kind === 'tls' ? 'tls' : 'network', text, step }
+  // Lack of time says nothing about the TLS of the server.
+  return { kind: kind === 'tls' && !aborted ? 'tls' : 'network', text, step }
 }
 
 const maxFaultLength = 500
@@ -360,7 +345,7 @@ function refusalOf(hops: Exclude<Hops, { status: 'ok' | 'temporary' }>): Refusal
   }
 }
 
-/** All targets have the same name, so that only their addresses are told apart. */
+/** All targets have the same name, so that only their addresses differ. */
 const oneHost: Progress = { searched: [], left: 0 }
 
 async function ownTargets(
