@@ -23,8 +23,6 @@ const filesAtOnce = 5
 /** A browser keeps a core busy, and its tests expect the page to be ready within a deadline. */
 const browsersAtOnce = 2
 const mostShown = 10
-/** The last lines that the runner prints for a file. */
-const ownCounts = /^ℹ (?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) .*\n/gm
 const busyLoops = 3
 /** Tests create and drop hundreds of databases of 300 files each. On a disk that takes a tenth of all processor time. */
 const memoryFolder = '/dev/shm'
@@ -147,66 +145,37 @@ interface Outcome {
 
 async function runFiles(files: string[], output: 'printed' | 'silent'): Promise<Outcome> {
   const outcome: Outcome = { passed: true, failures: [], seconds: new Map() }
-  const counts = new Map<string, number>()
-  await inParallel(files, async (file) => {
-    const { text, summary } = await runFile(file, outcome)
-    for (const [name, count] of Object.entries(summary)) counts.set(name, (counts.get(name) ?? 0) + count)
-    if (output === 'printed') process.stdout.write(text)
-  })
-  outcome.passed &&= !interrupted.signal.aborted
-  if (output === 'printed') for (const [name, count] of counts) console.log(`ℹ ${name} ${count}`)
+  const isBrowser = (file: string) => file.startsWith('tests/browser/')
+  await runSome(files.filter(isBrowser), browsersAtOnce, output, outcome)
+  await runSome(
+    files.filter((file) => !isBrowser(file)),
+    filesAtOnce,
+    output,
+    outcome,
+  )
   return outcome
 }
 
-const isBrowserTest = (file: string) => file.startsWith('tests/browser/')
-/** Their tests add network interfaces to the machine. Chromium ends the loading of a page when that happens. */
-const changesNetwork = (file: string) => /^tests\/(deploy|faults)\//.test(file)
-
-/** Runs the files, long ones first. Browser tests have a limit of their own, and end before the network changes. */
-async function inParallel(files: string[], run: (file: string) => Promise<void>): Promise<void> {
-  const isLong = (file: string) => isBrowserTest(file) || file.startsWith('tests/programs/')
-  const waiting = [...files.filter(isLong), ...files.filter((file) => !isLong(file))]
-  const running = new Map<string, Promise<void>>()
-  interrupted.signal.addEventListener('abort', () => waiting.splice(0))
-  while (waiting.length > 0 || running.size > 0) {
-    const browsers = [...running.keys()].filter(isBrowserTest).length
-    const mayRun = (file: string) => {
-      if (isBrowserTest(file)) return browsers < browsersAtOnce
-      return !changesNetwork(file) || (browsers === 0 && !waiting.some(isBrowserTest))
-    }
-    const next = running.size < filesAtOnce ? waiting.findIndex(mayRun) : -1
-    if (next === -1) await Promise.race(running.values())
-    else {
-      const [file] = waiting.splice(next, 1)
-      running.set(
-        file!,
-        run(file!).finally(() => running.delete(file!)),
-      )
-    }
-  }
-}
-
-/** Resolves with the printed tests of the file, and how many there are by outcome, in the runner's words. */
-async function runFile(
-  file: string,
+async function runSome(
+  files: string[],
+  concurrency: number,
+  output: 'printed' | 'silent',
   outcome: Outcome,
-): Promise<{ text: string; summary: Record<string, number> }> {
-  const events = run({ files: [resolve(root, file)], timeout: testLimitMs, signal: interrupted.signal })
-  let summary = {}
-  events.on('test:summary', ({ counts, duration_ms, success }) => {
-    // The types lack `failed`.
-    const { tests, passed, failed, cancelled, skipped } = counts as typeof counts & { failed: number }
-    summary = { tests, pass: passed, fail: failed, cancelled, skipped }
-    outcome.seconds.set(file, duration_ms / 1000)
+): Promise<void> {
+  if (files.length === 0) return
+  const paths = files.map((file) => resolve(root, file))
+  const events = run({ files: paths, concurrency, timeout: testLimitMs, signal: interrupted.signal })
+  // One summary for each file, and one for all.
+  events.on('test:summary', ({ file, duration_ms, success }) => {
+    if (file) outcome.seconds.set(relative(root, file), duration_ms / 1000)
     outcome.passed &&= success
   })
   events.on('test:fail', (failed) => {
     if (!areItsTests(failed)) outcome.failures.push(failed)
   })
-  let text = ''
-  for await (const piece of events.compose(new spec())) text += piece
-  // The end of the run prints the counts of all files.
-  return { text: text.replaceAll(ownCounts, ''), summary }
+  const printer = new spec()
+  for await (const text of events.compose(printer)) if (output === 'printed') process.stdout.write(text)
+  outcome.passed &&= !interrupted.signal.aborted
 }
 
 function fileOf({ file }: Failed): string {
