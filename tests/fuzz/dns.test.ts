@@ -104,7 +104,12 @@ test('check 52: lies before the true answer are skipped', async () => {
   })
   const patient = new Resolver({ servers: [server.address], timeoutMs: 2_000, tries: 1 })
   const answer = await patient.resolve('TXT', 'true.example')
-  assert.deepEqual(answer, { status: 'ok', records: ['true'], ttlSeconds: 60 })
+  assert.deepEqual(answer, {
+    status: 'ok',
+    records: ['true'],
+    ttlSeconds: 60,
+    canonicalName: 'alias.example',
+  })
 })
 
 /** Queries a server whose UDP side truncates the answer and whose TCP side runs `converse`. */
