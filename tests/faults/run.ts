@@ -5,7 +5,7 @@
 // HAProxy), `--leader 10` (ten losses of the leader of a Patroni cluster, of all four kinds in turn), `--broken-blobs 3` and
 // `--broken-postgres 3` (three rounds in which calls on the disk fail with EIO or do half of their work), `--broken-s3 3`
 // (S3 that is slow, fails or forgets), `--partition 3` (networks to the database that lose or delay packets), `--memory 1024`
-// (hostile load within 1,024 MiB, with `--workers` and `--seconds`).
+// (hostile load within 1,024 MiB, with `--workers` and `--seconds`), `--submitted 1000` (mails submitted by SMTP during kills).
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import type { Scope } from '../support/until.ts'
@@ -25,6 +25,7 @@ import { missingForNetworks } from './net-namespace.ts'
 import { runOneOfSeveral } from './one-of-several.ts'
 import { netFaults, runPartition } from './partition.ts'
 import { missingForPatroni, type Pace } from './patroni.ts'
+import { runSubmitted } from './submitted.ts'
 
 const { values } = parseArgs({
   options: {
@@ -43,6 +44,7 @@ const { values } = parseArgs({
     'broken-postgres': { type: 'string' },
     'broken-s3': { type: 'string' },
     partition: { type: 'string' },
+    submitted: { type: 'string' },
     memory: { type: 'string' },
     workers: { type: 'string', default: '1' },
     seconds: { type: 'string', default: '60' },
@@ -115,6 +117,10 @@ const others: Fault[] = [
       const rounds = Number(values.partition)
       return runPartition(scope, { faults: netFaults, rounds, lengthMs: 25_000, seed, report })
     },
+  },
+  {
+    name: 'submitted',
+    run: (scope) => runSubmitted(scope, { messages: Number(values.submitted), seed, report }),
   },
   {
     name: 'memory',
