@@ -78,8 +78,8 @@ export class Poster {
   }
 }
 
-/** Loads undici at the first call: most starts make none, and loading it takes a tenth of a start. */
-async function openAgent(deps: ConnectDeps): Promise<Agent> {
+/** A client for URLs of strangers. Loads undici at the first call: most starts make none, and loading it takes a tenth of a start. */
+export async function openAgent(deps: ConnectDeps): Promise<Agent> {
   const { Agent } = await import('undici')
   return new Agent({
     connect: guardedConnector(deps),

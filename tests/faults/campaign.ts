@@ -6,7 +6,7 @@ import { createCaller, type Posthorn, startPosthorn } from '../support/service.t
 import { type Sink, startSink } from '../support/sink.ts'
 import { type Scope, until } from '../support/until.ts'
 import { countKills, type Kill, type Ledger, reconcile } from './ledger.ts'
-import { type Load, seeded, startLoad } from './load.ts'
+import { type Load, relayTo, seeded, startLoad } from './load.ts'
 import { reachMoment } from './moment.ts'
 import { settle } from './settle.ts'
 
@@ -60,10 +60,7 @@ async function setStage(scope: Scope, seed: number): Promise<Stage> {
     env: {
       POSTHORN_HTTP: await ownAddress(),
       POSTHORN_SMTP: await ownAddress(),
-      POSTHORN_DELIVERY: 'relay',
-      POSTHORN_RELAY_URL: sink.url,
-      POSTHORN_RETRY_SCHEDULE: '1s,2s',
-      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+      ...relayTo(sink),
     },
   })
   const { api } = await createCaller(posthorn)

@@ -4,7 +4,7 @@ import { createCaller, type Posthorn, startPosthorn } from '../support/service.t
 import { type Sink, startSink } from '../support/sink.ts'
 import { type Scope, until } from '../support/until.ts'
 import { type Kill, type Ledger, reconcile } from './ledger.ts'
-import { type Load, seeded, startLoad } from './load.ts'
+import { type Load, relayTo, seeded, startLoad } from './load.ts'
 import { type Member, type Pace, PatroniCluster } from './patroni.ts'
 import { settle } from './settle.ts'
 
@@ -86,10 +86,7 @@ async function setStage(scope: Scope, pace: Pace, seed: number): Promise<Stage> 
   const posthorn = await startPosthorn(scope, {
     env: {
       POSTHORN_DATABASE_URL: cluster.url,
-      POSTHORN_DELIVERY: 'relay',
-      POSTHORN_RELAY_URL: sink.url,
-      POSTHORN_RETRY_SCHEDULE: '1s,2s',
-      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+      ...relayTo(sink),
     },
   })
   const { api } = await createCaller(posthorn)

@@ -1,6 +1,7 @@
 // Load for a service that is being killed: HTTP senders that retry each key until it succeeds, SMTP senders that try once.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Acceptance, Api, Inbox } from '../support/api.ts'
+import type { Sink } from '../support/sink.ts'
 import { type Sent, sendMail } from '../support/smtp-sender.ts'
 import type { Arrival, Promised, Send } from './ledger.ts'
 
@@ -19,6 +20,16 @@ export interface Load {
   watch: ((left: 'dot' | 'request') => unknown) | null
   /** Resolves once every sender has finished its work in progress. */
   stop(): Promise<void>
+}
+
+/** Settings of a service that delivers all mail to the sink, and soon tries again. */
+export function relayTo({ url }: Pick<Sink, 'url'>): Record<string, string> {
+  return {
+    POSTHORN_DELIVERY: 'relay',
+    POSTHORN_RELAY_URL: url,
+    POSTHORN_RETRY_SCHEDULE: '1s,2s',
+    POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+  }
 }
 
 interface Options {

@@ -8,7 +8,7 @@ import { type Scope, until } from '../support/until.ts'
 import { asPostgres } from './corruption.ts'
 import { HostileLoad } from './hostile-load.ts'
 import { type Kill, type Ledger, reconcile } from './ledger.ts'
-import { type Load, seeded, startLoad } from './load.ts'
+import { type Load, relayTo, seeded, startLoad } from './load.ts'
 import { MemoryGroup } from './memory-group.ts'
 import { settle } from './settle.ts'
 
@@ -79,10 +79,7 @@ async function setStage(scope: Scope, { workers, limitMegabytes, seed }: Options
     program: group.program,
     env: {
       POSTHORN_WORKERS: String(workers),
-      POSTHORN_DELIVERY: 'relay',
-      POSTHORN_RELAY_URL: sink.url,
-      POSTHORN_RETRY_SCHEDULE: '1s,2s',
-      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+      ...relayTo(sink),
     },
   })
   const { api, secret } = await createCaller(posthorn)

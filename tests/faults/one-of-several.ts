@@ -7,7 +7,7 @@ import { type Scope, until } from '../support/until.ts'
 import { isAlive, readByWorker, workersOf } from '../support/worker-group.ts'
 import { startCluster } from './cluster.ts'
 import { countKills, type Kill, type Ledger, reconcile } from './ledger.ts'
-import { type Load, seeded, startLoad } from './load.ts'
+import { type Load, relayTo, seeded, startLoad } from './load.ts'
 import { reachMoment } from './moment.ts'
 import { settle } from './settle.ts'
 
@@ -98,10 +98,7 @@ async function startWorkers(scope: Scope, random: () => number): Promise<Stage> 
   const service = await startPosthorn(scope, {
     env: {
       POSTHORN_WORKERS: String(workers),
-      POSTHORN_DELIVERY: 'relay',
-      POSTHORN_RELAY_URL: sink.url,
-      POSTHORN_RETRY_SCHEDULE: '1s,2s',
-      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+      ...relayTo(sink),
     },
   })
   const { api } = await createCaller(service)

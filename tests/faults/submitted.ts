@@ -7,7 +7,7 @@ import { createCaller, type Posthorn, startPosthorn } from '../support/service.t
 import { type Sink, startSink } from '../support/sink.ts'
 import { type Scope, until } from '../support/until.ts'
 import type { Ledger } from './ledger.ts'
-import { seeded } from './load.ts'
+import { relayTo, seeded } from './load.ts'
 
 interface Options {
   messages: number
@@ -70,10 +70,7 @@ async function setStage(scope: Scope): Promise<Stage> {
   const port = await freePort()
   const posthorn = await startPosthorn(scope, {
     env: {
-      POSTHORN_DELIVERY: 'relay',
-      POSTHORN_RELAY_URL: sink.url,
-      POSTHORN_RETRY_SCHEDULE: '1s,2s',
-      POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
+      ...relayTo(sink),
       POSTHORN_SUBMISSIONS: `127.0.0.1:${port}`,
     },
   })

@@ -2,8 +2,8 @@
 import type { Agent, Dispatcher } from 'undici'
 import { policyHostOf } from '../../dns/mta-sts.ts'
 import { maxPolicyBytes, parseStsPolicy, type StsPolicy } from '../../mailauth/mta-sts.ts'
-import { type ConnectDeps, guardedConnector } from '../../webhook/connect.ts'
-import { describeFault } from '../../webhook/post.ts'
+import type { ConnectDeps } from '../../webhook/connect.ts'
+import { describeFault, openAgent } from '../../webhook/post.ts'
 
 export interface PolicyFetcherOptions extends ConnectDeps {
   /** The port of policy hosts. */
@@ -54,17 +54,6 @@ export class PolicyFetcher {
     const agent = await this.#agent
     await agent?.destroy()
   }
-}
-
-/** Loads undici at the first fetch, because most starts make none. */
-async function openAgent(deps: ConnectDeps): Promise<Agent> {
-  const { Agent } = await import('undici')
-  return new Agent({
-    connect: guardedConnector(deps),
-    allowH2: false,
-    connections: null,
-    maxHeaderSize: 16_384,
-  })
 }
 
 function refusalOf({ statusCode, headers }: Dispatcher.ResponseData): string | null {
