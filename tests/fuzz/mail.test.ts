@@ -7,6 +7,7 @@ import { parseAddressList } from '../../src/mail/read/address-list.ts'
 import { htmlToText } from '../../src/mail/read/html-text.ts'
 import { type ParsedMail, parseMail } from '../../src/mail/read/parse.ts'
 import { extractNewText } from '../../src/mail/read/quote.ts'
+import { inCpuTime } from '../support/cpu-time.ts'
 import { decodeSpan, sha256 } from '../support/decode-span.ts'
 
 const fields = 'From: a@b.example\r\nTo: c@d.example\r\nSubject: x\r\n'
@@ -147,20 +148,8 @@ test('check 60: runs in text and in HTML take linear time', () => {
   }
 })
 
-/** Measures CPU time of this thread, which excludes other load and the compiler's threads. */
-function measure<Result>(run: () => Result): { result: Result; tookMs: number } {
-  const startedAt = process.threadCpuUsage()
-  const result = run()
-  const { user, system } = process.threadCpuUsage(startedAt)
-  return { result, tookMs: (user + system) / 1000 }
-}
-
 function inTime<Result>(name: string, run: () => Result): Result {
-  const first = measure(run)
-  // The first reading runs partly in uncompiled code, which takes twice as long.
-  const { result, tookMs } = first.tookMs < longestMs ? first : measure(run)
-  assert.ok(tookMs < longestMs, `${JSON.stringify(name.slice(0, 80))} took ${Math.round(tookMs)} ms`)
-  return result
+  return inCpuTime(longestMs, run, JSON.stringify(name.slice(0, 80)))
 }
 
 function readInTime(raw: Buffer): ParsedMail {

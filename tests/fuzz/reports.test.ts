@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { meaningOf } from '../../src/flow/reports/report-meaning.ts'
 import { type ReportAddress, readReport } from '../../src/mail/bounce/report.ts'
+import { inCpuTime } from '../support/cpu-time.ts'
 
 const longestMs = 2000
 const dsn =
@@ -16,11 +17,11 @@ const worded = 'From: MAILER-DAEMON@far.test\r\nSubject: failure notice\r\n\r\n'
 const open = 'Final-Recipient: rfc822; a@b\r\nAction: failed\r\nStatus: 5.0.0\r\n\r\n'
 
 function readInTime(raw: Buffer, sentTo: ReportAddress = 'return_path'): void {
-  const startedMs = performance.now()
-  const report = readReport(raw, sentTo)
-  const meanings = report?.kind === 'delivery' ? report.recipients.map(meaningOf) : []
-  const tookMs = performance.now() - startedMs
-  assert.ok(tookMs < longestMs, `${raw.toString('latin1', 0, 200)} took ${Math.round(tookMs)} ms`)
+  const read = () => {
+    const report = readReport(raw, sentTo)
+    return { report, meanings: report?.kind === 'delivery' ? report.recipients.map(meaningOf) : [] }
+  }
+  const { report, meanings } = inCpuTime(longestMs, read, raw.toString('latin1', 0, 200))
   const json = JSON.stringify(report)
   assert.ok(json.isWellFormed() && !json.includes('\\u0000') && !json.includes('\\ud8'))
   assert.ok(meanings.length <= 1000)

@@ -7,6 +7,7 @@ import { parseCommand } from '../../src/smtp/server/command.ts'
 import { DotReader } from '../../src/smtp/server/dot-reader.ts'
 import { LineEnds } from '../../src/smtp/server/line-ends.ts'
 import { parsePath } from '../../src/smtp/server/path.ts'
+import { inCpuTime } from '../support/cpu-time.ts'
 import { until } from '../support/until.ts'
 import { startMx } from '../wire/mx.ts'
 import { Talk } from '../wire/talk.ts'
@@ -118,10 +119,11 @@ test('check 27: no command line throws, and an accepted one parses to itself', (
 
 test('check 60: hostile command lines take linear time', () => {
   for (const unit of ['"', '\\"', '<', '@a,', '.', 'a.', '(', 'ü', '"\\', ' ']) {
-    const startMs = performance.now()
-    for (let i = 0; i < 100; i++) parseCommand(Buffer.from(`RCPT TO:<${unit.repeat(5000)}\r`), 'mx.test')
-    for (let i = 0; i < 100; i++) parsePath(`<${unit.repeat(5000 / unit.length)}@x.test>`)
-    assert.ok(performance.now() - startMs < 1000, unit)
+    const read = () => {
+      for (let i = 0; i < 100; i++) parseCommand(Buffer.from(`RCPT TO:<${unit.repeat(5000)}\r`), 'mx.test')
+      for (let i = 0; i < 100; i++) parsePath(`<${unit.repeat(5000 / unit.length)}@x.test>`)
+    }
+    inCpuTime(1_000, read, unit)
   }
 })
 

@@ -6,7 +6,9 @@ import { requestHash } from '../../src/flow/idempotency.ts'
 import { decodeBase64 } from '../../src/http/body/base64.ts'
 import { LargeBodies } from '../../src/http/body/large-bodies.ts'
 import { parseJson } from '../../src/http/body/parse-json.ts'
+import { htmlToText } from '../../src/mail/read/html-text.ts'
 import type { Inbox } from '../support/api.ts'
+import { cpuMsOf } from '../support/cpu-time.ts'
 import { nextKey } from './sending.ts'
 import { ask, type Caller, setStage } from './stage.ts'
 
@@ -40,6 +42,13 @@ async function longestTurns(work: () => Promise<void>): Promise<number[]> {
   return turns.sort((one, other) => other - one)
 }
 
+/** The longest turn allowed, in ms: less than a third of one conversion of 1 MB, which takes longer on a slow machine. */
+function longestAllowed(): number {
+  const page = costly(mebibyte)
+  htmlToText(page)
+  return Math.max(100, 0.3 * cpuMsOf(() => htmlToText(page)))
+}
+
 function headersOf({ secret }: Caller) {
   return { 'content-type': 'application/json', 'x-api-key': secret, 'idempotency-key': nextKey() }
 }
@@ -69,12 +78,13 @@ test('hostile 8: neither refused sends of 1 MB nor accepted ones stall the main 
       ['past a limit', limited, (await limited.api.createInbox()).id, 429, 12, large],
       ['accepted', caller, (await caller.api.createInbox()).id, 202, 2, html(mebibyte / 4)],
     ]
+  const mostMs = longestAllowed()
   for (const [name, by, inbox, status, count, body] of rounds)
     await t.test(`sends do not stall: ${name}`, async () => {
       const [longest] = await longestTurns(async () => {
         for (const answer of await sendAll(by, inbox, body, count)) assert.equal(answer, status)
       })
-      assert.ok(longest! < 100, `${longest} ms`)
+      assert.ok(longest! < mostMs, `${longest} of ${mostMs} ms`)
     })
 })
 
@@ -84,7 +94,8 @@ test('hostile 8: JSON of 1 MB with as many values as fit does not stall the main
   const [longest] = await longestTurns(async () => {
     for (const answer of await sendAll(caller, nowhere, body, 4)) assert.equal(answer, 400)
   })
-  assert.ok(longest! < 100, `${longest} ms`)
+  const mostMs = longestAllowed()
+  assert.ok(longest! < mostMs, `${longest} of ${mostMs} ms`)
 })
 
 const content = 10 * mebibyte
@@ -101,12 +112,13 @@ const shapes: [name: string, body: Buffer][] = [
 
 /** Returns the time to read the body in this thread: CPU time and wall time, in ms. */
 function readHere(body: Buffer): { cpuMs: number; wallMs: number } {
-  const [startMs, before] = [performance.now(), process.threadCpuUsage()]
-  const value = parseJson(body) as { attachments?: { content: string }[] }
-  requestHash({}, value)
-  for (const { content } of value.attachments ?? []) decodeBase64(content)
-  const { user, system } = process.threadCpuUsage(before)
-  return { cpuMs: (user + system) / 1000, wallMs: performance.now() - startMs }
+  const startMs = performance.now()
+  const cpuMs = cpuMsOf(() => {
+    const value = parseJson(body) as { attachments?: { content: string }[] }
+    requestHash({}, value)
+    for (const { content } of value.attachments ?? []) decodeBase64(content)
+  })
+  return { cpuMs, wallMs: performance.now() - startMs }
 }
 
 /** Asks repeatedly until the work is done. Returns the median and the longest response time, in ms. */
@@ -137,12 +149,11 @@ for (const [name, body] of shapes)
         for (const answer of await sendAll(caller, nowhere, body, 4)) assert.equal(answer, 404)
     }
     await refuse()
-    // Reading eight bodies here would block the event loop eight times. The garbage collector alone blocks it once or
-    // twice.
-    const turn = (await longestTurns(refuse))[2]!
+    // Reading eight bodies here would block the event loop eight times. The garbage collector alone blocks it a few times.
+    const turn = (await longestTurns(refuse))[4]!
     const asked = await answerTimes(other, refuse())
     t.diagnostic(
-      `${body.length} bytes: the third longest turn ${turn.toFixed()} ms; reading it here ${here.cpuMs.toFixed()} ms`,
+      `${body.length} bytes: the fifth longest turn ${turn.toFixed()} ms; reading it here ${here.cpuMs.toFixed()} ms`,
     )
     t.diagnostic(`another's GET: ${asked.middle.toFixed()} ms, ${asked.most.toFixed()} ms at most`)
     assert.ok(turn < Math.max(60, here.cpuMs * 0.75), `${turn} ms of ${here.cpuMs} ms`)

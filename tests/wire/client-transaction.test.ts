@@ -31,14 +31,20 @@ async function open(context: TestContext, extensions: string, script: string[]) 
   return { connection: await reach(context, played.port), ended: played.ended }
 }
 
-async function reach(context: TestContext, port: number): Promise<SmtpConnection> {
+async function reach(context: TestContext, port: number, timeoutMs = 2_000): Promise<SmtpConnection> {
   const opened = await connect({
     host: 'mx.test',
     address: '127.0.0.1',
     port,
     ehloName: 'me.test',
     tls: 'none',
-    timeouts: { mailMs: 2000, rcptMs: 2000, dataStartMs: 2000, dataBlockMs: 2000, dataFinalMs: 2000 },
+    timeouts: {
+      mailMs: timeoutMs,
+      rcptMs: timeoutMs,
+      dataStartMs: timeoutMs,
+      dataBlockMs: timeoutMs,
+      dataFinalMs: timeoutMs,
+    },
   })
   assert.ok('connection' in opened, JSON.stringify(opened))
   context.after(() => opened.connection.destroy())
@@ -406,7 +412,7 @@ const large = Buffer.from(`${'0123456789'.repeat(7)}\r\n`.repeat(40_000))
 for (const extensions of [[], ['PIPELINING'], ['PIPELINING', 'CHUNKING'], ['CHUNKING']]) {
   test(`a large message arrives byte for byte (${extensions.join(' ') || 'no extension'})`, async (context) => {
     const sink = await startSink(context, { extensions })
-    const connection = await reach(context, sink.port)
+    const connection = await reach(context, sink.port, 60_000)
     let asked = 0
     const mayFinish = () => ++asked > 0
     const result = await send(connection, [u, v], { mayFinish }, large)
@@ -421,7 +427,7 @@ for (const extensions of [[], ['PIPELINING'], ['PIPELINING', 'CHUNKING'], ['CHUN
 test('mayFinish ends a large message before its last bytes', async (context) => {
   for (const extensions of [['PIPELINING'], ['PIPELINING', 'CHUNKING']]) {
     const sink = await startSink(context, { extensions })
-    const connection = await reach(context, sink.port)
+    const connection = await reach(context, sink.port, 60_000)
     const result = await send(connection, [u], { mayFinish: () => false }, large)
     assert.deepEqual(outcomesOf(result), ['abandoned'])
     await until('the sink to see the end', () => sink.open === 0)

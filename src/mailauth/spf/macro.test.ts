@@ -1,6 +1,7 @@
 // SPF macros: the RFC's own examples, transformations, and the effect of a macro bomb.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { inCpuTime } from '../../../tests/support/cpu-time.ts'
 import { expandName, expandText, type MacroValues, parseDomainSpec, parseExplanation } from './macro.ts'
 
 const values: MacroValues = {
@@ -87,8 +88,8 @@ test('check 53: an expanded name holds only printable ASCII, whatever a sender w
 test('check 53: thousands of macros cost as little as a few, and their text is bounded', () => {
   const bomb = parseDomainSpec(`${'%{s255r.-+,/_=}'.repeat(4000)}%{d}`)!
   const long = { ...values, s: `${'a.'.repeat(128)}a@b.example` }
-  const startedMs = performance.now()
-  for (let count = 0; count < 1000; count++) assert.ok(expandName(bomb, long)!.length <= 253)
-  assert.equal(expandText(bomb, long, 400).length, 400)
-  assert.ok(performance.now() - startedMs < 2000)
+  inCpuTime(2_000, () => {
+    for (let count = 0; count < 1000; count++) assert.ok(expandName(bomb, long)!.length <= 253)
+    assert.equal(expandText(bomb, long, 400).length, 400)
+  })
 })
