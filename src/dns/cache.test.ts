@@ -166,9 +166,9 @@ test('check 52: one asker’s 1,000 silent names delay no other asker', async (t
   )
   const startedMs = performance.now()
   const answers = await hostile
-  assert.ok(performance.now() - startedMs < 15_000)
+  assert.ok(performance.now() - startedMs < 6_000)
   assert.ok(answers.every(({ status }) => status === 'temporary'))
-  assert.ok(amid < alone + 900)
+  assert.ok(amid < alone + 300)
   assert.ok(server.asked.length - cost <= 1_000)
 })
 

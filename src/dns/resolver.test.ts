@@ -130,7 +130,7 @@ for (const [name, reason] of faults) {
     const startedMs = performance.now()
     const answer = await resolver.resolve('A', name)
     assert.ok(answer.status === 'temporary' && reason.test(answer.reason), JSON.stringify(answer))
-    assert.ok(performance.now() - startedMs < 20_000)
+    assert.ok(performance.now() - startedMs < 2000)
   })
 }
 

@@ -8,7 +8,7 @@ import { LargeBodies } from '../../src/http/body/large-bodies.ts'
 import { parseJson } from '../../src/http/body/parse-json.ts'
 import { htmlToText } from '../../src/mail/read/html-text.ts'
 import type { Inbox } from '../support/api.ts'
-import { cpuMsOf } from '../support/cpu-time.ts'
+import { cpuMsOf, cpuMsSince } from '../support/cpu-time.ts'
 import { nextKey } from './sending.ts'
 import { ask, type Caller, setStage } from './stage.ts'
 
@@ -32,8 +32,7 @@ async function longestTurns(work: () => Promise<void>): Promise<number[]> {
   const turns: number[] = []
   let before = process.threadCpuUsage()
   const look = () => {
-    const { user, system } = process.threadCpuUsage(before)
-    turns.push((user + system) / 1000)
+    turns.push(cpuMsSince(before))
     before = process.threadCpuUsage()
   }
   const timer = setInterval(look, 1)

@@ -1,4 +1,5 @@
 // Shows whether a reader takes linear time and returns bounded output: repeats its tokens up to every limit.
+import { cpuMsSince } from './cpu-time.ts'
 
 /** One reader of bytes from strangers, and the tokens of its grammar. */
 export interface Grammar {
@@ -110,7 +111,7 @@ function judge(one: Case, size: number): string | null {
   const startedMs = performance.now()
   const before = process.threadCpuUsage()
   const output = grammar.read(whole)
-  const usedMs = Math.min(threadMs(before), performance.now() - startedMs)
+  const usedMs = Math.min(cpuMsSince(before), performance.now() - startedMs)
   const growth = growthOf(grammar, whole, output)
   if (growth !== null || usedMs / (grammar.times ?? 1) < floorMs) return growth
   // A slowdown by other processes passes. A slowdown by the reader repeats.
@@ -152,13 +153,8 @@ function timeOf({ read, times = 1 }: Grammar, text: string): number {
   do {
     read(text)
     count++
-  } while (threadMs(before) < measuredMs)
-  return threadMs(before) / count / times
-}
-
-function threadMs(before: NodeJS.CpuUsage): number {
-  const { user, system } = process.threadCpuUsage(before)
-  return (user + system) / 1000
+  } while (cpuMsSince(before) < measuredMs)
+  return cpuMsSince(before) / count / times
 }
 
 /** The characters of all strings in it, and the bytes of all buffers. */

@@ -224,7 +224,7 @@ test('a blob that Rspamd does not read counts as a failure, like any mail', asyn
   const blob = { open: () => Readable.from(repeat(Buffer.alloc(1 << 20), 50)), sizeBytes: 50 << 20 }
   const [verdict, ms] = await timed(rspamd.check(blob, envelope))
   assert.equal(reasonOf(verdict), 'no answer in time')
-  assert.ok(ms < 10_000, `${ms} ms`)
+  assert.ok(ms < 1_500, `${ms} ms`)
   assert.equal(reasonOf(await rspamd.check(blob, envelope)), 'passed over')
 })
 
@@ -309,7 +309,7 @@ test('an absent Rspamd is unavailable at once', async (t) => {
   for (let n = 0; n < 3; n++) {
     const [verdict, ms] = await timed(rspamd.check(mail('x'), envelope))
     assert.match(reasonOf(verdict), /ECONNREFUSED/)
-    assert.ok(ms < 5_000, `${ms} ms`)
+    assert.ok(ms < 500, `${ms} ms`)
   }
   assert.equal(reasonOf(await rspamd.check(mail('x'), envelope)), 'passed over')
   await assert.rejects(rspamd.version(), /ECONNREFUSED/)

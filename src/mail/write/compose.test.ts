@@ -184,7 +184,7 @@ test('ids that cannot be written are left out', () => {
   for (const inReplyTo of bad) assert.deepEqual(fields({ inReplyTo }, 'In-Reply-To'), [])
 })
 
-test('a message to hidden recipients alone has a placeholder in To', () => {
+test('a message to hidden recipients alone has an empty group in To', () => {
   assert.deepEqual(fields({ to: [] }, 'To'), ['undisclosed-recipients:;'])
   assert.deepEqual(fields({ to: [], cc: [{ email: 'c@c.example' }] }, 'To'), [])
 })

@@ -167,7 +167,7 @@ for (const [what, names, result] of hostile) {
     const verdict = await checkSpf(counted.lookup, mail)
     t.diagnostic(`${what}: ${counted.count()} questions`)
     assert.equal(verdict.result, result, verdict.reason)
-    assert.ok(counted.count() <= maxQuestions && performance.now() - startedMs < 10_000)
+    assert.ok(counted.count() <= maxQuestions && performance.now() - startedMs < 1000)
   })
 }
 
