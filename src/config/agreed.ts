@@ -17,6 +17,7 @@ export function agreedSettings(settings: Settings): AgreedSettings {
     POSTHORN_ALLOW_PRIVATE_NETWORKS: String(settings.allowPrivateNetworks),
     POSTHORN_DMARC: settings.dmarc,
     POSTHORN_DMARC_REPORTS: settings.dmarcReports ?? unset,
+    POSTHORN_TLS_REPORTS: settings.tlsReports ?? unset,
     POSTHORN_OPERATOR_MAIL: settings.operatorMail ?? unset,
     // If only one of two releases knows a period, it is no difference while it is unset.
     POSTHORN_RETENTION: JSON.stringify(retention, (_, value) => value ?? undefined),

@@ -118,6 +118,12 @@ export function readReceiving(reader: Reader) {
       inboxAddress,
       'the address of an inbox, such as reports@inbox.example.com',
     ),
+    tlsReports: reader.read(
+      'POSTHORN_TLS_REPORTS',
+      null,
+      inboxAddress,
+      'the address of an inbox, such as reports@inbox.example.com',
+    ),
     clamd: reader.read(
       'POSTHORN_CLAMD',
       null,

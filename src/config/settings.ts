@@ -89,6 +89,8 @@ export interface Settings {
   rspamd: RspamdAddress | null
   /** The inbox that sends the aggregate reports of DMARC; null: no reports. */
   dmarcReports: string | null
+  /** The inbox that sends reports about TLS; null: no reports. */
+  tlsReports: string | null
   /** Requests for access are mailed to this address; null: no mail. */
   operatorMail: string | null
   maxDownloadBytes: number

@@ -9,6 +9,11 @@ export type DeliveryMode = 'direct' | 'relay' | 'capture'
 /** Queues that do not belong to a single domain. */
 export const specialRoutes = { local: '@local', relay: '@relay', capture: '@capture' } as const
 
+/** The TLS that a sender asks for in place of the recipients' policies (RFC 8689): more, or none. */
+export type TlsWish = 'required' | 'optional'
+
+const wishPrefixes = { required: 'requiretls:', optional: 'anytls:' } as const
+
 export interface RoutePolicy {
   mode: DeliveryMode
   /** The deployment's own domain, whose mail goes to our own MX. */
@@ -25,6 +30,22 @@ const insideStepsMs = [1_000, 5_000, 15_000]
 export function retryScheduleOf(route: string, scheduleMs: readonly number[]): readonly number[] {
   const isInside = route === specialRoutes.local || route === specialRoutes.capture
   return isInside ? [...insideStepsMs.filter((stepMs) => stepMs < scheduleMs[0]!), ...scheduleMs] : scheduleMs
+}
+
+/** Returns the queue of mail with this wish. Mail for our own nodes stays in theirs, as it does not leave the deployment. */
+export function routeFor(route: string, wish: TlsWish | null): string {
+  // The operator says what TLS a smarthost needs. The field TLS-Required stays in the mail.
+  const isHeld = route.startsWith('@') && (wish === 'optional' || route !== specialRoutes.relay)
+  return wish === null || isHeld ? route : wishPrefixes[wish] + route
+}
+
+/** Reads the key of a queue. `hop`: the domain or the special queue without the wish. */
+export function readRoute(key: string): { hop: string; wish: TlsWish | null } {
+  for (const wish of ['required', 'optional'] as const) {
+    const prefix = wishPrefixes[wish]
+    if (key.startsWith(prefix)) return { hop: key.slice(prefix.length), wish }
+  }
+  return { hop: key, wish: null }
 }
 
 /** The queue's key for a recipient's domain. A customer's domain is local only if its MX is proved to be ours. */

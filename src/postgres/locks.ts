@@ -27,6 +27,8 @@ export const lockClasses = {
   metrics: numberOf('metric'),
   /** Counting DMARC evaluations for reports. */
   dmarc: numberOf('dmrc'),
+  /** Counting sessions for reports about TLS. */
+  tlsReports: numberOf('tlsr'),
   /** Creating the organization and inbox from which the service writes to people. */
   ownInbox: numberOf('acct'),
 }

@@ -28,6 +28,7 @@ import type { Membership } from '../worker/membership.ts'
 import { createMtaSts } from './mta-sts.ts'
 import { allowsMailTo, createMailCache, graceMs, type Part } from './part.ts'
 import type { Signals } from './signals.ts'
+import { startTlsSessions } from './tls-reports.ts'
 
 const maxConnections = { domain: 10, special: 20 }
 
@@ -56,6 +57,7 @@ export async function startDelivery(
   const { settings, db, clock, log, blobs, secretBox, hold } = foundation
   await requireOutbound(settings)
   const mtaSts = createMtaSts(foundation)
+  const tlsSessions = startTlsSessions(foundation)
   const deps: CourierDeps = {
     db,
     clock,
@@ -74,6 +76,7 @@ export async function startDelivery(
       relay: settings.relay,
       mxPort: settings.mxPort,
       tlsRules: mtaSts.rules,
+      ...(tlsSessions && { noteTls: tlsSessions.note }),
       outbound: settings.outbound,
       ehloName: settings.mailHost,
       ownEhloName: () => ownNameOf(secretBox, settings.mailHost, clock.now()),
@@ -104,6 +107,7 @@ export async function startDelivery(
       await moving.stop()
       await routes.stop(graceMs)
       await mtaSts.stop()
+      await tlsSessions?.stop()
     },
   }
 }

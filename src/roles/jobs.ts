@@ -42,6 +42,7 @@ import { dmarcReportLoop } from './dmarc-reports.ts'
 import { startRefreshing } from './mta-sts.ts'
 import type { RawCache } from './mx.ts'
 import type { Signals } from './signals.ts'
+import { startTlsReports } from './tls-reports.ts'
 
 const filingBatch = 128
 /**
@@ -122,10 +123,11 @@ export function startJobs(
   if (scanner) loops.push(...scanLoops(scanner, dueWork, divided(scanWorkers, scanning)))
   for (const loop of loops) loop.start()
   const refreshing = startRefreshing(foundation)
+  const tlsReports = startTlsReports(foundation, { parsePool, signals })
   return {
     stop: async () => {
       scanner?.close()
-      await Promise.all([refreshing.stop(), ...loops.map((loop) => loop.stop())])
+      await Promise.all([refreshing.stop(), tlsReports.stop(), ...loops.map((loop) => loop.stop())])
       await Promise.all([filingPool.close(), parsePool.close()])
     },
   }

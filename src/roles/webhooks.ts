@@ -100,7 +100,8 @@ export async function startWebhooks(
   return { stop, wakeHeld: (webhooks) => endpoints.wakeHeld(webhooks) }
 }
 
-function createPoster({ settings, resolver: shared }: Foundation): Poster {
+/** A client for URLs of strangers. */
+export function createPoster({ settings, resolver: shared }: Foundation): Poster {
   const resolver = shared.for('webhooks')
   return new Poster({ guard: createAddressGuard(settings), lookup: (host) => findAddresses(resolver, host) })
 }

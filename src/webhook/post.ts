@@ -40,7 +40,7 @@ export class Poster {
   async post(
     url: string,
     headers: Record<string, string>,
-    body: string,
+    body: string | Buffer,
     signal: AbortSignal,
   ): Promise<CallAnswer> {
     const refusal = this.#guard.refusalOf(url)

@@ -1,23 +1,34 @@
-// Aggregate DMARC reports: bounded, sent once after their day, and only to addresses that agree. Also on PostgreSQL 15.
+// Daily reports about DMARC and TLS: bounded, sent once after their day, to addresses that agree. Also on PostgreSQL 15.
 import assert from 'node:assert/strict'
-import { after, beforeEach, test } from 'node:test'
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import type { IncomingHttpHeaders } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { after, beforeEach, type TestContext, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
-import { checkDmarcReports } from '../../src/cli/doctor/dmarc-reports.ts'
+import { checkDmarcReports } from '../../src/cli/doctor/daily-reports.ts'
 import { Resolver } from '../../src/dns/resolver.ts'
 import { SharedResolver } from '../../src/dns/shared-resolver.ts'
+import { dueDmarcReports } from '../../src/flow/dmarc/send-reports.ts'
 import { ParsePool } from '../../src/mail/parse-pool.ts'
 import { parseMail } from '../../src/mail/read/parse.ts'
 import { type DmarcNote, dmarcNoteOf } from '../../src/mailauth/dmarc/dmarc-note.ts'
 import { evaluateDmarc } from '../../src/mailauth/dmarc/evaluate.ts'
+import type { SessionResult } from '../../src/mailauth/tls-report/report.ts'
 import { dmarcReportLoop, startDmarcNotes } from '../../src/roles/dmarc-reports.ts'
 import type { Part } from '../../src/roles/part.ts'
-import { claimDmarcReport, noteDmarc } from '../../src/store/domains/dmarc-reports.ts'
+import { startTlsReports } from '../../src/roles/tls-reports.ts'
+import { noteDmarc } from '../../src/store/domains/dmarc-reports.ts'
+import { noteTls } from '../../src/store/domains/tls-reports.ts'
 import type { Api } from '../support/api.ts'
+import { trustAuthority } from '../support/certificates.ts'
 import { zoneLookup } from '../support/dmarc-zone.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { makePlace, send, startNode, untilStates } from '../support/node.ts'
 import { startSink } from '../support/sink.ts'
-import { until } from '../support/until.ts'
+import { assertTlsReport } from '../support/tls-report-schema.ts'
+import { inReverse, until } from '../support/until.ts'
 
 const hourMs = 3_600_000
 const from = 'reporting@inbox.test'
@@ -46,14 +57,20 @@ const foundation = { ...node.foundation, resolver: new SharedResolver({ resolver
 const signals = { announced: () => {} }
 const reports = dmarcReportLoop(foundation, { parsePool, signals })
 reports.start()
+const { settings } = node.foundation
+// The receivers of reports by POST are on this machine.
+const reporting = { ...settings, tlsReports: from, allowPrivateNetworks: true }
+const tlsReports = startTlsReports({ ...foundation, settings: reporting }, { parsePool, signals })
 place.after(async () => {
   await reports.stop()
+  await tlsReports.stop()
   await parsePool.close()
 })
 
 // Reports belong to the whole deployment, so each test begins without any.
 beforeEach(async () => {
   await db.query('delete from dmarc_report')
+  await db.query('delete from tls_report')
   sink.copies.splice(0)
 })
 
@@ -65,11 +82,11 @@ async function note(...notes: DmarcNote[]): Promise<void> {
   for (const part of parts) await part.stop()
 }
 
-let reporting: Promise<Api> | null = null
+let opening: Promise<Api> | null = null
 
 /** Opens, once, the inbox that sends the reports. */
 function openInbox(): Promise<Api> {
-  reporting ??= (async () => {
+  opening ??= (async () => {
     const { api } = await node.createCaller({ limits: tightest })
     await api.want('/v1/inboxes', {
       method: 'POST',
@@ -79,7 +96,7 @@ function openInbox(): Promise<Api> {
     })
     return api
   })()
-  return reporting
+  return opening
 }
 
 /** The note that a mail server makes of a mail that passed, or failed, at shop.test. */
@@ -332,7 +349,9 @@ test('several nodes’ counts add up, and one node claims a report', async () =>
   assert.deepEqual(await readRows(), [{ kinds: 1, omitted: 0, failures: 0, amounts: [16] }])
   const at = new Date(clock.nowMs() + 27 * hourMs)
   const until = new Date(at.getTime() + hourMs)
-  const claims = await Promise.all(Array.from({ length: 4 }, () => claimDmarcReport(db.writer, at, until)))
+  const claims = await Promise.all(
+    Array.from({ length: 4 }, () => dueDmarcReports.claim(db.writer, at, until)),
+  )
   assert.equal(claims.filter((claim) => claim !== null).length, 1)
 })
 
@@ -350,4 +369,145 @@ test('mail gets no note if its domain wants no reports, or if DMARC reached no c
     const mail = { sourceIp: '192.0.2.1', envelopeFrom: '', spf: null, dkim: [], applied: 'none' as const }
     assert.equal(dmarcNoteOf({ verdict, ...mail }) !== null, isNoted, record)
   }
+})
+
+const stsPolicy: SessionResult['policy'] = {
+  type: 'sts',
+  domain: 'shop.test',
+  lines: ['version: STSv1', 'mode: enforce', 'mx: *.shop.test', 'max_age: 604800'],
+  mx: ['*.shop.test'],
+}
+const noPolicy: SessionResult['policy'] = { type: 'no-policy-found', domain: 'shop.test', lines: [], mx: [] }
+const expired: SessionResult['failure'] = {
+  type: 'certificate-expired',
+  sendingIp: '192.0.2.1',
+  host: 'mx.shop.test',
+  ip: '2001:db8::25',
+  reason: 'MTA-STS policy (enforce): its certificate has expired',
+}
+
+/** Counts sessions with shop.test of today, of which a report is due at once. */
+async function noteSessions(...kinds: [SessionResult, number][]): Promise<void> {
+  const day = clock.now().toISOString().slice(0, 10)
+  const key = { day, policyDomain: 'shop.test', registeredDomain: 'shop.test', dueAt: clock.now() }
+  const bounds = { maxReports: 9, maxReportsOfDomain: 9, maxKinds: 9, maxKindsOfReport: 9 }
+  await noteTls(
+    db.writer,
+    kinds.map(([result, amount]) => ({ ...key, result, amount })),
+    bounds,
+  )
+}
+
+async function untilTlsDone(): Promise<void> {
+  await until('the TLS reports to be done', async () => {
+    tlsReports.wake()
+    return (await db.query('select from tls_report')).length === 0
+  })
+}
+
+/** Reads the mail with another program. */
+function readTlsMail(raw: Buffer): unknown {
+  const reader = `${import.meta.dirname}/../support/tls-report-reader.py`
+  const { status, stdout, stderr } = spawnSync('python3', [reader], { input: raw })
+  assert.equal(status, 0, stderr.toString())
+  return JSON.parse(stdout.toString())
+}
+
+test('a TLS report goes by mail as RFC 8460 has it, and a second reader finds the same counts', async () => {
+  await openInbox()
+  dns.set('_smtp._tls.shop.test', { TXT: ['v=TLSRPTv1; rua=mailto:tls@shop.test'] })
+  const plain = {
+    ...expired,
+    type: 'starttls-not-supported',
+    sendingIp: null,
+    ip: null,
+    reason: null,
+  } as const
+  await noteSessions(
+    [{ policy: stsPolicy, failure: null }, 7],
+    [{ policy: stsPolicy, failure: expired }, 2],
+    [{ policy: noPolicy, failure: plain }, 1],
+  )
+  await untilTlsDone()
+  const copy = await until('the report to arrive', () => sink.copies[0])
+  assert.equal(copy.recipient, 'tls@shop.test')
+  const raw = copy.raw.toString('latin1')
+  assert.match(raw, /\r\nDKIM-Signature: [^\0]*?d=inbox\.test/)
+  // The servers on the way need no TLS to deliver it.
+  assert.match(raw, /\r\nTLS-Required: No\r\n/)
+  const { attachments } = parseMail(copy.raw)
+  const { start, length } = attachments[0]!.span
+  const json = JSON.parse(gunzipSync(Buffer.from(raw.slice(start, start + length), 'base64')).toString())
+  assertTlsReport(json)
+  const none = { type: 'no-policy-found', domain: 'shop.test', lines: [] }
+  assert.deepEqual(readTlsMail(copy.raw), {
+    contact: from,
+    policies: [
+      {
+        ...{ type: 'sts', domain: 'shop.test', lines: stsPolicy.lines },
+        ...{ successes: 7, failures: [['certificate-expired', 2]] },
+      },
+      { ...none, successes: 0, failures: [['starttls-not-supported', 1]] },
+    ],
+  })
+})
+
+/** Receives reports by POST. */
+async function startReceiver(t: TestContext) {
+  const scope = inReverse(t)
+  const calls: { headers: IncomingHttpHeaders; body: Buffer }[] = []
+  const receiver = { url: '', calls, status: 201 }
+  const server = createServer(trustAuthority(scope).issue('reports.shop.test'), async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    calls.push({ headers: request.headers, body: Buffer.concat(chunks) })
+    response.writeHead(receiver.status).end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  scope.after(() => void server.close())
+  dns.set('reports.shop.test', { A: ['127.0.0.1'] })
+  receiver.url = `https://reports.shop.test:${(server.address() as AddressInfo).port}/tls?d=1`
+  return receiver
+}
+
+test('a TLS report goes by POST, again after an hour if the receiver fails, and to another destination meanwhile', async (t) => {
+  await openInbox()
+  const receiver = await startReceiver(t)
+  dns.set('_smtp._tls.shop.test', { TXT: [`v=TLSRPTv1; rua=${receiver.url}`] })
+  receiver.status = 503
+  await noteSessions([{ policy: stsPolicy, failure: null }, 3])
+  const failures = () => db.query<{ failures: number }>('select failures from tls_report')
+  await until('the receiver to be asked in vain', async () => {
+    tlsReports.wake()
+    return (await failures())[0]?.failures === 1
+  })
+  receiver.status = 201
+  clock.advance(1.1 * hourMs)
+  await untilTlsDone()
+  assert.equal(receiver.calls.length, 2)
+  const { headers, body } = receiver.calls[1]!
+  assert.equal(headers['content-type'], 'application/tlsrpt+gzip')
+  assertTlsReport(JSON.parse(gunzipSync(body).toString()))
+  // One destination that takes the report is enough.
+  receiver.status = 503
+  dns.set('_smtp._tls.shop.test', { TXT: [`v=TLSRPTv1; rua=${receiver.url},mailto:other@shop.test`] })
+  await noteSessions([{ policy: noPolicy, failure: null }, 1])
+  await untilTlsDone()
+  await until('the report to arrive', () => sink.copies.length === 1)
+})
+
+test('a TLS report waits while DNS does not answer, and is dropped if the domain wants none', async () => {
+  dns.fail('_smtp._tls.shop.test', 'SERVFAIL')
+  await noteSessions([{ policy: stsPolicy, failure: null }, 3])
+  await until('the report to wait', async () => {
+    tlsReports.wake()
+    const [row] = await db.query<{ failures: number }>('select failures from tls_report')
+    return row?.failures === 1
+  })
+  dns.fail('_smtp._tls.shop.test', null)
+  dns.set('_smtp._tls.shop.test', { TXT: ['v=spf1 -all'] })
+  clock.advance(1.1 * hourMs)
+  await untilTlsDone()
+  assert.equal(sink.copies.length, 0)
 })

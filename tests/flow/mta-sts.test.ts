@@ -1,156 +1,27 @@
 // MTA-STS for outgoing mail: real mail servers with certificates of every kind, a policy host over HTTPS, no downgrade.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
-import { after, type TestContext, test } from 'node:test'
-import { createSecureContext } from 'node:tls'
-import { SMTPServer } from 'smtp-server'
+import { after, test } from 'node:test'
 import { Clock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
-import { HopFinder } from '../../src/dns/mx.ts'
-import { Resolver } from '../../src/dns/resolver.ts'
-import { PolicyFetcher } from '../../src/flow/delivering/fetch-policy.ts'
 import { MtaSts, type MtaStsDeps, refreshPolicies } from '../../src/flow/delivering/mta-sts.ts'
 import { openRoute } from '../../src/flow/delivering/next-hop.ts'
 import { purgeStale } from '../../src/flow/upkeep/purge-stale.ts'
 import { Db } from '../../src/postgres/db.ts'
-import { trustAuthority } from '../support/certificates.ts'
-import { DnsServer } from '../support/dns-server.ts'
-import { freePort } from '../support/free-port.ts'
 import { testDatabase } from '../support/postgres.ts'
+import { type Far, type FarOptions, openStsStage, policyOf, type Served } from '../support/sts-stage.ts'
 import { inReverse } from '../support/until.ts'
 
 const scope = inReverse({ after })
-const authority = trustAuthority(scope)
-const dns = await DnsServer.start()
-scope.after(() => dns.close())
+const stage = await openStsStage(scope)
+const { dns, fetches, down, publish, startFar } = stage
 const db = new Db({ connection: await testDatabase(scope), maxConnections: 2 })
 scope.after(() => db.close())
-const mxPort = await freePort()
-
-interface Served {
-  status?: number
-  headers?: Record<string, string>
-  text: string
-  isSelfSigned?: boolean
-}
-
-/** The policies by domain. Each question is counted. */
-const served = new Map<string, Served>()
-const fetches: string[] = []
-const domainOf = (host: string) => host.replace(/^mta-sts\.|:\d+$/g, '')
-const policyHost = createServer(
-  {
-    SNICallback: (host, done) => {
-      const { isSelfSigned = false } = served.get(domainOf(host)) ?? {}
-      done(null, createSecureContext(authority.issue(host, { isSelfSigned })))
-    },
-  },
-  ({ headers: { host = '' }, url }, response) => {
-    const domain = domainOf(host)
-    fetches.push(domain)
-    const { status = 200, headers = {}, text } = served.get(domain) ?? { status: 404, text: '' }
-    const known = url === '/.well-known/mta-sts.txt' ? status : 404
-    response.writeHead(known, { 'content-type': 'text/plain; charset=utf-8', ...headers }).end(text)
-  },
-)
-policyHost.listen(0, '127.0.0.1')
-await once(policyHost, 'listening')
-scope.after(() => void policyHost.close())
-const { port } = policyHost.address() as AddressInfo
-
 const clock = new Clock()
-/** Domains whose policy host does not listen. */
-const down = new Set<string>()
-const fetcher = new PolicyFetcher({
-  guard: { allows: () => true },
-  lookup: async (host) => [down.has(domainOf(host)) ? '127.0.0.39' : '127.0.0.1'],
-  port,
-})
-scope.after(() => fetcher.close())
-const resolver = new Resolver({ servers: [dns.address] })
-const deps: MtaStsDeps = { db, clock, log: silentLog, resolver, fetcher }
-
-const policyOf = (mode: string, mx: string, maxAge = 604_800) =>
-  `version: STSv1\r\nmode: ${mode}\r\nmx: ${mx}\r\nmax_age: ${maxAge}\r\n`
-
-interface Far {
-  domain: string
-  host: string
-  /** The mails that its server took. */
-  mails: { isEncrypted: boolean }[]
-  connections: number
-}
-
-interface FarOptions {
-  mode?: string
-  /** The pattern of the policy. */
-  mx?: string
-  /** The name in the certificate. */
-  named?: string
-  toDays?: number
-  isSelfSigned?: boolean
-  isPlain?: boolean
-}
-
-let count = 0
-
-/** A domain with its policy and its mail server. */
-async function startFar(t: TestContext, options: FarOptions = {}): Promise<Far> {
-  const domain = `sts${++count}.test`
-  const [host, address] = [`mx.${domain}`, `127.0.0.${100 + count}`]
-  const { mode = 'enforce', mx = host, named = host, isPlain = false } = options
-  const far: Far = { domain, host, mails: [], connections: 0 }
-  dns.set(domain, { MX: [[10, host]] })
-  dns.set(host, { A: [address] })
-  publish(far, '1', { text: policyOf(mode, mx) })
-  const server = new SMTPServer({
-    ...authority.issue(named, options),
-    authOptional: true,
-    disableReverseLookup: true,
-    hideSTARTTLS: isPlain,
-    disabledCommands: isPlain ? ['AUTH', 'STARTTLS'] : ['AUTH'],
-    logger: false,
-    onConnect: (_session, done) => {
-      far.connections++
-      done()
-    },
-    onData: (stream, { secure }, done) => {
-      stream.resume().on('end', () => {
-        far.mails.push({ isEncrypted: secure })
-        done()
-      })
-    },
-  })
-  // A handshake that the client refuses is an error of the server too.
-  server.on('error', () => {})
-  server.listen(mxPort, address)
-  await once(server.server, 'listening')
-  t.after(() => new Promise<void>((resolve) => server.close(resolve)))
-  return far
-}
-
-function publish({ domain }: { domain: string }, id: string, policy: Served): void {
-  dns.set(`_mta-sts.${domain}`, { TXT: [`v=STSv1; id=${id};`] })
-  served.set(domain, policy)
-}
+const deps: MtaStsDeps = { db, clock, log: silentLog, resolver: stage.resolver, fetcher: stage.fetcher }
 
 /** Sends a mail to the domain. Returns its policy and violation as events have them; or the fault. */
 async function mail({ domain }: Far, tlsRules = new MtaSts(deps)) {
-  const nextHop = {
-    hopFinder: new HopFinder({ resolver, isAllowed: () => true }),
-    resolver,
-    mode: 'direct' as const,
-    relay: null,
-    mxPort,
-    tlsRules,
-    outbound: { ipv4: null, ipv6: null },
-    ehloName: 'me.test',
-    ownEhloName: () => 'me.test',
-    listAddresses: async () => [],
-  }
-  const opened = await openRoute(nextHop, domain, {
+  const opened = await openRoute(stage.nextHopWith(tlsRules), domain, {
     asker: '',
     asked: [],
     signal: new AbortController().signal,
@@ -175,10 +46,14 @@ async function assertDeferred(far: Far, why: RegExp, rules?: MtaSts): Promise<vo
 
 test('check 36: an enforced policy lets mail go over TLS with a valid certificate', async (t) => {
   const far = await startFar(t, {})
-  const wildcard = await startFar(t, { mx: `*.sts${count + 1}.test` })
+  const wildcard = await startFar(t)
+  publish(wildcard, '2', { text: policyOf('enforce', `*.${wildcard.domain}`) })
   for (const one of [far, wildcard]) {
     assert.deepEqual(await mail(one), { policy: 'mta-sts enforce', violation: undefined, host: one.host })
-    assert.deepEqual(one.mails, [{ isEncrypted: true }])
+    assert.deepEqual(
+      one.mails.map(({ isEncrypted }) => isEncrypted),
+      [true],
+    )
   }
 })
 
@@ -196,7 +71,10 @@ for (const [name, options, why] of refused) {
     const { policy, violation } = (await mail(tested)) as { policy: string; violation: string }
     assert.equal(policy, 'mta-sts testing')
     assert.match(violation, why)
-    assert.deepEqual(tested.mails, [{ isEncrypted: !options.isPlain }])
+    assert.deepEqual(
+      tested.mails.map(({ isEncrypted }) => isEncrypted),
+      [!options.isPlain],
+    )
   })
 }
 

@@ -12,8 +12,7 @@ import { HopFinder } from '../../src/dns/mx.ts'
 import { Resolver } from '../../src/dns/resolver.ts'
 import { flushQueue } from '../../src/flow/delivering/end-deliveries.ts'
 import { attemptMs, type NextHopDeps, openRoute } from '../../src/flow/delivering/next-hop.ts'
-import type { TlsRules } from '../../src/flow/delivering/tls-rules.ts'
-import type { TlsRequirement } from '../../src/smtp/client/tls-requirement.ts'
+import { type TlsRule, type TlsRules, withoutPolicy } from '../../src/flow/delivering/tls-rules.ts'
 import type { StoredStep } from '../../src/store/sending/conversation.ts'
 import { savePolicy } from '../../src/store/sending/mta-sts-policies.ts'
 import { listQueues } from '../../src/store/sending/routes.ts'
@@ -308,8 +307,9 @@ test('check 35: an enforced policy verifies a server whose TLSA records are unus
   dns.set(`_${sink.port}._tcp.mx0.far.test`, {
     TLSA: [{ usage: 0, selector: 0, matchingType: 1, association: '' }],
   })
-  const refusal = async (requirement: TlsRequirement | { refusal: string }) => {
-    const deps = { ...depsFor(dns, sink.port), tlsRules: { requirementOf: async () => requirement } }
+  const refusal = async (decision: TlsRule['decision']) => {
+    const ruleOf = async () => ({ ...withoutPolicy('far.test'), decision })
+    const deps = { ...depsFor(dns, sink.port), tlsRules: { ruleOf } }
     const opened = await openRoute(deps, 'far.test', asking())
     return 'fault' in opened && opened.fault.text
   }
@@ -327,12 +327,13 @@ test('check 36: a slow policy host does not use up the share of the first of fiv
   const sink = await startSink(t, { host: loopback(0) })
   const others = [1, 2, 3, 4].map((n) => ({ A: [loopback(n)] }))
   const dns = await startDns(t, [{ A: [sink.host] }, ...others])
-  const requirementOf: TlsRules['requirementOf'] = async (_domain, _host, { signal }) => {
+  const ruleOf: TlsRules['ruleOf'] = async (domain, _host, { signal }) => {
     // The share of an address is 1.6 s.
     await delay(1_700)
-    return signal.aborted ? { refusal: 'interrupted' } : { kind: 'opportunistic' }
+    const rule = withoutPolicy(domain)
+    return signal.aborted ? { ...rule, decision: { refusal: 'interrupted' } } : rule
   }
-  const deps = { ...depsFor(dns, sink.port), tlsRules: { requirementOf }, deadlineMs: 8_000 }
+  const deps = { ...depsFor(dns, sink.port), tlsRules: { ruleOf }, deadlineMs: 8_000 }
   const opened = await openRoute(deps, 'far.test', asking())
   assert.ok('connection' in opened, JSON.stringify(opened))
   opened.connection.destroy()
@@ -342,11 +343,11 @@ test('check 36: a slow policy host does not use up the share of the first of fiv
 test('check 36: a look-up of a policy that the deadline ends is no fault of TLS, and no mail goes without it', async (t) => {
   const sink = await startSink(t, { host: loopback(0) })
   const dns = await startDns(t, [{ A: [sink.host] }])
-  const requirementOf: TlsRules['requirementOf'] = async (_domain, _host, { signal }) => {
+  const ruleOf: TlsRules['ruleOf'] = async (domain, _host, { signal }) => {
     await once(signal, 'abort')
-    return { refusal: 'interrupted' }
+    return { ...withoutPolicy(domain), decision: { refusal: 'interrupted' } }
   }
-  const deps = { ...depsFor(dns, sink.port), tlsRules: { requirementOf }, deadlineMs: 1_000 }
+  const deps = { ...depsFor(dns, sink.port), tlsRules: { ruleOf }, deadlineMs: 1_000 }
   const opened = await openRoute(deps, 'far.test', asking())
   assert.ok('fault' in opened)
   assert.notEqual(opened.fault.classification, 'tls')

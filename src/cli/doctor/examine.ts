@@ -30,7 +30,7 @@ import {
   warning,
 } from './checks.ts'
 import { checkClamd } from './clamd.ts'
-import { checkDmarcReports } from './dmarc-reports.ts'
+import { checkDmarcReports, checkTlsReports } from './daily-reports.ts'
 import { checkRecords, expectedRecords, type ManagedDomain } from './dns.ts'
 import { checkDnssec } from './dnssec.ts'
 import { checkHold } from './hold.ts'
@@ -147,7 +147,7 @@ async function examineFoundation(
   found(...(await checkHold(foundation)))
   found(await checkBlobs(blobs, db, settings), await checkSecretKey(foundation), signing)
   found(await checkInboxes(db, settings), await checkNodes(db, settings), await checkWorkers(db, settings))
-  found(...(await checkDmarcReports(foundation)))
+  found(...(await checkDmarcReports(foundation)), ...(await checkTlsReports(foundation)))
   found(await checkOperatorMail(db))
   if (settings.acme) found(await checkOrdered(foundation))
   return expectedRecords(settings, await listManagedKeys(db, settings.managedDomain))

@@ -20,6 +20,7 @@ import {
   reclaimOrphans,
 } from '../../store/sending/routes.ts'
 import { isOwnFault } from '../own-fault.ts'
+import { readRoute } from '../route-policy.ts'
 import { type DeliveryDeps, deliver } from './deliver.ts'
 import { claimJobs, type DeliveryJob, untried } from './delivery-job.ts'
 import type { DeliveryResults } from './delivery-results.ts'
@@ -94,7 +95,7 @@ export class RouteCourier {
     if (!('refusal' in opened)) return opened
     const { reason, isLoop } = opened.refusal
     // A domain that is moving to this deployment may have its MX here before it is proved. Its mail waits.
-    if (isLoop && (await isClaimed(this.#deps.db, key)))
+    if (isLoop && (await isClaimed(this.#deps.db, readRoute(key).hop)))
       return { fault: { text: reason, classification: 'dns' as const, asked: [], hasUnasked: false } }
     await failRoute(this.#deps, key, opened.refusal)
     return { refused: true as const }

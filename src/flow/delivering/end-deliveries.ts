@@ -14,7 +14,7 @@ import { type DeliveryEnd, endDeliveries } from '../../store/sending/delivery-en
 import { findExpired } from '../../store/sending/expired-deliveries.ts'
 import { flushRoute, listQueues, pauseRoute, type QueueRow, resumeRoute } from '../../store/sending/routes.ts'
 import { type Actor, type AuditedAction, operator, recordAction } from '../audit.ts'
-import { specialRoutes } from '../route-policy.ts'
+import { readRoute, specialRoutes } from '../route-policy.ts'
 import type { Refusal } from './next-hop.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -42,7 +42,8 @@ export async function failRoute(
   { failureCode, enhancedStatus, reason }: Refusal,
 ): Promise<void> {
   const response = `${enhancedStatus} ${reason}`
-  const end = { failureCode, eventType: 'failed', classification: 'dns', response, enhancedStatus } as const
+  const classification = failureCode === 'tls_required' ? 'tls' : 'dns'
+  const end = { failureCode, eventType: 'failed', classification, response, enhancedStatus } as const
   await endRoute({ db, clock }, route, end)
 }
 
@@ -115,7 +116,8 @@ export async function pauseQueue(
 
 async function pause(tx: Tx, route: string, at: Date): Promise<void> {
   const special = Object.values<string>(specialRoutes)
-  if (parseDomain(route) !== route && !special.includes(route))
+  const { hop } = readRoute(route)
+  if (parseDomain(hop) !== hop && !special.includes(hop))
     throw new ServiceError(
       'not_found',
       `there is no queue "${route}": name a domain, or ${special.join(', ')}`,

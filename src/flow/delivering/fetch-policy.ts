@@ -12,6 +12,12 @@ export interface PolicyFetcherOptions extends ConnectDeps {
   timeoutMs?: number
 }
 
+/** Why there is no policy. `type`: as reports name it (RFC 8460 4.3.2.2). `fault`: in words. */
+export interface PolicyFault {
+  type: 'sts-policy-fetch-error' | 'sts-policy-invalid' | 'sts-webpki-invalid'
+  fault: string
+}
+
 /** RFC 8461 3.3 suggests a minute. Mail waits for the first fetch, so a silent host delays it by less. */
 const defaultTimeoutMs = 15_000
 const path = '/.well-known/mta-sts.txt'
@@ -24,8 +30,8 @@ export class PolicyFetcher {
     this.#options = { port: 443, timeoutMs: defaultTimeoutMs, ...options }
   }
 
-  /** Fetches the policy of `domain`. Returns the policy, or the fault in words. Never rejects. */
-  async fetch(domain: string, signal: AbortSignal): Promise<{ policy: StsPolicy } | { fault: string }> {
+  /** Fetches the policy of `domain`. Returns the policy, or the fault. Never rejects. */
+  async fetch(domain: string, signal: AbortSignal): Promise<{ policy: StsPolicy } | PolicyFault> {
     const { port, timeoutMs } = this.#options
     const late = AbortSignal.timeout(timeoutMs)
     try {
@@ -42,11 +48,12 @@ export class PolicyFetcher {
       if (fault === null) return await readPolicy(answer.body)
       // Closes the connection. undici reports that as an error of the body, which would end the process if unheard.
       answer.body.on('error', () => {}).destroy()
-      return { fault }
+      return fault
     } catch (error) {
       // Network failures are exceptions here. The caller gets them as values.
-      if (late.aborted) return { fault: `no policy within ${timeoutMs / 1000} s` }
-      return { fault: signal.aborted ? 'interrupted' : describeFault(error) }
+      if (late.aborted) return unfetched(`no policy within ${timeoutMs / 1000} s`)
+      const fault = signal.aborted ? 'interrupted' : describeFault(error)
+      return fault.startsWith('TLS: ') ? { type: 'sts-webpki-invalid', fault } : unfetched(fault)
     }
   }
 
@@ -56,17 +63,25 @@ export class PolicyFetcher {
   }
 }
 
-function refusalOf({ statusCode, headers }: Dispatcher.ResponseData): string | null {
+function unfetched(fault: string): PolicyFault {
+  return { type: 'sts-policy-fetch-error', fault }
+}
+
+function invalid(fault: string): PolicyFault {
+  return { type: 'sts-policy-invalid', fault }
+}
+
+function refusalOf({ statusCode, headers }: Dispatcher.ResponseData): PolicyFault | null {
   // RFC 8461 3.3: redirects must not be followed.
-  if (statusCode !== 200) return `the policy host answered ${statusCode}`
+  if (statusCode !== 200) return unfetched(`the policy host answered ${statusCode}`)
   // RFC 8461 3.2: text/plain, so that a page that a stranger may store at the host is no policy.
   const type = String(headers['content-type'] ?? '')
-  return /^text\/plain[ \t]*(?:;|$)/i.test(type) ? null : 'the policy is not text/plain'
+  return /^text\/plain[ \t]*(?:;|$)/i.test(type) ? null : invalid('the policy is not text/plain')
 }
 
 async function readPolicy(
   body: Dispatcher.ResponseData['body'],
-): Promise<{ policy: StsPolicy } | { fault: string }> {
+): Promise<{ policy: StsPolicy } | PolicyFault> {
   const kept: Buffer[] = []
   let bytes = 0
   for await (const chunk of body as AsyncIterable<Buffer>) {
@@ -75,6 +90,7 @@ async function readPolicy(
     if (bytes > maxPolicyBytes) break
     kept.push(chunk)
   }
-  if (bytes > maxPolicyBytes) return { fault: `longer than ${maxPolicyBytes} bytes` }
-  return parseStsPolicy(Buffer.concat(kept).toString())
+  if (bytes > maxPolicyBytes) return invalid(`longer than ${maxPolicyBytes} bytes`)
+  const parsed = parseStsPolicy(Buffer.concat(kept).toString())
+  return 'policy' in parsed ? parsed : invalid(parsed.fault)
 }

@@ -13,8 +13,9 @@ import {
   type StsPolicy,
   validPolicy,
 } from '../../mailauth/mta-sts.ts'
+import type { TlsPolicy } from '../../mailauth/tls-report/report.ts'
 import type { Db } from '../../postgres/db.ts'
-import { nameOf, opportunistic, type TlsRequirement, violationOf } from '../../smtp/client/tls-requirement.ts'
+import { nameOf, violationOf } from '../../smtp/client/tls-requirement.ts'
 import {
   findPolicy,
   notePolicyUse,
@@ -23,8 +24,8 @@ import {
   savePolicy,
   takeRefreshes,
 } from '../../store/sending/mta-sts-policies.ts'
-import type { PolicyFetcher } from './fetch-policy.ts'
-import type { Asking, TlsRules } from './tls-rules.ts'
+import type { PolicyFault, PolicyFetcher } from './fetch-policy.ts'
+import { type Asking, type TlsRule, type TlsRules, withoutPolicy } from './tls-rules.ts'
 
 export interface MtaStsDeps {
   db: Db
@@ -53,33 +54,44 @@ const retryMs = 3_600_000
 /** A policy is refreshed for this long after the last mail to its domain. */
 const usedMs = 30 * dayMs
 
+/** What a node knows about the policy of a domain. */
+interface Found {
+  policy: StsPolicy | null
+  /** The policy as reports show it. */
+  reported: TlsPolicy | null
+  /** Why there is no policy although the domain has a record. */
+  fault: TlsRule['fault'] | null
+  /** False if DNS did not answer. */
+  isAnswered: boolean
+}
+
 /** The policies of a node. */
 export class MtaSts implements TlsRules {
   readonly #deps: MtaStsDeps
-  readonly #held = new RecentlyUsed<{ policy: StsPolicy | null; untilMs: number }>(maxHeld)
+  readonly #held = new RecentlyUsed<Found & { untilMs: number }>(maxHeld)
 
   constructor(deps: MtaStsDeps) {
     this.#deps = deps
   }
 
-  async requirementOf(
-    domain: string,
-    host: string,
-    asking: Asking,
-  ): Promise<TlsRequirement | { refusal: string }> {
+  async ruleOf(domain: string, host: string, asking: Asking): Promise<TlsRule> {
     const held = this.#held.use(domain)
     const isKnown = held !== undefined && this.#deps.clock.monotonicMs() < held.untilMs
-    const policy = isKnown ? held.policy : await this.#load(domain, asking)
+    const { policy, reported, fault, isAnswered } = isKnown ? held : await this.#load(domain, asking)
+    if (fault) {
+      const unknown = { type: 'sts', domain, lines: [], mx: [] } as const
+      return { ...withoutPolicy(domain), policy: unknown, fault, isUnsure: true }
+    }
     // RFC 8461 5: the mode `none` is as if there were no policy.
-    if (!policy || policy.mode === 'none') return opportunistic
+    if (!policy || policy.mode === 'none') return { ...withoutPolicy(domain), isUnsure: !isAnswered }
     const requirement = { kind: 'mta-sts', mode: policy.mode, isListed: namesHost(policy, host) } as const
     // RFC 8461 5: in the mode `enforce` no mail goes to a server that the policy does not name.
-    if (policy.mode !== 'enforce' || requirement.isListed) return requirement
+    if (policy.mode !== 'enforce' || requirement.isListed) return { decision: requirement, policy: reported! }
     meters.tlsPolicies.inc({ policy: nameOf(requirement), outcome: 'violated' })
-    return { refusal: violationOf(requirement, null)! }
+    return { decision: { refusal: violationOf(requirement, null)!.text }, policy: reported! }
   }
 
-  async #load(domain: string, { asker, signal }: Asking): Promise<StsPolicy | null> {
+  async #load(domain: string, { asker, signal }: Asking): Promise<Found> {
     const { db, clock } = this.#deps
     const at = clock.now()
     const [{ id, isAnswered }, row] = await Promise.all([
@@ -87,25 +99,45 @@ export class MtaSts implements TlsRules {
       findPolicy(db.writer, domain),
     ])
     const known = row && knownOf(row)
-    const fetched = mustFetch(known, id, at)
+    const renewed = mustFetch(known, id, at)
       ? await renew(this.#deps, { domain, id: id!, known, usedAt: at }, signal)
       : null
+    const fetched = renewed && 'policy' in renewed ? renewed.policy : null
     if (!fetched && row && at.getTime() - row.usedAt.getTime() > dayMs)
       await notePolicyUse(db.writer, domain, at)
     // RFC 8461 5.1: a policy that cannot be fetched again holds until it expires.
     const policy = fetched ?? (known && validPolicy(known, at))
     const validMs = fetched ? fetched.maxAgeSeconds * 1000 : leftMs(known, at)
+    const found = {
+      policy,
+      reported: policy && reportedOf(domain, policy),
+      fault: policy || id === null ? null : faultOf(renewed),
+      isAnswered,
+    }
     // If DNS does not answer, or the look-up was interrupted, the absence of a policy is not known for long.
-    if (!signal.aborted) this.#hold(domain, policy, policy ? validMs : isAnswered ? heldMs : 0)
-    return policy
+    if (!signal.aborted) this.#hold(domain, found, policy ? validMs : isAnswered ? heldMs : 0)
+    return found
   }
 
-  #hold(domain: string, policy: StsPolicy | null, validMs: number): void {
+  #hold(domain: string, found: Found, validMs: number): void {
     const forMs = Math.max(minHeldMs, Math.min(heldMs, validMs))
-    const patterns = policy?.mx.reduce((sum, name) => sum + name.length, 0) ?? 0
-    const entry = { policy, untilMs: this.#deps.clock.monotonicMs() + forMs }
-    this.#held.set(domain, entry, entryBytes + domain.length + patterns)
+    const patterns = found.policy?.mx.reduce((sum, name) => sum + name.length, 0) ?? 0
+    const entry = { ...found, untilMs: this.#deps.clock.monotonicMs() + forMs }
+    this.#held.set(domain, entry, entryBytes + domain.length + 2 * patterns)
   }
+}
+
+/** RFC 8460 4.4: the policy as lines of its text. */
+function reportedOf(domain: string, { mode, mx, maxAgeSeconds }: StsPolicy): TlsPolicy {
+  const names = mx.map((name) => `mx: ${name}`)
+  const lines = ['version: STSv1', `mode: ${mode}`, ...names, `max_age: ${maxAgeSeconds}`]
+  return { type: 'sts', domain, lines, mx }
+}
+
+/** The fault of the last fetch. Null: it is not repeated yet, and its reason is not kept. */
+function faultOf(renewed: { policy: StsPolicy } | PolicyFault | null): NonNullable<TlsRule['fault']> {
+  if (renewed && 'fault' in renewed) return { type: renewed.type, reason: renewed.fault }
+  return { type: 'sts-policy-fetch-error', reason: null }
 }
 
 function leftMs(known: KnownPolicy | null, at: Date): number {
@@ -139,12 +171,12 @@ interface Renewal {
   usedAt: Date | null
 }
 
-/** Fetches the policy and stores it, or the failure. Returns null after a failure. */
+/** Fetches the policy and stores it, or the failure. Returns null if it was interrupted. */
 async function renew(
   { db, clock, log, fetcher }: MtaStsDeps,
   { domain, id, known, usedAt }: Renewal,
   signal: AbortSignal,
-): Promise<StsPolicy | null> {
+): Promise<{ policy: StsPolicy } | PolicyFault | null> {
   const found = await fetcher.fetch(domain, signal)
   if (signal.aborted) return null
   const at = clock.now()
@@ -153,13 +185,13 @@ async function renew(
     const { policy } = found
     const refreshAt = new Date(at.getTime() + Math.min(refreshMs, policy.maxAgeSeconds * 500))
     await savePolicy(db.writer, domain, { ...policy, id, refreshAt }, { at, usedAt })
-    return policy
+    return found
   }
   await saveFailure(db.writer, domain, found.fault, { at, usedAt })
   // RFC 8461 3.3: administrators are alerted, unless the known policy has the mode `none`.
   if (known?.policy?.mode !== 'none')
     log.warn({ domain, id, fault: found.fault }, 'MTA-STS policy could not be fetched')
-  return null
+  return found
 }
 
 /** Fetches up to `limit` policies of domains in use again, before they expire. Returns whether there may be more. */

@@ -1,21 +1,20 @@
 // Finds the next hop of a destination queue and opens a connection to it, ready to send.
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import { meters } from '../../base/meters.ts'
-import type { DaneNames, HopFinder, Hops, Progress } from '../../dns/mx.ts'
-import type { Resolver } from '../../dns/resolver.ts'
-import {
-  type ConnectFault,
-  type ConnectOptions,
-  connect,
-  type SmtpConnection,
-} from '../../smtp/client/client.ts'
-import { isMandatory, nameOf, opportunistic, type TlsRequirement } from '../../smtp/client/tls-requirement.ts'
-import type { Step } from '../../smtp/client/wire.ts'
+import type { HopFinder, Hops, Progress } from '../../dns/mx.ts'
+import type { ConnectOptions, SmtpConnection } from '../../smtp/client/client.ts'
 import type { Round, RouteFault } from '../../store/sending/routes.ts'
-import { type DeliveryMode, specialRoutes } from '../route-policy.ts'
+import { type DeliveryMode, readRoute, specialRoutes } from '../route-policy.ts'
+import {
+  type Destination,
+  type HostDeps,
+  type HostFault,
+  limited,
+  openHost,
+  type Target,
+} from './open-host.ts'
 import { canReach, type OutboundAddresses, sourceFor } from './outbound.ts'
-import { type Asking, daneRequirementOf, type TlsRules } from './tls-rules.ts'
+import type { Asking } from './tls-rules.ts'
 
 export interface RelayTarget {
   host: string
@@ -25,22 +24,14 @@ export interface RelayTarget {
   auth: { user: string; password: string } | null
 }
 
-export interface NextHopDeps {
+export interface NextHopDeps extends HostDeps {
   hopFinder: HopFinder
-  /** Asked for TLSA records. */
-  resolver: Pick<Resolver, 'resolve'>
   mode: DeliveryMode
   relay: RelayTarget | null
-  mxPort: number
   /** The source addresses of mail to other servers. Connections to our own nodes are not bound to them. */
   outbound: OutboundAddresses
-  ehloName: string
   /** The EHLO name by which our own MX nodes recognize this deployment. */
   ownEhloName(): string
-  /** Asked about hosts without usable TLSA records. If absent, their TLS is opportunistic. */
-  tlsRules?: TlsRules
-  /** How long to wait for a host. Default: the client's own timeouts. */
-  timeouts?: NonNullable<ConnectOptions['timeouts']>
   /** How long one attempt may take for look-ups and all hosts together. Default: `attemptMs`. */
   deadlineMs?: number
   /** Addresses of our nodes that take mail for our own domains, or for capture, in the order to try: `ip:port`. */
@@ -49,7 +40,7 @@ export interface NextHopDeps {
 
 /** Why a destination permanently takes no mail, with the status of RFC 3463. */
 export interface Refusal {
-  failureCode: 'domain_not_found' | 'null_mx'
+  failureCode: 'domain_not_found' | 'null_mx' | 'tls_required'
   enhancedStatus: string
   reason: string
   /** Whether the mail server of the destination is this deployment. */
@@ -60,11 +51,6 @@ export interface Refusal {
 export type Opened =
   /** `round` counts the connection's own address as asked: it is the round if the connection turns out to be of no use. */
   { connection: SmtpConnection; round: Round } | { fault: RouteFault } | { refusal: Refusal }
-
-type Target = Pick<
-  ConnectOptions,
-  'host' | 'address' | 'port' | 'localAddress' | 'tls' | 'tlsVerify' | 'requirement' | 'auth' | 'timeouts'
-> & { ehloName?: string; dane?: DaneNames | null }
 
 /** The hosts of a route, in the order to ask them. */
 interface Targets extends Progress {
@@ -114,28 +100,14 @@ export async function openRoute(deps: NextHopDeps, route: string, asking: OpenAs
   )
 }
 
-/** Runs `work` with a signal that aborts after `limitMs`, or with `outer`, but never after the work is done. */
-async function limited<Result>(
-  limitMs: number,
-  outer: AbortSignal,
-  work: (signal: AbortSignal) => Promise<Result>,
-): Promise<Result> {
-  const limit = new AbortController()
-  const timer = setTimeout(() => limit.abort(), limitMs)
-  try {
-    return await work(AbortSignal.any([outer, limit.signal]))
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
 async function openWithin(
   deps: NextHopDeps,
   route: string,
   asking: OpenAsking & { untilMs: number },
 ): Promise<Opened> {
   const { asker, signal, untilMs } = asking
-  const found = await findTargets(deps, route, asking)
+  const destination = readRoute(route)
+  const found = await findTargets(deps, destination, asking)
   if (!('targets' in found)) return found
   const asked = new Set(asking.asked)
   const unasked = found.targets.filter((target) => !isAsked(asked, target))
@@ -145,12 +117,23 @@ async function openWithin(
   for (const [index, target] of targets.entries()) {
     if (signal.aborted) break
     const shareMs = () => (untilMs - performance.now()) / (targets.length - index)
-    const opened = await openTarget(deps, route, target, { asker, signal, shareMs, faults })
+    const opened = await openHost(deps, destination, target, { asker, signal, shareMs, faults })
     asked.add(target.address)
     if ('connection' in opened) return { ...opened, round: roundAfter(found, asked) }
     faults.push(opened)
   }
-  return { fault: { ...describeFaults(faults), ...roundAfter(found, asked) } }
+  const round = roundAfter(found, asked)
+  const isWhole = asking.asked.length === 0 && !round.hasUnasked && !signal.aborted
+  const refusal = isWhole ? unmetByAll(faults) : null
+  return refusal ? { refusal } : { fault: { ...describeFaults(faults), ...round } }
+}
+
+/** The refusal if none of the destination's hosts can fulfil the senders' demand for TLS. */
+function unmetByAll(faults: readonly HostFault[]): Refusal | null {
+  if (faults.length === 0 || faults.some(({ unmet }) => unmet === undefined)) return null
+  // RFC 8689 4.2.1: 5.7.30 if a server does not support REQUIRETLS, 5.7.10 if none offers TLS as required.
+  const enhancedStatus = faults.some(({ unmet }) => unmet === '5.7.30') ? '5.7.30' : '5.7.10'
+  return { failureCode: 'tls_required', enhancedStatus, reason: describeFaults(faults).text, isLoop: false }
 }
 
 function isAsked(asked: ReadonlySet<string>, { host, address }: Target): boolean {
@@ -169,106 +152,6 @@ function roundAfter({ targets, searched, left }: Targets, asked: Set<string>): R
   return { asked: hasUnasked ? [...asked] : [], hasUnasked }
 }
 
-/** A host that could not take mail, and the same as a step of the attempt's conversation. */
-interface HostFault {
-  kind: RouteFault['classification']
-  text: string
-  step: Step
-}
-
-interface TargetAsking extends Asking {
-  /** The share of the address in the time that is left. */
-  shareMs(): number
-  /** Faults of hosts that were asked before, in the same attempt. */
-  faults: readonly HostFault[]
-}
-
-/** Connects to one address, unless the rules for TLS forbid mail to its host. */
-async function openTarget(
-  deps: NextHopDeps,
-  route: string,
-  target: Target,
-  asking: TargetAsking,
-): Promise<{ connection: SmtpConnection } | HostFault> {
-  const requirement = await requirementOf(deps, route, target, asking)
-  if (requirement && 'refusal' in requirement) {
-    const refused = { fault: { kind: 'tls' as const, message: requirement.refusal }, reply: null }
-    return hostFault(target, refused, asking.signal)
-  }
-  return await limited(asking.shareMs(), asking.signal, async (signal) => {
-    const opened = await connectTo(
-      deps,
-      { ...target, ...(requirement && { requirement }) },
-      asking.faults,
-      signal,
-    )
-    if (requirement) count(requirement, opened)
-    return 'connection' in opened ? opened : hostFault(target, opened, signal)
-  })
-}
-
-/** Only mail servers of other domains have a requirement: `tls` alone says what holds for the relay and for our own nodes. */
-async function requirementOf(
-  deps: NextHopDeps,
-  route: string,
-  { host, dane }: Target,
-  { asker, signal, shareMs }: TargetAsking,
-): Promise<TlsRequirement | { refusal: string } | null> {
-  if (route.startsWith('@')) return null
-  const byDane =
-    dane &&
-    (await limited(shareMs(), signal, (share) => daneRequirementOf(deps, dane, { asker, signal: share })))
-  // RFC 8461 2: TLSA records decide alone, so that MTA-STS never lets through a server that DANE refuses.
-  if (byDane && !isUnverified(byDane)) return byDane
-  // Not limited to the share: a silent policy host would use up the share of each address, and mail would never leave.
-  const byPolicy = (await deps.tlsRules?.requirementOf(route, host, { asker, signal })) ?? opportunistic
-  // RFC 7672 2.2: without a usable record DANE verifies no server. A policy that is enforced does.
-  return byDane && !('refusal' in byPolicy) && !isMandatory(byPolicy) ? byDane : byPolicy
-}
-
-function isUnverified(requirement: TlsRequirement | { refusal: string }): boolean {
-  return 'kind' in requirement && requirement.kind === 'dane' && requirement.records.length === 0
-}
-
-/** Counts connections that met or violated the requirement. A host that was not reached did neither. */
-function count(requirement: TlsRequirement, opened: { connection: SmtpConnection } | ConnectFault): void {
-  const isViolated =
-    'connection' in opened ? opened.connection.remote.violation !== undefined : isMandatory(requirement)
-  if ('fault' in opened && opened.fault.kind !== 'tls') return
-  meters.tlsPolicies.inc({ policy: nameOf(requirement), outcome: isViolated ? 'violated' : 'met' })
-}
-
-async function connectTo(
-  { ehloName, timeouts = {} }: NextHopDeps,
-  target: Target,
-  faults: readonly HostFault[],
-  signal: AbortSignal,
-): Promise<{ connection: SmtpConnection } | ConnectFault> {
-  const earlier = faults.map(({ step }) => step)
-  const options = { ehloName, ...target, timeouts: { ...target.timeouts, ...timeouts }, signal, earlier }
-  const opened = await connect(options)
-  if ('connection' in opened) return opened
-  if (opened.fault.kind !== 'tls' || target.tls !== 'opportunistic') return opened
-  if (target.requirement && isMandatory(target.requirement)) return opened
-  // RFC 7435 3: opportunistic security sends in plaintext rather than not at all.
-  return await connect({ ...options, tls: 'none' })
-}
-
-function hostFault(
-  { host, address }: Target,
-  { fault: { kind, message }, reply }: ConnectFault,
-  { aborted }: AbortSignal,
-): HostFault {
-  const text = `${host} [${address}]: ${aborted ? 'not ready to take mail in time' : message}`
-  const step = {
-    command: 'connect',
-    atMs: performance.now(),
-    reply: { code: reply?.code ?? 0, enhanced: reply?.enhanced ?? null, text },
-  }
-  // Lack of time says nothing about the TLS of the server.
-  return { kind: kind === 'tls' && !aborted ? 'tls' : 'network', text, step }
-}
-
 const maxFaultLength = 500
 
 function faultOf(classification: RouteFault['classification'], text: string): RouteFault {
@@ -285,7 +168,7 @@ function describeFaults(faults: readonly HostFault[]): RouteFault {
 
 async function findTargets(
   deps: NextHopDeps,
-  route: string,
+  { hop: route }: Pick<Destination, 'hop'>,
   { asker, signal, asked }: OpenAsking,
 ): Promise<Targets | { fault: RouteFault } | { refusal: Refusal }> {
   if (route === specialRoutes.local) return await ownTargets(deps, 'smtp')

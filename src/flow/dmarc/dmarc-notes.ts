@@ -5,6 +5,7 @@ import type { DmarcNote } from '../../mailauth/dmarc/dmarc-note.ts'
 import { registeredDomain } from '../../mailauth/dmarc/dns-name.ts'
 import type { Db } from '../../postgres/db.ts'
 import { type CountedKind, noteDmarc } from '../../store/domains/dmarc-reports.ts'
+import { reportDueAt } from '../daily-reports.ts'
 
 /** The maximum of kinds in memory between two flushes. */
 const maxHeld = 5_000
@@ -20,10 +21,6 @@ const bounds = {
   maxKindsOfNetwork: 10_000,
   maxKindsOfReport: 1_000,
 }
-const dayMs = 86_400_000
-/** By then the day's last mails are counted. Reports are spread over two hours, as every reporter starts at midnight. */
-const settledAfterMs = 1_800_000
-const spreadMs = 7_200_000
 
 type Counted = CountedKind<DmarcNote['policy'], DmarcNote['mail']>
 
@@ -56,10 +53,9 @@ export class DmarcNotes {
       known.amount++
       known.policy = policy
     } else if (this.#kinds.size < maxHeld) {
-      const dueAt = new Date(Date.parse(day) + dayMs + settledAfterMs + Math.random() * spreadMs)
       const network = this.#isTrusted(mail.sourceIp) ? null : wideNetworkOf(mail.sourceIp)
       const shares = { network, registeredDomain: registeredDomain(policyDomain) }
-      this.#kinds.set(key, { day, policyDomain, ...shares, policy, mail, amount: 1, dueAt })
+      this.#kinds.set(key, { day, policyDomain, ...shares, policy, mail, amount: 1, dueAt: reportDueAt(day) })
     }
   }
 

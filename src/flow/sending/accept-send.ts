@@ -29,7 +29,7 @@ import { deleteUnnamed } from '../delete-blobs.ts'
 import type { Idempotency } from '../idempotency.ts'
 import { knownForMs } from '../known-everywhere.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
-import { type RoutePolicy, routeOf } from '../route-policy.ts'
+import { type RoutePolicy, routeFor, routeOf } from '../route-policy.ts'
 import { compileSend } from './compile-send.ts'
 import { replyRecipients, replyReferences, replySubject } from './reply-draft.ts'
 import { RunningSends } from './running-sends.ts'
@@ -305,11 +305,12 @@ export class Acceptance {
   }
 
   /** Returns the route of each recipient's domain. */
-  async #routesOf({ recipients }: SendDraft): Promise<Map<string, string>> {
+  async #routesOf({ recipients, tlsWish = null }: SendDraft): Promise<Map<string, string>> {
     const { domains, routePolicy } = this.#deps
     const names = [...new Set(recipients.map(({ domain }) => domain))]
     const proved = await Promise.all(names.map((name) => domains.find(name)))
-    return new Map(names.map((name, i) => [name, routeOf(routePolicy, name, proved[i] ?? null)]))
+    const routeTo = (name: string, i: number) => routeOf(routePolicy, name, proved[i] ?? null)
+    return new Map(names.map((name, i) => [name, routeFor(routeTo(name, i), tlsWish)]))
   }
 
   /** Writes attachments too large for a row to the blob store. They are flushed to disk before the commit that names them. */

@@ -4,6 +4,7 @@ import { type Mailbox, readEmail } from '../../mail/address.ts'
 import type { AttachmentEntry, MessageRow } from '../../store/mailbox/messages.ts'
 import type { RawRow } from '../../store/mailbox/raws.ts'
 import type { SendOperation } from '../../store/sending/submissions.ts'
+import type { TlsWish } from '../route-policy.ts'
 
 export interface AttachmentBody {
   filename: string
@@ -93,6 +94,8 @@ export interface SendDraft extends Addressed {
   replyTo?: Mailbox
   inReplyTo: string | null
   references: string[]
+  /** The TLS that its sender asks for. Absent: that of the recipients' domains. */
+  tlsWish?: TlsWish | null
 }
 
 /** Keeps each address once, in the given order, regardless of case. */

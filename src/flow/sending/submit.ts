@@ -5,8 +5,7 @@ import { newUuid } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { OutageLog } from '../../base/outage-log.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
-import { type Mailbox, readEmail } from '../../mail/address.ts'
-import type { ReadMail } from '../../mail/parse-worker.ts'
+import { readEmail } from '../../mail/address.ts'
 import { readWrittenHeader, type WrittenHeader } from '../../mail/write/written-header.ts'
 import { readAuthorDomains } from '../../mailauth/dmarc/author-domain.ts'
 import { type Reply, reply } from '../../smtp/reply.ts'
@@ -18,10 +17,10 @@ import { HeaderSplit } from '../header-split.ts'
 import { MessageSink, storageReply } from '../message-sink.ts'
 import type { Acceptance } from './accept-send.ts'
 import type { SendContents } from './send-contents.ts'
-import { addressTo, type WrittenBody } from './send-draft.ts'
+import { addressTo } from './send-draft.ts'
 import { requireRecipients, requireSize } from './send-policy.ts'
 import { refusalReply } from './submission-replies.ts'
-import type { WrittenMail } from './written-mail.ts'
+import { compileWritten } from './written-mail.ts'
 
 export interface SubmissionDeps {
   clock: Clock
@@ -144,7 +143,9 @@ export class Submissions implements Pick<Gate, 'admit'> {
       // Security: the key may have been revoked since MAIL.
       const caller = await find()
       if (!caller) throw new ServiceError('unauthorized')
-      const mail = compile(header, await contents.read(caller, raw, known), raw, recipients)
+      const parsed = await contents.read(caller, raw, known)
+      const tlsWish = envelope.from.requiresTls ? 'required' : header.tlsWish
+      const mail = compileWritten({ ...header, tlsWish }, parsed, raw, recipients)
       const { submission, replayed } = await acceptance.acceptWritten(caller, mail)
       if (replayed) await this.#drop(raw)
       return reply(250, '2.0.0', `Ok: queued as ${submission.id}`)
@@ -183,28 +184,6 @@ function refuseRecipient(caller: Caller, earlier: number, { address }: Path): Re
   // RFC 5321 4.5.3.1.10: recipients past the limit are 452, those before it are kept.
   if (earlier >= caller.limits.recipientsPerMessage) throw new ServiceError('too_many_recipients')
   return null
-}
-
-function compile(
-  { from, messageId, metadata, purpose }: WrittenHeader,
-  parsed: ReadMail,
-  raw: RawRow,
-  envelope: Mailbox[],
-): WrittenMail {
-  const { to, cc, replyTo, subject, inReplyTo, references, attachments } = parsed
-  const html = parsed.html === null ? {} : { html: textOf(parsed.html) }
-  const entries = attachments.map(({ sizeBytes, ...entry }) => ({
-    ...entry,
-    size: sizeBytes,
-    scanState: 'unscanned' as const,
-  }))
-  const texts = { text: textOf(parsed.text), ...html }
-  const body: WrittenBody = { raw, messageId, entries, metadata, ...texts, ...(purpose && { purpose }) }
-  return { from, envelope, to, cc, replyTo, subject, inReplyTo, references, body }
-}
-
-function textOf(given: string | Uint8Array): string {
-  return typeof given === 'string' ? given : Buffer.from(given).toString()
 }
 
 function fail(reason: string): never {

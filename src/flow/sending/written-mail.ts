@@ -4,11 +4,15 @@ import type { Clock } from '../../base/clock.ts'
 import { ServiceError } from '../../base/errors.ts'
 import { newId } from '../../base/ids.ts'
 import { type Mailbox, readEmail } from '../../mail/address.ts'
+import type { ReadMail } from '../../mail/parse-worker.ts'
+import type { WrittenHeader } from '../../mail/write/written-header.ts'
 import type { Db } from '../../postgres/db.ts'
 import { findInboxesByAddress } from '../../store/mailbox/inboxes.ts'
 import { findAncestor, findMessage } from '../../store/mailbox/messages.ts'
+import type { RawRow } from '../../store/mailbox/raws.ts'
 import { type Caller, hasScope, type SendingCaller } from '../caller.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
+import type { TlsWish } from '../route-policy.ts'
 import { replyRecipients } from './reply-draft.ts'
 import { addressTo, canonical, type SendDraft, type Sender, type WrittenBody } from './send-draft.ts'
 import { requireSendingKey } from './send-policy.ts'
@@ -29,6 +33,31 @@ export interface WrittenMail {
   inReplyTo: string | null
   references: string[]
   body: WrittenBody
+  /** The TLS that its sender asks for. */
+  tlsWish: TlsWish | null
+}
+
+/** Makes the mail of its prepared header, its parsed content and its envelope. */
+export function compileWritten(
+  { from, messageId, metadata, purpose, tlsWish }: Omit<WrittenHeader, 'bytes' | 'isWide'>,
+  parsed: ReadMail,
+  raw: RawRow,
+  envelope: Mailbox[],
+): WrittenMail {
+  const { to, cc, replyTo, subject, inReplyTo, references, attachments } = parsed
+  const html = parsed.html === null ? {} : { html: textOf(parsed.html) }
+  const entries = attachments.map(({ sizeBytes, ...entry }) => ({
+    ...entry,
+    size: sizeBytes,
+    scanState: 'unscanned' as const,
+  }))
+  const texts = { text: textOf(parsed.text), ...html }
+  const body: WrittenBody = { raw, messageId, entries, metadata, ...texts, ...(purpose && { purpose }) }
+  return { from, envelope, to, cc, replyTo, subject, inReplyTo, references, body, tlsWish }
+}
+
+function textOf(given: string | Uint8Array): string {
+  return typeof given === 'string' ? given : Buffer.from(given).toString()
 }
 
 interface DraftDeps {
@@ -50,8 +79,9 @@ export async function draftWritten(
   // Security: the refusal must not reveal whether another organization has an inbox with this address.
   const inbox = addressed?.organizationId === caller.organizationId ? addressed : null
   requireScope(caller, inbox ? 'mailbox:send' : 'delivery:send')
-  const { subject, inReplyTo, references } = mail
-  const fields = { ...addressing(mail), subject, inReplyTo, references, operation: 'submission' as const }
+  const { subject, inReplyTo, references, tlsWish } = mail
+  const named = { subject, inReplyTo, references, tlsWish }
+  const fields = { ...addressing(mail), ...named, operation: 'submission' as const }
   const replyTo = mail.replyTo && { replyTo: mail.replyTo }
   if (inbox) {
     const thread = await findThreadFor(deps, caller, inbox.id, mail)

@@ -32,6 +32,8 @@ export interface Draft {
   /** Additional fields, except those that `compose` writes itself. */
   headers: Readonly<Record<string, string>>
   attachments: readonly DraftAttachment[]
+  /** The type of a report whose content is the attachments (RFC 6522 3). Absent: an ordinary mail. */
+  reportType?: string
   /** Determines the boundaries. Each message needs its own seed. */
   seed: string
 }
@@ -130,7 +132,10 @@ function buildBody(draft: Draft): Part {
   // RFC 2046 5.1.4: the plainest version first, the richest last.
   const body = versions.length > 1 ? [multipart('alternative', boundary, versions)] : versions
   if (attachments.length === 0) return body[0]!
-  return multipart('mixed', boundary, [...body, ...attachments])
+  const parts = [...body, ...attachments]
+  if (draft.reportType === undefined) return multipart('mixed', boundary, parts)
+  // RFC 6522 3: the first part is for people. The report follows.
+  return multipart('report', boundary, parts, [`report-type=${draft.reportType}`])
 }
 
 /** Separates the attachments that the HTML refers to by content id from the others. */
@@ -149,7 +154,7 @@ function makeBoundary(seed: string, kind: string): string {
 }
 
 function multipart(
-  kind: 'alternative' | 'related' | 'mixed',
+  kind: 'alternative' | 'related' | 'mixed' | 'report',
   makeBoundaryOf: (kind: string) => string,
   parts: Part[],
   parameters: string[] = [],

@@ -18,6 +18,8 @@ export interface WrittenHeader {
   metadata: Record<string, string>
   /** The value of `X-Posthorn-Purpose`. */
   purpose: string | null
+  /** `optional`: the field TLS-Required asks to ignore the policies of the recipients' domains (RFC 8689). */
+  tlsWish: 'required' | 'optional' | null
   /** Whether it has characters beyond ASCII. */
   isWide: boolean
 }
@@ -64,7 +66,10 @@ export function readWrittenHeader(header: Buffer, given: Circumstances): Written
   if ('fault' in from) return from
   const own = readOwnFields(fields, scan)
   if ('fault' in own) return own
-  return { ...own, ...complete(fields, scan, from, given), from }
+  // RFC 8689 5: the only value is No. Two fields are ambiguous, so the policies hold.
+  const isOptional = scan.count('tls-required') === 1 && /^no$/i.test(scan.first('tls-required')!.trim())
+  const tlsWish = isOptional ? 'optional' : null
+  return { ...own, ...complete(fields, scan, from, given), from, tlsWish }
 }
 
 /** RFC 5322 3.6.2: with one author, the sender is the author. Another Sender may only be of the same domain. */

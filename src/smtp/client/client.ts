@@ -1,12 +1,14 @@
 // The SMTP client: connects, greets, secures and authenticates, then carries one transaction after another.
 
 import { type Reply, replyLine, wordless } from '../reply.ts'
+import type { Violation } from './dane.ts'
 import { OutgoingMessage } from './message.ts'
 import type { PeerReply } from './reply-reader.ts'
 import {
   isMandatory,
   nameOf,
   opportunistic,
+  plaintext,
   serverNameOf,
   type TlsRequirement,
   violationOf,
@@ -16,10 +18,9 @@ import {
   type RecipientEnvelope,
   type SendOptions,
   type SendResult,
-  type Timeouts,
   transact,
 } from './transaction.ts'
-import { type Answer, type Fault, fault, type Step, Wire } from './wire.ts'
+import { type Answer, type Fault, fault, type Step, type Timeouts, Wire } from './wire.ts'
 
 export interface ConnectOptions {
   /** The peer's name, for TLS and for logs. */
@@ -37,6 +38,8 @@ export interface ConnectOptions {
   tlsVerify?: 'host' | 'none'
   /** The requirement of the recipients' domain. A mandatory one makes `opportunistic` TLS required and verified. */
   requirement?: TlsRequirement
+  /** `REQUIRETLS`: the server must announce it within TLS, and each transaction asks for it (RFC 8689). */
+  demand?: 'REQUIRETLS'
   /** Certificate authorities (PEM) to trust instead of the system's. */
   tlsAuthorities?: string
   /** For a smarthost: AUTH PLAIN or LOGIN, only over TLS (verified as `tlsVerify` says) or to a loopback address. */
@@ -52,6 +55,12 @@ export interface ConnectOptions {
 export interface ConnectFault {
   fault: Fault
   reply: Reply | null
+  /** How the server violates the requirement, if that is the reason. */
+  violation?: Violation
+  /** The demand that the server does not know, if that is the reason. */
+  lacking?: 'REQUIRETLS'
+  /** Our address on the connection, if there was one. */
+  localAddress?: string | null
 }
 
 const minute = 60_000
@@ -99,8 +108,9 @@ export async function connect(
   const opening = new Opening(wire, options, timeouts)
   const failed = await opening.run()
   if (!failed) return { connection: new SmtpConnection(wire, options, opening, timeouts) }
+  const { localAddress } = wire
   wire.destroy('gave up')
-  return failed
+  return { ...failed, localAddress }
 }
 
 /** EHLO keywords, in capitals, with their parameters. */
@@ -111,7 +121,7 @@ class Opening {
   offer: Offer = new Map()
   readonly steps: Step[] = []
   /** How the connection violates the requirement. */
-  violation: string | null = null
+  violation: Violation | null = null
   readonly #wire: Wire
   readonly #options: ConnectOptions
   readonly #timeouts: Timeouts
@@ -129,6 +139,7 @@ class Opening {
       notPositive(banner, 'the banner') ??
       (await this.#greet()) ??
       (await this.#secure()) ??
+      this.#findLacking() ??
       (await this.#authenticate()) ??
       this.#unsettled()
     )
@@ -163,14 +174,25 @@ class Opening {
     const mayStart = tls === 'opportunistic' || tls === 'required'
     const refused = mayStart ? await this.#startTls() : 'plain'
     if (refused === 'plain' && tls === 'required')
-      return { fault: fault('tls', 'the peer does not offer STARTTLS'), reply: null }
+      return { fault: fault('tls', 'the peer does not offer STARTTLS'), reply: null, violation: plaintext }
     if (refused !== null && refused !== 'plain')
       return isMandatory(requirement) ? named(refused, requirement) : refused
     this.violation = violationOf(requirement, this.#wire.peer)
     if (this.violation !== null && isMandatory(requirement))
-      return { fault: fault('tls', this.violation), reply: null }
+      return { fault: fault('tls', this.violation.text), reply: null, violation: this.violation }
     // RFC 3207 4.2: the client forgets all it learned before TLS, and greets the peer again.
     return refused === 'plain' ? null : this.#greet()
+  }
+
+  #findLacking(): ConnectFault | null {
+    const { demand } = this.#options
+    // RFC 8689 4.2.1: the EHLO that counts is the one within TLS.
+    if (!demand || (this.#wire.tlsProtocol !== null && this.offer.has(demand))) return null
+    return {
+      fault: fault('tls', `the server does not support ${demand}`),
+      reply: null,
+      lacking: demand,
+    }
   }
 
   /** Returns null once TLS is on; `plain` if the peer does not offer TLS, or refuses STARTTLS. */
@@ -238,6 +260,9 @@ interface Peer {
 /** One connection, ready to send. It carries one transaction at a time. */
 export class SmtpConnection {
   readonly remote: Peer
+  /** How the connection violates the requirement; null if it does not. */
+  readonly violation: Violation | null
+  readonly localAddress: string | null
   readonly extensions: ReadonlySet<string>
   readonly #wire: Wire
   readonly #state: PeerState
@@ -245,10 +270,12 @@ export class SmtpConnection {
   #isBusy = false
 
   constructor(wire: Wire, options: ConnectOptions, { offer, steps, violation }: Opening, timeouts: Timeouts) {
-    const { host, address, requirement } = options
+    const { host, address, requirement, demand } = options
     this.remote = { host, ip: address, tls: wire.tlsProtocol, cipher: wire.tlsCipher }
     if (requirement) this.remote.policy = nameOf(requirement)
-    if (violation !== null) this.remote.violation = violation
+    if (violation !== null) this.remote.violation = violation.text
+    this.violation = violation
+    this.localAddress = wire.localAddress
     this.extensions = new Set(offer.keys())
     this.#wire = wire
     this.#state = {
@@ -256,6 +283,7 @@ export class SmtpConnection {
       extensions: this.extensions,
       maxSizeBytes: sizeLimit(offer.get('SIZE') ?? ''),
       timeouts,
+      requiresTls: demand === 'REQUIRETLS',
       needsReset: false,
       isNew: true,
       isAwake: true,

@@ -5,9 +5,12 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import forge from 'node-forge'
 import { type CertificateOptions, makeCertificate } from '../../../tests/support/make-certificate.ts'
-import { findMismatch, type TlsaRecord, usableRecords } from './dane.ts'
+import { type DaneTarget, findMismatch as find, type TlsaRecord, usableRecords } from './dane.ts'
 
 const now = new Date()
+/** The mismatch in words. */
+const findMismatch = (chain: readonly X509Certificate[], target: DaneTarget, at: Date) =>
+  find(chain, target, at)?.text ?? null
 const host = 'mx.example.com'
 const names = [host, 'example.com']
 const rootKeys = forge.pki.rsa.generateKeyPair(1024)

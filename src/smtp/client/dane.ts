@@ -9,6 +9,17 @@ export interface TlsaRecord {
   association: string
 }
 
+/** How a server violates a rule. `type`: as reports name it (RFC 8460 4.3). `text`: in words, as a clause. */
+export interface Violation {
+  type:
+    | 'starttls-not-supported'
+    | 'certificate-host-mismatch'
+    | 'certificate-expired'
+    | 'certificate-not-trusted'
+    | 'validation-failure'
+  text: string
+}
+
 /** How the certificate of a server is recognized. */
 export interface DaneTarget {
   /** Usable records. Empty: TLS is required, with any certificate. */
@@ -71,33 +82,44 @@ function preferStrongest(records: TlsaRecord[]): TlsaRecord[] {
 }
 
 /**
- * Returns null if the presented chain is the one that the records describe, otherwise the reason, as a clause. The chain
- * comes from `chainOf`, the records from `usableRecords`: both are bounded.
+ * Returns null if the presented chain is the one that the records describe, otherwise the reason. The chain comes from
+ * `chainOf`, the records from `usableRecords`: both are bounded.
  */
 export function findMismatch(
   chain: readonly X509Certificate[],
   { records, names }: DaneTarget,
   now: Date,
-): string | null {
+): Violation | null {
   const [leaf, ...others] = chain
   // RFC 7672 2.2: if no record is usable, TLS is mandatory, and the server is not authenticated.
   if (records.length === 0) return null
-  if (!leaf) return 'it presented no certificate'
+  if (!leaf) return { type: 'validation-failure', text: 'it presented no certificate' }
   // RFC 7672 3.1.1: DANE-EE ignores the names and the expiry of the certificate.
   if (records.some((record) => record.usage === usages.server && matches(record, leaf))) return null
   const anchors = records.filter(({ usage }) => usage === usages.anchor)
-  if (anchors.length === 0) return 'its certificate is in no record (RFC 7672 3.1.1)'
+  if (anchors.length === 0) return untrusted('its certificate is in no record (RFC 7672 3.1.1)')
   return findFaultOfLeaf(leaf, names, now) ?? findFaultOfChain(leaf, others, anchors, now)
 }
 
-function findFaultOfLeaf(leaf: X509Certificate, names: readonly string[], now: Date): string | null {
+function untrusted(text: string): Violation {
+  return { type: 'certificate-not-trusted', text }
+}
+
+function findFaultOfLeaf(leaf: X509Certificate, names: readonly string[], now: Date): Violation | null {
   // RFC 7672 3.2.3: a wildcard is a whole label. The common name counts only if there is no alternative DNS name.
   if (!names.some((name) => leaf.checkHost(name, { partialWildcards: false })))
-    return `its certificate is not valid for ${names.join(' or ')} (RFC 7672 3.2.2)`
-  if (!isInTime(leaf, now)) return 'its certificate has expired or is not valid yet (RFC 7672 3.1.2)'
+    return {
+      type: 'certificate-host-mismatch',
+      text: `its certificate is not valid for ${names.join(' or ')} (RFC 7672 3.2.2)`,
+    }
+  if (!isInTime(leaf, now))
+    return {
+      type: 'certificate-expired',
+      text: 'its certificate has expired or is not valid yet (RFC 7672 3.1.2)',
+    }
   // RFC 5280 4.2.1.12: a certificate with purposes may be used only for these.
   const isForServers = leaf.keyUsage?.some((purpose) => serverPurposes.includes(purpose)) ?? true
-  return isForServers ? null : 'its certificate is not for TLS servers (RFC 5280 4.2.1.12)'
+  return isForServers ? null : untrusted('its certificate is not for TLS servers (RFC 5280 4.2.1.12)')
 }
 
 /**
@@ -109,7 +131,7 @@ function findFaultOfChain(
   others: readonly X509Certificate[],
   anchors: readonly TlsaRecord[],
   now: Date,
-): string | null {
+): Violation | null {
   const full = anchors.filter(({ matchingType }) => matchingType === fullMatch)
   const keys = full
     .filter(({ selector }) => selector === selectors.key)
@@ -133,7 +155,7 @@ function findFaultOfChain(
       if (!issuer.raw.includes(nameConstraints)) reached.push(issuer)
     }
   }
-  return 'no chain leads from its certificate to an anchor in the records (RFC 7672 3.1.2)'
+  return untrusted('no chain leads from its certificate to an anchor in the records (RFC 7672 3.1.2)')
 }
 
 function isInTime({ validFromDate, validToDate }: X509Certificate, now: Date): boolean {

@@ -2,20 +2,7 @@
 
 import { type Reply, reply, wordless } from '../reply.ts'
 import type { OutgoingMessage } from './message.ts'
-import { type Answer, type Fault, fault, type Step, type Wire } from './wire.ts'
-
-/** The maximum time the peer may take at each step. */
-export interface Timeouts {
-  connectMs: number
-  bannerMs: number
-  ehloMs: number
-  mailMs: number
-  rcptMs: number
-  dataStartMs: number
-  dataBlockMs: number
-  dataFinalMs: number
-  quitMs: number
-}
+import { type Answer, type Fault, fault, type Step, type Timeouts, type Wire } from './wire.ts'
 
 /** One recipient, and the return path of this recipient's copy. */
 export interface RecipientEnvelope {
@@ -63,6 +50,8 @@ export interface PeerState {
   /** The peer's limit; 0 for none. */
   maxSizeBytes: number
   timeouts: Timeouts
+  /** Whether each transaction asks for REQUIRETLS. */
+  requiresTls: boolean
   /** An earlier transaction left its envelope at the peer, or may have. */
   needsReset: boolean
   /** No transaction has run on this connection yet. */
@@ -211,6 +200,8 @@ class Transaction {
     if (extensions.has('SIZE')) command += ` SIZE=${this.#message.bytes.length}`
     if (extensions.has('8BITMIME') && this.#message.isEightBit) command += ' BODY=8BITMIME'
     if (this.#envelope.needsUtf8) command += ' SMTPUTF8'
+    // RFC 8689 4.2.1: the next server gets the sender's demand.
+    if (this.#state.requiresTls) command += ' REQUIRETLS'
     return `${command}\r\n`
   }
 

@@ -5,6 +5,19 @@ import type { Reply } from '../reply.ts'
 import { type PeerReply, ReplyReader, sanitize } from './reply-reader.ts'
 import type { PeerEvidence } from './tls-requirement.ts'
 
+/** The maximum time the peer may take at each step. */
+export interface Timeouts {
+  connectMs: number
+  bannerMs: number
+  ehloMs: number
+  mailMs: number
+  rcptMs: number
+  dataStartMs: number
+  dataBlockMs: number
+  dataFinalMs: number
+  quitMs: number
+}
+
 /** A connection fault as a value. `refused`: the peer sent a reply, which comes with the fault. */
 export interface Fault {
   kind: 'connect' | 'timeout' | 'tls' | 'protocol' | 'closed' | 'refused'
@@ -100,6 +113,11 @@ export class Wire {
   /** The unsolicited refusal that ended this wire: a 421, or the reply to a message before its end. */
   get unasked(): Reply | null {
     return this.#unasked
+  }
+
+  /** Our own address on this connection; null once it is closed. */
+  get localAddress(): string | null {
+    return this.#tcp.localAddress ?? null
   }
 
   /** `TLSv1.3`, or null on a plain connection. */

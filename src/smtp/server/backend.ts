@@ -47,6 +47,8 @@ export interface ReversePath extends Path {
   /** With `BINARYMIME` the body may have bare CRs, bare LFs and NULs. The header never may. */
   body: '7BIT' | '8BITMIME' | 'BINARYMIME' | null
   needsUtf8: boolean
+  /** REQUIRETLS was given (RFC 8689). */
+  requiresTls?: boolean
   /** The parameter AUTH names a submitter (RFC 4954 5), which counts for nothing. */
   namesLogin?: boolean
 }

@@ -1,14 +1,9 @@
-// Aggregate DMARC reports to be sent: the counts for them, and the reports that are due.
+// Aggregate DMARC reports to be sent: the counts for them.
 import { sha256 } from '../../base/digest.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import { column, pick } from '../../postgres/columns.ts'
-import type { Queryable, Writer } from '../../postgres/db.ts'
-
-/** A report's domain and day, `2026-11-22` in UTC. */
-export interface ReportKey {
-  day: string
-  policyDomain: string
-}
+import type { Writer } from '../../postgres/db.ts'
+import { type DueReport, DueReports, type ReportKey } from './due-reports.ts'
 
 /** A count of mail of one kind. The caller defines the content of `policy` and `mail`. */
 export interface CountedKind<Policy, Mail> extends ReportKey {
@@ -71,64 +66,14 @@ export async function noteDmarc(
   await db.query(`select note_dmarc(${named.of()})`, named.values)
 }
 
-export interface DueReport<Policy> extends ReportKey {
-  policy: Policy
-  omitted: number
-  failures: number
-}
+/** A claimed report, with the policy as it was published last. */
+export type DueDmarcReport<Policy> = DueReport & { policy: Policy }
 
-/** Claims the report that has been due the longest, until `leaseUntil`; null if none is due. */
-export async function claimDmarcReport<Policy>(
-  db: Writer,
-  at: Date,
-  leaseUntil: Date,
-): Promise<DueReport<Policy> | null> {
-  const [claimed] = await db.query<DueReport<Policy>>(
-    `update dmarc_report r set due_at = $2
-    from (
-      select day, policy_domain from dmarc_report
-      where due_at <= $1 order by due_at limit 1 for update skip locked
-    ) n
-    where r.day = n.day and r.policy_domain = n.policy_domain
-    returning to_char(r.day, 'YYYY-MM-DD') as day, r.policy_domain as "policyDomain", r.policy, r.omitted, r.failures`,
-    [at, leaseUntil],
-  )
-  return claimed ?? null
-}
-
-/** Reads the counts for the report, the most frequent first. */
-export async function readDmarcKinds<Mail>(
-  db: Queryable,
-  { day, policyDomain }: ReportKey,
-): Promise<{ mail: Mail; count: number }[]> {
-  return await db.query(
-    `select mail, amount as count from dmarc_evaluation
-    where day = $1 and policy_domain = $2 order by amount desc, digest`,
-    [day, policyDomain],
-  )
-}
-
-export async function postponeDmarcReport(
-  db: Writer,
-  { day, policyDomain }: ReportKey,
-  dueAt: Date,
-): Promise<void> {
-  await db.query(
-    'update dmarc_report set due_at = $3, failures = failures + 1 where day = $1 and policy_domain = $2',
-    [day, policyDomain, dueAt],
-  )
-}
-
-export async function deleteDmarcReport(db: Writer, { day, policyDomain }: ReportKey): Promise<void> {
-  await db.query('delete from dmarc_report where day = $1 and policy_domain = $2', [day, policyDomain])
-}
-
-/** Deletes up to `limit` reports of earlier days; returns how many. */
-export async function deleteDmarcReportsBefore(db: Writer, day: string, limit: number): Promise<number> {
-  const gone = await db.query(
-    `delete from dmarc_report where (day, policy_domain) in (
-      select day, policy_domain from dmarc_report where day < $1 order by day, policy_domain limit $2) returning day`,
-    [day, limit],
-  )
-  return gone.length
+export function dmarcReports<Policy, Mail>(): DueReports<DueDmarcReport<Policy>, Mail> {
+  return new DueReports({
+    reports: 'dmarc_report',
+    kinds: 'dmarc_evaluation',
+    kind: 'mail',
+    further: ', r.policy',
+  })
 }

@@ -304,7 +304,9 @@ export async function moveToRoutes(
 ): Promise<number> {
   const isLocal = (name: string) =>
     `(${name} = $2 or ${name} in (select name from domain where status = 'verified' and inbound = 'verified'))`
-  const proper = `case when ${isLocal('domain')} then '@local' else coalesce($1, domain) end`
+  // The key of a queue may begin with the sender's wish for TLS, `requiretls:`, which stays.
+  const wish = `coalesce(substring(delivery.route from '^[a-z]+:'), '')`
+  const proper = `case when ${isLocal('domain')} then '@local' else ${wish} || coalesce($1, domain) end`
   const rows = await db.query<{ route: string }>(
     // Skips queues of a single domain whose deliveries already are where they belong.
     `with recursive ${queues}, misplaced as materialized (
@@ -312,7 +314,8 @@ export async function moveToRoutes(
         select submission_id, position, ${proper} as route from delivery
         where route = queues.route and ${waiting} and route <> ${proper} limit 5000 for update skip locked
       ) m
-      where $1 is not null or queues.route like '@%' or ${isLocal('queues.route')} limit 5000
+      where $1 is not null or queues.route ~ '^([a-z]+:)?@' or ${isLocal(`regexp_replace(queues.route, '^[a-z]+:', '')`)}
+      limit 5000
     ), added as (
       insert into route (key, created_at) select distinct route, $3::timestamptz from misplaced on conflict do nothing
     )
