@@ -18,7 +18,9 @@ const maxAttempts = 5
 
 const queueHelp = `
 A queue has the name of the domain that its mail goes to. Three queues are special: @local (mail for our own domains),
-@relay (the smarthost of POSTHORN_DELIVERY=relay) and @capture (POSTHORN_DELIVERY=capture, as in development).`
+@relay (the smarthost of POSTHORN_DELIVERY=relay) and @capture (POSTHORN_DELIVERY=capture, as in development).
+Mail whose sender asked for REQUIRETLS waits in requiretls:DOMAIN, and mail with the field "TLS-Required: No" in
+anytls:DOMAIN.`
 
 export function addQueueCommands(program: Command): void {
   const queue = program

@@ -1,7 +1,7 @@
-// How long mail waits for its next attempt, by its route.
+// How long mail waits for its next attempt, by its route, and which route mail with a wish for TLS takes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { retryScheduleOf } from './route-policy.ts'
+import { readRoute, retryScheduleOf, routeFor } from './route-policy.ts'
 
 test('mail within this deployment is retried in short steps first, other mail by the setting alone', () => {
   for (const route of ['@local', '@capture']) {
@@ -10,4 +10,20 @@ test('mail within this deployment is retried in short steps first, other mail by
     assert.deepEqual(retryScheduleOf(route, [500]), [500])
   }
   for (const route of ['@relay', 'far.test']) assert.deepEqual(retryScheduleOf(route, [60_000]), [60_000])
+})
+
+test('mail with a wish for TLS has queues of its own, unless it does not leave the deployment', () => {
+  const rows: [route: string, wish: 'required' | 'optional' | null, key: string][] = [
+    ['far.test', null, 'far.test'],
+    ['far.test', 'required', 'requiretls:far.test'],
+    ['far.test', 'optional', 'anytls:far.test'],
+    ['@relay', 'required', 'requiretls:@relay'],
+    ['@relay', 'optional', '@relay'],
+    ['@local', 'required', '@local'],
+    ['@capture', 'required', '@capture'],
+  ]
+  for (const [route, wish, key] of rows) {
+    assert.equal(routeFor(route, wish), key)
+    assert.equal(readRoute(key).hop, route)
+  }
 })

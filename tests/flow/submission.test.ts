@@ -326,3 +326,22 @@ test('a mail that is sent again is accepted once, whatever its Date; other conte
   deployment.advance(2 * 3_600_000)
   assert.notEqual((await client.sendMail(given)).response, first.response)
 })
+
+/** Sends a mail with these MAIL parameters and this field. Returns its submission. */
+async function submitted(t: TestContext, parameters: string, field: string): Promise<Submitted> {
+  const { address } = sender.inbox
+  const lines = [`MAIL FROM:<${address}>${parameters}`, 'RCPT TO:<ben@far.test>', 'DATA']
+  const message = [`From: ${address}`, `Message-ID: <${randomUUID()}@far.test>`, field, '', 'Hi', '.']
+  const answer = await replyTo(t, sender.secret, ...lines, message.join('\r\n'))
+  assert.match(answer!, /^250 2\.0\.0 Ok: queued as /)
+  return await submissionOf(answer!)
+}
+
+test('a mail with REQUIRETLS ends if the smarthost offers no TLS, and one with TLS-Required: No is sent', async (t) => {
+  const demanding = await submitted(t, ' REQUIRETLS', 'TLS-Required: No')
+  const { recipients } = await untilStates(sender.api, demanding.id, 'failed')
+  assert.equal(recipients[0]!.failureCode, 'tls_required')
+  assert.match(recipients[0]!.response!, /^5\.7\.10 .* does not offer STARTTLS$/)
+  const relaxed = await submitted(t, '', 'TLS-Required: No')
+  await untilStates(sender.api, relaxed.id, 'delivered')
+})

@@ -216,6 +216,27 @@ const cases: Case[] = [
     },
   },
   {
+    name: 'REQUIRETLS is announced and taken only within TLS',
+    transcript: `${hello}
+      C: MAIL FROM:<a@x.test> REQUIRETLS
+      S: 530 5.7.10 *
+      C: STARTTLS
+      S: 220 *
+      T.
+      C: EHLO client.test
+      ${'S: 250-*\n'.repeat(9)}
+      S: 250 REQUIRETLS
+      C: MAIL FROM:<a@x.test> REQUIRETLS
+      S: 250 2.1.0 *
+      C: RCPT TO:<u@our.test>
+      S: 250 2.1.5 *
+      C: DATA
+      S: 354 *
+      C: .
+      S: 250 2.0.0 * ${quit}`,
+    messages: [''],
+  },
+  {
     name: 'check 27: parameters that were not announced are 555 and no reply repeats them',
     transcript: `${hello}
       C: MAIL FROM:<a@x.test> RET=HDRS ENVID=a+0D+0A250

@@ -33,6 +33,7 @@ const secured = `${hello}
   S: 250-ENHANCEDSTATUSCODES
   S: 250-CHUNKING
   S: 250-LIMITS *
+  S: 250-REQUIRETLS
   S: 250 AUTH PLAIN LOGIN`
 
 async function startGate(

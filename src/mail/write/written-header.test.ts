@@ -80,3 +80,19 @@ for (const from of [
     const header = read([from, ...whole.slice(1)].filter((line) => line !== ''))
     assert.match('fault' in header ? header.fault : '', /From field with one address/)
   })
+
+test('the field TLS-Required makes TLS optional if it says No, once', () => {
+  const rows: [lines: string[], wish: 'optional' | null][] = [
+    [[], null],
+    [['TLS-Required: No'], 'optional'],
+    [['tls-required:  NO '], 'optional'],
+    [['TLS-Required: Yes'], null],
+    [['TLS-Required: No', 'TLS-Required: No'], null],
+    [['TLS-Required: No, really'], null],
+  ]
+  for (const [lines, wish] of rows) {
+    const header = read([...whole, ...lines])
+    assert.ok('bytes' in header)
+    assert.equal(header.tlsWish, wish, lines.join())
+  }
+})

@@ -29,6 +29,7 @@ const good: [string, object][] = [
     { verb: 'MAIL', from: { ...from, body: '7BIT', needsUtf8: true } },
   ],
   ['MAIL FROM:<a@x.test> SMTPUTF8', { verb: 'MAIL', from: { ...from, needsUtf8: true } }],
+  ['MAIL FROM:<a@x.test> requiretls', { verb: 'MAIL', from: { ...from, requiresTls: true } }],
   ['RCPT TO:<u@our.test>', { verb: 'RCPT', to, isWide: false }],
   [
     'RCPT TO:<ü@our.test>',
@@ -80,6 +81,7 @@ const bad: [string | Buffer, number, string][] = [
   [`MAIL FROM:<a@x.test> SIZE=${'9'.repeat(21)}\r`, 501, '5.5.4'],
   ['MAIL FROM:<a@x.test> BODY=9BIT\r', 501, '5.5.4'],
   ['MAIL FROM:<a@x.test> SMTPUTF8=1\r', 501, '5.5.4'],
+  ['MAIL FROM:<a@x.test> REQUIRETLS=1\r', 501, '5.5.4'],
   ['MAIL FROM:<a@x.test> SIZE=1 size=2\r', 501, '5.5.4'],
   ['MAIL FROM:<a@x.test> ENVID=a+0D+0A\r', 555, '5.5.4'],
   ['MAIL FROM:<ü@x.test>\r', 553, '5.6.7'],

@@ -154,6 +154,11 @@ function applyParameter(from: ReversePath, keyword: string, value: string | unde
       if (value !== undefined) return 501
       from.needsUtf8 = true
       return null
+    case 'REQUIRETLS':
+      // RFC 8689 2: the parameter takes no value.
+      if (value !== undefined) return 501
+      from.requiresTls = true
+      return null
     default:
       return 555
   }

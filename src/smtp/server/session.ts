@@ -27,6 +27,7 @@ const badOrder = reply(503, '5.5.1', 'Bad sequence of commands')
 const noRecipients = reply(503, '5.5.1', 'No valid recipients')
 // RFC 3207 4: until TLS has begun, 530 to all but NOOP, EHLO, STARTTLS and QUIT.
 const tlsFirst = reply(530, '5.7.0', 'Must issue a STARTTLS command first')
+const needsTls = reply(530, '5.7.10', 'REQUIRETLS is only possible within TLS')
 const plainVerbs: readonly Command['verb'][] = ['NOOP', 'EHLO', 'STARTTLS', 'QUIT', 'BAD']
 const badLineEnds = reply(550, '5.6.0', 'Message contains a bare CR, a bare LF or a NUL')
 
@@ -222,6 +223,8 @@ export class Session {
     extensions.push('ENHANCEDSTATUSCODES', 'CHUNKING')
     if (!this.#login.isServed) extensions.push('BINARYMIME')
     extensions.push(this.#limits())
+    // RFC 8689 3: REQUIRETLS is announced only within TLS.
+    if (this.isEncrypted) extensions.push('REQUIRETLS')
     // RFC 4954 4: AUTH is offered only where a password cannot be read on the way.
     if (this.#login.isServed && this.isEncrypted) extensions.push('AUTH PLAIN LOGIN')
     // RFC 3207 4.2: STARTTLS is not offered again inside TLS.
@@ -240,6 +243,8 @@ export class Session {
     // RFC 5321 4.1.4: MAIL comes after HELO or EHLO, and not within another transaction.
     if (this.#helo === null || this.#envelope !== null) return this.#answer(badOrder)
     const helo = this.#helo
+    // RFC 8689 3: the parameter is not known outside TLS, where it is not announced.
+    if (from.requiresTls && !this.isEncrypted) return this.#answer(needsTls)
     const faulty = this.#login.refuseMail(from)
     if (faulty) return this.#answer(faulty)
     const last = await this.#conduct.beginMessage()
