@@ -9,6 +9,7 @@ import { HopFinder } from '../dns/mx.ts'
 import { OwnHost } from '../dns/own-host.ts'
 import { type CourierDeps, RouteCourier } from '../flow/delivering/courier.ts'
 import { DeliveryResults } from '../flow/delivering/delivery-results.ts'
+import type { NextHopDeps } from '../flow/delivering/next-hop.ts'
 import { SendingIdentities } from '../flow/delivering/sending-identity.ts'
 import { loadSigningKeys } from '../flow/domains/managed-keys.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
@@ -69,20 +70,11 @@ export async function startDelivery(
     sendCache,
     identities: await createIdentities(foundation),
     retryScheduleMs: settings.retryScheduleMs,
-    nextHop: {
-      hopFinder: createHopFinder(foundation),
-      resolver: foundation.resolver.for('delivery'),
-      mode: settings.delivery,
-      relay: settings.relay,
-      mxPort: settings.mxPort,
+    nextHop: createNextHop(foundation, {
+      membership,
       tlsRules: mtaSts.rules,
       ...(tlsSessions && { noteTls: tlsSessions.note }),
-      outbound: settings.outbound,
-      ehloName: settings.mailHost,
-      ownEhloName: () => ownNameOf(secretBox, settings.mailHost, clock.now()),
-      // This node's own listener needs no other node, and hangs only if this node hangs.
-      listAddresses: (kind) => listNodeAddresses(db, kind, membership.nodeId),
-    },
+    }),
   }
   const due = new DueRoutes({
     retryScheduleOf: (route) => retryScheduleOf(route, settings.retryScheduleMs),
@@ -109,6 +101,26 @@ export async function startDelivery(
       await mtaSts.stop()
       await tlsSessions?.stop()
     },
+  }
+}
+
+function createNextHop(
+  foundation: Foundation,
+  { membership, ...tls }: { membership: Membership } & Pick<NextHopDeps, 'tlsRules' | 'noteTls'>,
+): NextHopDeps {
+  const { settings, db, clock, secretBox } = foundation
+  return {
+    ...tls,
+    hopFinder: createHopFinder(foundation),
+    resolver: foundation.resolver.for('delivery'),
+    mode: settings.delivery,
+    relay: settings.relay,
+    mxPort: settings.mxPort,
+    outbound: settings.outbound,
+    ehloName: settings.mailHost,
+    ownEhloName: () => ownNameOf(secretBox, settings.mailHost, clock.now()),
+    // This node's own listener needs no other node, and hangs only if this node hangs.
+    listAddresses: (kind) => listNodeAddresses(db, kind, membership.nodeId),
   }
 }
 

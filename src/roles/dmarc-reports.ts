@@ -53,7 +53,11 @@ export function dmarcReportLoop(foundation: Foundation, parts: ReportingParts): 
     send: sendOwn.bind(null, { db, clock, acceptance, volume: 'uncounted' }, from),
   }
   const daily = {
-    ...{ db, clock, log, name: 'DMARC report', reports: dueDmarcReports },
+    db,
+    clock,
+    log,
+    name: 'DMARC report',
+    reports: dueDmarcReports,
     sendReport: sendDmarcReport.bind(null, reporting),
   }
   return new Loop({ name, run: () => sendNextReport(daily), intervalMs: pollMs, log })

@@ -40,10 +40,10 @@ export function startTlsSessions(
   }
 }
 
-/** The loop that sends reports. If none are sent, the loop deletes earlier counts. */
+/** The loop that sends reports. If none are sent, as in a restored copy, the loop deletes earlier counts. */
 export function startTlsReports(foundation: Foundation, parts: ReportingParts): Part & { wake(): void } {
-  const { settings, db, clock, log } = foundation
-  const from = settings.tlsReports
+  const { settings, db, clock, log, hold } = foundation
+  const from = hold ? null : settings.tlsReports
   const name = 'send tls reports'
   if (from === null) {
     const drop = () => dropOldReports({ db, clock }, dueTlsReports)
@@ -62,7 +62,11 @@ export function startTlsReports(foundation: Foundation, parts: ReportingParts): 
       poster.post(url, headers, body, stopping.signal),
   }
   const daily = {
-    ...{ db, clock, log, name: 'TLS report', reports: dueTlsReports },
+    db,
+    clock,
+    log,
+    name: 'TLS report',
+    reports: dueTlsReports,
     sendReport: sendTlsReport.bind(null, reporting),
   }
   const loop = new Loop({ name, run: () => sendNextReport(daily), intervalMs: pollMs, log })

@@ -444,8 +444,11 @@ test('a TLS report goes by mail as RFC 8460 has it, and a second reader finds th
     contact: from,
     policies: [
       {
-        ...{ type: 'sts', domain: 'shop.test', lines: stsPolicy.lines },
-        ...{ successes: 7, failures: [['certificate-expired', 2]] },
+        type: 'sts',
+        domain: 'shop.test',
+        lines: stsPolicy.lines,
+        successes: 7,
+        failures: [['certificate-expired', 2]],
       },
       { ...none, successes: 0, failures: [['starttls-not-supported', 1]] },
     ],

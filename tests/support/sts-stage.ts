@@ -48,8 +48,6 @@ export const policyOf = (mode: string, mx: string, maxAge = 604_800) =>
 
 const domainOf = (host: string) => host.replace(/^mta-sts\.|:\d+$/g, '')
 
-export type StsStage = Awaited<ReturnType<typeof openStsStage>>
-
 /** Opens DNS, the authority of the certificates, and the policy host. They end with the scope. */
 export async function openStsStage(scope: Scope) {
   const authority = trustAuthority(scope)

@@ -74,6 +74,7 @@ export const life = {
     opportunistic: 'opportunistic: encrypted if the server offers it',
     'mta-sts enforce': 'MTA-STS, enforced: encrypted, with a verified certificate',
     'mta-sts testing': 'MTA-STS, testing: violations do not stop mail',
+    requiretls: 'REQUIRETLS of the sender: encrypted, with a verified certificate',
   } as Record<string, string>,
   tlsViolation: 'Policy violated',
   reply: 'Reply',

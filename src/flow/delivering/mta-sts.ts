@@ -54,7 +54,7 @@ const retryMs = 3_600_000
 /** A policy is refreshed for this long after the last mail to its domain. */
 const usedMs = 30 * dayMs
 
-/** What a node knows about the policy of a domain. */
+/** A node's knowledge of the policy of a domain. */
 interface Found {
   policy: StsPolicy | null
   /** The policy as reports show it. */

@@ -1,4 +1,4 @@
-// Where a domain wants reports about TLS, from the texts of its records.
+// The destinations of reports about TLS, from the texts of a domain's records.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
