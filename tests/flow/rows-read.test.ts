@@ -13,7 +13,14 @@ import { readBacklog } from '../../src/store/sending/backlog.ts'
 import { claimDeliveries, nextDue } from '../../src/store/sending/deliveries.ts'
 import { lockReportedDeliveries } from '../../src/store/sending/reports.ts'
 import { RoundRobin } from '../../src/store/sending/round-robin.ts'
-import { insertRoutes, type WalkCursor, walkQueues } from '../../src/store/sending/routes.ts'
+import {
+  insertRoutes,
+  listQueues,
+  listWaiting,
+  pauseRoute,
+  type WalkCursor,
+  walkQueues,
+} from '../../src/store/sending/routes.ts'
 import { testDatabase, turnAutovacuumOff } from '../support/postgres.ts'
 
 // One connection, so that the plans made over empty tables are the plans that run.
@@ -321,4 +328,44 @@ test('each step of a deletion continues after the last one, and passes over what
   assert.equal(first, calls[2])
   assert.equal(await purge(await purge(first)), null)
   assert.deepEqual(await db.query('select from webhook_delivery'), [])
+})
+
+test('operators’ views of queues count by the index, and read no more rows than they show', async () => {
+  const organizationId = newUuid<OrganizationId>()
+  await db.query(
+    `insert into organization (id, name, status, limits, created_at, updated_at) values ($1, 'Long', 'active', '{}', now(), now())`,
+    [organizationId],
+  )
+  await db.query(
+    `with sent as (
+      insert into submission (id, organization_id, operation, idempotency_key, idempotency_digest, request_hash, sender,
+        subject, metadata, purpose, status, event_seq, created_at, updated_at)
+      select gen_random_uuid(), $1, 'message', 'long' || n, int8send(n), '', '{"email": "a@inbox.test"}', '', '{}', '', 'pending',
+        0, now(), now()
+      from generate_series(1, 30000) n returning id
+    )
+    insert into delivery (submission_id, position, organization_id, email, address_key, domain, route, status, due_at,
+      expires_at, updated_at)
+    select id, 0, $1, n || '@long.test', n || '@long.test', 'long.test', 'long.test',
+      (array['pending', 'deferred', 'delivered'])[1 + n % 3], now(), now() + interval '1 day', now()
+    from (select id, row_number() over () as n from sent) numbered`,
+    [organizationId],
+  )
+  await db.transaction((tx) => pauseRoute(tx, 'long.test', new Date()))
+  await db.query('vacuum analyze delivery')
+  const queues = await countRows('delivery', (tx) => listQueues(tx, null))
+  assert.equal(queues.result.find(({ key }) => key === 'long.test')?.waiting, 20_000)
+  const one = await countRows('delivery', (tx) => listQueues(tx, 'long.test'))
+  assert.equal(one.result[0]?.waiting, 20_000)
+  const page = await countRows('delivery', (tx) => listWaiting(tx, 'long.test', 9_950, 100))
+  assert.deepEqual(
+    page.result.map(({ status }) => status),
+    [...Array<string>(50).fill('pending'), ...Array<string>(50).fill('deferred')],
+  )
+  const first = await countRows('delivery', (tx) => listWaiting(tx, 'long.test', 0, 100))
+  assert.equal(first.result.length, 100)
+  // Rows of the few pages that the vacuum could not mark as visible to all.
+  for (const { rows } of [queues, one])
+    assert.ok(rows < 2_000, `${rows} rows of 20,000 were read, not only the index`)
+  assert.ok(first.rows <= 200, `${first.rows} rows`)
 })

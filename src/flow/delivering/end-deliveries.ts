@@ -125,7 +125,7 @@ async function pause(tx: Tx, route: string, at: Date): Promise<void> {
   await pauseRoute(tx, route, at)
 }
 
-/** Makes all waiting mail due at once, whatever its back-off. Returns how many deliveries were moved. */
+/** Makes all waiting mail due at once, whatever its back-off or that of its queue. Returns how many deliveries it released. */
 export async function flushQueue({ db, clock }: Deps, route: string, actor = operator): Promise<number> {
   const at = clock.now()
   const moved = await db.transaction(async (tx) => {

@@ -245,8 +245,14 @@ export async function listWaiting(
   limit: number,
 ): Promise<WaitingRow[]> {
   return await db.query<WaitingRow>(
+    // Each branch reads the index in its order. One order over both states would sort the whole queue.
     `with page as materialized (
-      select * from delivery d where d.route = $1 and ${waiting}
+      select * from (${['pending', 'deferred']
+        .map(
+          (status) => `(select * from delivery d where d.route = $1 and d.status = '${status}' and ${waiting}
+        order by d.organization_id, d.due_at limit $2::integer + $3::integer)`,
+        )
+        .join(' union all ')}) d
       order by d.status desc, d.organization_id, d.due_at, d.submission_id, d.position offset $2 limit $3
     )
     select p.submission_id as "submissionId", p.position, p.email, p.status, p.organization_id as "organizationId",
@@ -275,16 +281,26 @@ export async function resumeRoute(tx: Tx, key: string): Promise<boolean> {
   return rows.length > 0
 }
 
-/** Makes all waiting deliveries due at once and clears the back-off; returns how many changed. Null: no such route. */
+/**
+ * Makes all waiting deliveries due at once and clears the back-off. Returns how many waited for either, so that they may
+ * go out now and could not before. Null: no such route.
+ */
 export async function flushRoute(tx: Tx, key: string, at: Date): Promise<number | null> {
-  const routes = await tx.query(
-    'update route set failures = 0, not_before = null where key = $1 returning key',
-    [key],
-  )
-  if (routes.length === 0) return null
-  const rows = await tx.query(
-    `update delivery d set due_at = $2 where d.route = $1 and ${waiting} and d.due_at > $2 returning d.position`,
+  const [route] = await tx.query<{ wasBlocked: boolean }>(
+    `with before as (select key, coalesce(not_before > $2, false) as was_blocked from route where key = $1 for update)
+    update route r set failures = 0, not_before = null from before b where r.key = b.key
+    returning b.was_blocked as "wasBlocked"`,
     [key, at],
   )
-  return rows.length
+  if (!route) return null
+  // The update changes only mail that is due later, so the second count is not changed by it.
+  const [row] = await tx.query<{ moved: number }>(
+    `with later as (
+      update delivery d set due_at = $2 where d.route = $1 and ${waiting} and d.due_at > $2 returning 1
+    )
+    select ((select count(*) from later) + case when $3 then (
+      select count(*) from delivery d where d.route = $1 and ${waiting} and d.due_at <= $2) else 0 end)::integer as moved`,
+    [key, at, route.wasBlocked],
+  )
+  return row!.moved
 }
