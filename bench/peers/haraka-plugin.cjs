@@ -3,8 +3,11 @@ const { createWriteStream, rename } = require('node:fs')
 const { join } = require('node:path')
 
 exports.register = function () {
-  const { folder, onward } = this.config.get('bench.ini').main
+  const { folder, onward, plain } = this.config.get('bench.ini').main
   this.register_hook('rcpt', 'take')
+  this.plainHost = plain
+  // After the plugin tls, which offers STARTTLS at each address.
+  if (plain) this.register_hook('capabilities', 'hideTls', 100)
   if (onward) {
     this.register_hook('connect', 'trust')
     if (onward === 'mx') return
@@ -14,6 +17,12 @@ exports.register = function () {
     this.register_hook('queue', 'keep')
     this.folder = folder
   }
+}
+
+exports.hideTls = function (next, connection) {
+  if (connection.local.ip === this.plainHost)
+    connection.capabilities = connection.capabilities.filter((name) => name !== 'STARTTLS')
+  next()
 }
 
 exports.take = (next) => next(OK)

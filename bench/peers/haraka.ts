@@ -1,4 +1,5 @@
 // Haraka as a peer that keeps mail in flushed files or relays it, as one program on our Node version.
+import { execFileSync } from 'node:child_process'
 import {
   copyFileSync,
   existsSync,
@@ -38,6 +39,8 @@ interface HarakaOptions {
   key?: SigningKey
   /** Starts Haraka so that it asks our DNS. */
   wrap?: Wrap
+  /** Two more listeners, of which one has STARTTLS, with this key and certificate chain. */
+  secured?: { plainHost: string; secureHost: string; port: number; key: string; cert: string }
 }
 
 /** Starts a Haraka that relays mail, or that keeps it in files flushed before the 250. */
@@ -77,21 +80,41 @@ export function harakaVersions(): { Haraka: string; 'haraka-plugin-dkim': string
   return { Haraka: versionIn(installed), 'haraka-plugin-dkim': versionIn(beside) }
 }
 
-function configure(folder: string, port: number, { onward, key }: HarakaOptions): void {
+function configure(folder: string, port: number, { onward, key, secured }: HarakaOptions): void {
   for (const name of ['config', 'plugins', 'kept', 'partial', 'queue']) mkdirSync(join(folder, name))
   copyFileSync(plugin, join(folder, 'plugins/bench.js'))
   copyFileSync(join(installed, 'config/connection.ini'), join(folder, 'config/connection.ini'))
+  const more = secured
+    ? [secured.plainHost, secured.secureHost].map((host) => `,${host}:${secured.port}`)
+    : []
+  const plugins = ['bench', ...(key ? ['dkim'] : []), ...(secured ? ['tls'] : [])]
   const files: Record<string, string[]> = {
-    'smtp.ini': [`listen=127.0.0.1:${port}`, 'nodes=0'],
+    'smtp.ini': [`listen=127.0.0.1:${port}${more.join('')}`, 'nodes=0'],
     'outbound.ini': ['enable_tls=false', 'concurrency_max=100', 'local_mx_ok=true'],
-    'bench.ini': [`folder=${folder}`, ...(onward ? [`onward=${onward}`] : [])],
-    plugins: key ? ['bench', 'dkim'] : ['bench'],
+    'bench.ini': [
+      `folder=${folder}`,
+      ...(onward ? [`onward=${onward}`] : []),
+      ...(secured ? [`plain=${secured.plainHost}`] : []),
+    ],
+    plugins,
     loglevel: ['WARN'],
     me: ['mx.bench.invalid'],
     ...(key ? signingFiles(key) : {}),
+    ...(secured ? tlsFiles(secured) : {}),
   }
   for (const [name, lines] of Object.entries(files))
     writeFileSync(join(folder, 'config', name), `${lines.join('\n')}\n`)
+}
+
+function tlsFiles({ key, cert }: { key: string; cert: string }): Record<string, string[]> {
+  const group = ['genpkey', '-genparam', '-algorithm', 'DH', '-pkeyopt', 'group:ffdhe2048']
+  return {
+    // Without this file, Haraka searches for a prime for many seconds.
+    'dhparams.pem': [execFileSync('openssl', group, { encoding: 'utf8' }).trim()],
+    'tls.ini': ['key=key.pem', 'cert=cert.pem'],
+    'key.pem': [key.trim()],
+    'cert.pem': [cert.trim()],
+  }
 }
 
 /** Returns the files of haraka-plugin-dkim, which comes with Haraka. */

@@ -1,11 +1,11 @@
 // Runs opendkim and opendmarc as the milters of another mail server, with the test's DNS.
 import { spawn, spawnSync } from 'node:child_process'
 import { accessSync, chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../support/free-port.ts'
 import { type Scope, until } from '../support/until.ts'
+import { isListening } from './neighbour.ts'
 
 export interface Milters {
   /** The milters in the form that Postfix's `smtpd_milters` takes. */
@@ -82,15 +82,7 @@ async function run(scope: Scope, folder: string, name: string, words: string[], 
   )
   await until(`${name} to listen`, () => {
     if (child.exitCode !== null) throw new Error(`${name} ended with ${child.exitCode}`)
-    return listens(port)
-  })
-}
-
-function listens(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-    socket.once('connect', () => socket.destroy())
+    return isListening(port)
   })
 }
 

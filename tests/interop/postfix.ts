@@ -22,19 +22,19 @@ export function postfixMissing(): string | null {
 
 /**
  * Starts Postfix. It keeps mail for `postfix.test` in a maildir and relays all other mail to `relay`. `settings` are more
- * lines of its main configuration.
+ * lines of its main configuration, `services` of its master configuration.
  */
 export async function startPostfix(
   scope: Scope,
   relay: { host: string; port: number },
-  { settings = '' }: { settings?: string } = {},
+  { settings = '', services = '' }: { settings?: string; services?: string } = {},
 ): Promise<Neighbour> {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-postfix-'))
   chmodSync(folder, 0o755)
   const port = await freePort()
   for (const name of ['config', 'queue', 'state', 'mail']) mkdirSync(join(folder, name))
   writeFileSync(join(folder, 'config/main.cf'), mainConfiguration(folder, relay) + settings)
-  writeFileSync(join(folder, 'config/master.cf'), masterConfiguration(port))
+  writeFileSync(join(folder, 'config/master.cf'), masterConfiguration(port) + services)
   await run('/bin/chown', ['postfix', join(folder, 'state')], inherited(), folder)
   await run('/bin/chown', ['nobody', join(folder, 'mail')], inherited(), folder)
   const postfix = (verb: string) =>

@@ -1,15 +1,11 @@
 // Tests Posthorn with other servers: Postfix, Exim and swaks deliver to it, and it delivers to Postfix, Exim and smtp-sink.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { accessSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { accessSync } from 'node:fs'
 import { before, type TestContext, test } from 'node:test'
 import PostalMime from 'postal-mime'
 import type { Acceptance, Inbox, Message, Submission } from '../support/api.ts'
 import { run } from '../support/command.ts'
 import { type DkimRecords, findJudges } from '../support/dkim-judges.ts'
-import { freePort } from '../support/free-port.ts'
 import { createCaller, inherited, type Posthorn, startPosthorn } from '../support/service.ts'
 import { startSink } from '../support/sink.ts'
 import { sendMail } from '../support/smtp-sender.ts'
@@ -17,6 +13,7 @@ import { type Scope, until } from '../support/until.ts'
 import { findExim, startExim } from './exim.ts'
 import type { Neighbour } from './neighbour.ts'
 import { postfixMissing, startPostfix } from './postfix.ts'
+import { smtpSinkPath, startSmtpSink } from './smtp-sink.ts'
 
 const subject = 'Grüße — 你好, "neighbour"'
 const text = 'First line\n.a dot\n..\n\nFrom here on: ä ö ü 🙂\n'
@@ -29,7 +26,7 @@ const missing = {
   postfix: postfixMissing(),
   exim: 'missing' in exim ? exim.missing : null,
   swaks: programMissing('/usr/bin/swaks'),
-  'smtp-sink': programMissing('/usr/sbin/smtp-sink'),
+  'smtp-sink': programMissing(smtpSinkPath),
 }
 const startEximHere = (scope: Scope, relay: { host: string; port: number }) =>
   startExim(scope, 'folder' in exim ? exim.folder : '', relay)
@@ -122,7 +119,7 @@ const senders: [
 ][] = [
   ['postfix', 'box@postfix.test', async (t) => asRelay(await startPostfix(t, nowhere))],
   ['exim', 'box@exim.test', async (t) => asRelay(await startEximHere(t, nowhere))],
-  ['smtp-sink', 'box@sink.test', startSmtpSink],
+  ['smtp-sink', 'box@sink.test', async (t) => asRelay(await startSmtpSink(t))],
 ]
 
 for (const [name, to, start] of senders)
@@ -147,7 +144,10 @@ test('check 43: strangers verify posthorn’s mail as it appears on the wire', a
   await assertSigned(posthorn, raw)
 })
 
-const asRelay = ({ host, port, kept }: Neighbour): [string, Kept] => [`smtp://${host}:${port}`, kept]
+const asRelay = ({ host, port, kept }: Omit<Neighbour, 'logFile'>): [string, Kept] => [
+  `smtp://${host}:${port}`,
+  kept,
+]
 
 async function sendAndAwait(posthorn: Posthorn, to: string): Promise<{ message: Message; inbox: Inbox }> {
   const { api } = await createCaller(posthorn)
@@ -187,34 +187,4 @@ async function assertSigned(posthorn: Posthorn, raw: Buffer): Promise<void> {
   const altered = Buffer.from(raw.toString('latin1').replace(/^Subject: /m, 'Subject: x'), 'latin1')
   for (const judge of judges)
     assert.deepEqual(await judge.verify([raw, altered], keys), [true, false], judge.name)
-}
-
-async function startSmtpSink(t: TestContext): Promise<[string, Kept]> {
-  const folder = mkdtempSync(join(tmpdir(), 'posthorn-smtp-sink-'))
-  const port = await freePort()
-  const user = process.getuid?.() === 0 ? ['-u', 'root'] : []
-  const words = [...user, '-d', 'mail.', `127.0.0.1:${port}`, '100']
-  const child = spawn('/usr/sbin/smtp-sink', words, { cwd: folder, stdio: 'ignore' })
-  t.after(() => {
-    child.kill('SIGKILL')
-    rmSync(folder, { recursive: true, force: true })
-  })
-  await until('smtp-sink to listen', async () => {
-    const probe = { from: 'a@x.test', to: 'b@x.test', raw: Buffer.from('Subject: probe\r\n\r\n') }
-    return (await sendMail({ host: '127.0.0.1', port }, probe)).outcome === 'accepted'
-  })
-  const kept = () =>
-    readdirSync(folder)
-      .map((name) => readFileSync(join(folder, name)))
-      .filter((raw) => !raw.includes('Subject: probe'))
-      .map(withoutDumpHeader)
-  return [`smtp://127.0.0.1:${port}`, kept]
-}
-
-/** smtp-sink writes its own notes and a Received field above the message. */
-function withoutDumpHeader(raw: Buffer): Buffer {
-  return Buffer.from(
-    raw.toString('latin1').replace(/^(X-[^\n]*\n|Received:[^\n]*\n([ \t][^\n]*\n)*)+/, ''),
-    'latin1',
-  )
 }

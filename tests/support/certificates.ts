@@ -10,6 +10,8 @@ export interface Identity {
 }
 
 export interface Authority {
+  /** Its own certificate, in PEM. */
+  cert: string
   issue(host: string, options?: { toDays?: number; isSelfSigned?: boolean }): Identity
 }
 
@@ -39,10 +41,12 @@ export function trustAuthority(scope: Scope): Authority {
     certificate.sign(privateKey, forge.md.sha256.create())
     return forge.pki.certificateToPem(certificate)
   }
+  const own = write(name, name, 9, [{ name: 'basicConstraints', cA: true }])
   const before = getCACertificates('default')
-  setDefaultCACertificates([...before, write(name, name, 9, [{ name: 'basicConstraints', cA: true }])])
+  setDefaultCACertificates([...before, own])
   scope.after(() => setDefaultCACertificates(before))
   return {
+    cert: own,
     issue: (host, { toDays = 9, isSelfSigned = false } = {}) => {
       const altNames = [{ type: 2, value: host }]
       const cert = write(host, isSelfSigned ? host : name, toDays, [{ name: 'subjectAltName', altNames }])
