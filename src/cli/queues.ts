@@ -13,6 +13,7 @@ import { listQueues, type QueueRow } from '../store/sending/routes.ts'
 import { type OutputOptions, print, remark, table, withFoundation } from './context.ts'
 import { inertLine } from './inert-text.ts'
 import { requireUuid } from './organizations.ts'
+import { trace, traceHelp } from './queue-trace.ts'
 
 const maxAttempts = 5
 
@@ -37,6 +38,13 @@ export function addQueueCommands(program: Command): void {
     .description('show one queue, with the last attempts of up to five waiting recipients')
     .option('--json', 'print JSON')
     .action(show)
+  queue
+    .command('trace <address>')
+    .description('say what would happen to mail for an address, without sending any')
+    .option('--org <id>', 'also check suppression and limits of this organization', requireUuid)
+    .option('--json', 'print JSON')
+    .addHelpText('after', traceHelp)
+    .action(trace)
   queue
     .command('pause <domain>')
     .description('start no more deliveries of a queue; mail that comes later waits too')

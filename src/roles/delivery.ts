@@ -5,21 +5,16 @@ import { StartRefused } from '../base/errors.ts'
 import { tryListening } from '../config/listener.ts'
 import type { ListenAddress } from '../config/setting-values.ts'
 import type { Role, Settings } from '../config/settings.ts'
-import { HopFinder } from '../dns/mx.ts'
-import { OwnHost } from '../dns/own-host.ts'
 import { type CourierDeps, RouteCourier } from '../flow/delivering/courier.ts'
 import { DeliveryResults } from '../flow/delivering/delivery-results.ts'
-import type { NextHopDeps } from '../flow/delivering/next-hop.ts'
 import { SendingIdentities } from '../flow/delivering/sending-identity.ts'
 import { loadSigningKeys } from '../flow/domains/managed-keys.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
 import { Capture } from '../flow/receiving/capture.ts'
-import { ownNameOf } from '../flow/receiving/own-name.ts'
 import { moveDeliveries, retryScheduleOf, specialRoutes } from '../flow/route-policy.ts'
 import type { SendCache } from '../flow/sending/send-cache.ts'
 import type { Foundation } from '../foundation.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
-import { listNodeAddresses } from '../store/nodes.ts'
 import { routesDue } from '../store/sending/routes.ts'
 import { DueRoutes } from '../worker/due-routes.ts'
 import type { DueWork } from '../worker/due-work.ts'
@@ -27,7 +22,8 @@ import { LeaseHolder } from '../worker/lease-holder.ts'
 import { Loop } from '../worker/loop.ts'
 import type { Membership } from '../worker/membership.ts'
 import { createMtaSts } from './mta-sts.ts'
-import { allowsMailTo, createMailCache, graceMs, type Part } from './part.ts'
+import { createNextHop } from './next-hop.ts'
+import { createMailCache, graceMs, type Part } from './part.ts'
 import type { Signals } from './signals.ts'
 import { startTlsSessions } from './tls-reports.ts'
 
@@ -70,11 +66,11 @@ export async function startDelivery(
     sendCache,
     identities: await createIdentities(foundation),
     retryScheduleMs: settings.retryScheduleMs,
-    nextHop: createNextHop(foundation, {
-      membership,
+    nextHop: {
+      ...createNextHop(foundation, membership.nodeId),
       tlsRules: mtaSts.rules,
       ...(tlsSessions && { noteTls: tlsSessions.note }),
-    }),
+    },
   }
   const due = new DueRoutes({
     retryScheduleOf: (route) => retryScheduleOf(route, settings.retryScheduleMs),
@@ -104,26 +100,6 @@ export async function startDelivery(
   }
 }
 
-function createNextHop(
-  foundation: Foundation,
-  { membership, ...tls }: { membership: Membership } & Pick<NextHopDeps, 'tlsRules' | 'noteTls'>,
-): NextHopDeps {
-  const { settings, db, clock, secretBox } = foundation
-  return {
-    ...tls,
-    hopFinder: createHopFinder(foundation),
-    resolver: foundation.resolver.for('delivery'),
-    mode: settings.delivery,
-    relay: settings.relay,
-    mxPort: settings.mxPort,
-    outbound: settings.outbound,
-    ehloName: settings.mailHost,
-    ownEhloName: () => ownNameOf(secretBox, settings.mailHost, clock.now()),
-    // This node's own listener needs no other node, and hangs only if this node hangs.
-    listAddresses: (kind) => listNodeAddresses(db, kind, membership.nodeId),
-  }
-}
-
 /** Refuses to start if a chosen address is not on this machine: mail must not leave by another address. */
 async function requireOutbound({ outbound: { ipv4, ipv6 } }: Settings): Promise<void> {
   for (const host of [ipv4, ipv6]) {
@@ -144,22 +120,6 @@ async function createIdentities(foundation: Foundation): Promise<SendingIdentiti
   await loadSigningKeys(foundation, managedDomain)
   const domains = new ProvedDomains({ db, clock })
   return new SendingIdentities({ db, clock, log, secretBox, domains, managedDomain })
-}
-
-function createHopFinder({ settings, db, clock, resolver }: Foundation): HopFinder {
-  const ownHost = new OwnHost({
-    resolver,
-    mailHost: settings.isDevelopment ? null : settings.mailHost,
-    listListening: () => listNodeAddresses(db, 'smtp', null),
-    port: settings.mxPort,
-  })
-  const isOwn = (name: string, addresses: readonly string[]) => ownHost.is(name, addresses)
-  return new HopFinder({
-    resolver: resolver.for('delivery'),
-    isAllowed: allowsMailTo(settings),
-    isOwn,
-    clock,
-  })
 }
 
 const special: string[] = Object.values(specialRoutes)

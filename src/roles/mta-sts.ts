@@ -10,7 +10,8 @@ const refreshIntervalMs = 60_000
 /** Policies fetched at once. */
 const refreshBatch = 10
 
-function createDeps({ settings, db, clock, log, resolver: shared }: Foundation): MtaStsDeps & {
+/** Builds the parts that look up policies. Close the fetcher at the end. */
+export function createStsDeps({ settings, db, clock, log, resolver: shared }: Foundation): MtaStsDeps & {
   fetcher: PolicyFetcher
 } {
   const resolver = shared.for('mta-sts')
@@ -26,13 +27,13 @@ function createDeps({ settings, db, clock, log, resolver: shared }: Foundation):
 
 /** The policies for a node's deliveries. */
 export function createMtaSts(foundation: Foundation): { rules: MtaSts; stop(): Promise<void> } {
-  const deps = createDeps(foundation)
+  const deps = createStsDeps(foundation)
   return { rules: new MtaSts(deps), stop: () => deps.fetcher.close() }
 }
 
 /** Starts to refresh the policies of domains in use. Mail that leaves by a relay needs none. */
 export function startRefreshing(foundation: Foundation): Part {
-  const deps = createDeps(foundation)
+  const deps = createStsDeps(foundation)
   const stopping = new AbortController()
   const run = () => refreshPolicies(deps, refreshBatch, stopping.signal)
   const loop = new Loop({ name: 'refresh mta-sts', run, intervalMs: refreshIntervalMs, log: foundation.log })

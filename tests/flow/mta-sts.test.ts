@@ -3,17 +3,22 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { Clock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
+import { createOrganization, defaultLimits } from '../../src/flow/accounts/organization.ts'
+import { pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'
 import { MtaSts, type MtaStsDeps, refreshPolicies } from '../../src/flow/delivering/mta-sts.ts'
 import { openRoute } from '../../src/flow/delivering/next-hop.ts'
+import { type TraceDeps, traceDelivery } from '../../src/flow/delivering/trace-delivery.ts'
+import { ProvedDomains } from '../../src/flow/proved-domains.ts'
 import { purgeStale } from '../../src/flow/upkeep/purge-stale.ts'
 import { Db } from '../../src/postgres/db.ts'
+import { insertSuppression } from '../../src/store/sending/suppressions.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { type Far, type FarOptions, openStsStage, policyOf, type Served } from '../support/sts-stage.ts'
 import { inReverse } from '../support/until.ts'
 
 const scope = inReverse({ after })
 const stage = await openStsStage(scope)
-const { dns, fetches, down, publish, startFar } = stage
+const { dns, mxPort, fetches, down, publish, startFar } = stage
 const db = new Db({ connection: await testDatabase(scope), maxConnections: 2 })
 scope.after(() => db.close())
 const clock = new Clock()
@@ -174,6 +179,96 @@ test('check 36: a known policy costs no look-up, and a new id is seen within fiv
   clock.advance(300_000)
   far.mails.length = 0
   await assertDeferred(far, /does not name this mail server$/, rules)
+})
+
+const tracing: TraceDeps = {
+  policies: deps,
+  domains: new ProvedDomains({ db, clock }),
+  routePolicy: { mode: 'direct', isLocal: (domain) => domain === 'inbox.test' },
+  nextHop: stage.nextHopWith(new MtaSts(deps)),
+}
+
+test('a trace names hosts, source, policy and outcome of mail, connects to no server and stores no policy', async (t) => {
+  const [far, other] = [await startFar(t), await startFar(t)]
+  dns.set(far.domain, {
+    MX: [
+      [10, far.host],
+      [20, other.host],
+    ],
+  })
+  const found = await traceDelivery(tracing, `You@${far.domain.toUpperCase()}`, null)
+  assert.deepEqual(
+    found.hosts.map(({ host, port, source, tls, refusal }) => [host, port, source, tls, refusal]),
+    [
+      [far.host, mxPort, '127.0.0.1', 'mta-sts enforce', null],
+      [
+        other.host,
+        mxPort,
+        '127.0.0.1',
+        'refused',
+        'MTA-STS policy (enforce): the policy does not name this mail server',
+      ],
+    ],
+  )
+  assert.deepEqual(found.mtaSts, {
+    policy: { mode: 'enforce', mx: [far.host], maxAgeSeconds: 604_800 },
+    fault: null,
+  })
+  assert.deepEqual(
+    [found.recipient, found.route, found.queue, found.outcome, found.reasons],
+    [`You@${far.domain}`, { queue: far.domain, nextHop: 'mx' }, null, 'sent', []],
+  )
+  assert.deepEqual([far.connections, other.connections], [0, 0])
+  assert.deepEqual(await db.query('select from mta_sts_policy where domain = $1', [far.domain]), [])
+
+  dns.set(far.domain, { MX: [[10, other.host]] })
+  const none = { ...tracing, nextHop: stage.nextHopWith(new MtaSts(deps)) }
+  const refused = await traceDelivery(none, `you@${far.domain}`, null)
+  assert.deepEqual([refused.outcome, refused.reasons.length], ['waits', 1])
+  assert.match(refused.reasons[0]!, /does not name this mail server$/)
+})
+
+test('a trace names what holds mail back: the queue, the domain, the sender', async () => {
+  dns.set('held.test', { A: ['127.0.0.1'] })
+  dns.set('null.test', { MX: [[0, '.']] })
+  const outcome = async (email: string, organization: string | null = null) => {
+    const found = await traceDelivery(tracing, email, organization)
+    return `${found.outcome} ${found.reasons.join('; ')}`.trim()
+  }
+  assert.equal(await outcome('one@held.test'), 'sent')
+  await pauseQueue({ db, clock }, 'held.test', 'paused')
+  assert.equal(await outcome('one@held.test'), 'waits the queue is paused')
+  await pauseQueue({ db, clock }, 'held.test', 'running')
+  const notBefore = new Date(clock.nowMs() + 60_000)
+  await db.query(
+    `update route set failures = 2, not_before = $1, last_fault = 'no answer' where key = 'held.test'`,
+    [notBefore],
+  )
+  assert.equal(
+    await outcome('one@held.test'),
+    `waits the queue waits until ${notBefore.toISOString()} (failure 2): no answer`,
+  )
+  assert.equal(await outcome('one@null.test'), 'fails the domain accepts no mail')
+  assert.equal(await outcome('one@absent.test'), 'fails the domain does not exist')
+  assert.equal(await outcome('one@inbox.test'), 'waits no node takes mail (role mx)')
+
+  const limits = { ...defaultLimits, messagesPerDay: 0 }
+  const organization = await createOrganization({ db, clock }, { name: 'Far', status: 'active', limits })
+  assert.match(
+    await outcome('one@absent.test', organization.id),
+    /^refused the limit messagesPerDay is reached for \d+ s; /,
+  )
+  const [email, addressKey] = ['ONE@null.test', 'one@null.test']
+  const suppression = { organizationId: organization.id, email, addressKey, note: null, since: null }
+  await db.transaction((tx) => insertSuppression(tx, { ...suppression, reason: 'manual' }, clock.now()))
+  assert.match(
+    await outcome('one@null.test', organization.id),
+    /^refused the address is suppressed \(manual, since 20/,
+  )
+  await assert.rejects(outcome('one@null.test', '00000000-0000-7000-8000-000000000000'), {
+    code: 'not_found',
+  })
+  await assert.rejects(outcome('no address'), { code: 'invalid_request' })
 })
 
 test('check 36: policies of domains in use are fetched again before they expire, and unused ones are deleted', async (t) => {

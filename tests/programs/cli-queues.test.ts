@@ -74,6 +74,22 @@ test('a queue without any mail can be paused, holds later mail, and releases it'
     sink.copies.map(({ recipient }) => recipient),
     ['two@free.test'],
   )
+  const connections = sink.connections
+  const traced = await runCommand(['queue', 'trace', 'one@held.test'], posthorn.env, process.cwd())
+  assert.deepEqual([traced.status, traced.stderr], [1, ''])
+  assert.match(
+    traced.stdout,
+    /^one@held\.test\n {2}route +queue held\.test, to the mail servers of its domain\n/,
+  )
+  assert.match(traced.stdout, /queue +paused, 1 waiting, 0 in delivery\n/)
+  assert.match(
+    traced.stdout,
+    new RegExp(`\nheld\\.test +${sink.host} +${sink.port} +127\\.\\S+ +opportunistic\n`),
+  )
+  assert.match(traced.stdout, /\nMail would wait:\n {2}the queue is paused\n$/)
+  const free = await runCommand(['queue', 'trace', 'two@free.test', '--json'], posthorn.env, process.cwd())
+  assert.deepEqual([free.status, JSON.parse(free.stdout).outcome], [0, 'sent'])
+  assert.equal(sink.connections, connections, 'a trace connects to no mail server')
   await posthorn.cli(['queue', 'resume', 'held.test'])
   await until('it to go on', async () => (await states()) === 'delivered delivered')
 

@@ -15,7 +15,7 @@ import {
 } from '../../mailauth/mta-sts.ts'
 import type { TlsPolicy } from '../../mailauth/tls-report/report.ts'
 import type { Db } from '../../postgres/db.ts'
-import { nameOf, violationOf } from '../../smtp/client/tls-requirement.ts'
+import { opportunistic, type TlsRequirement, violationOf } from '../../smtp/client/tls-requirement.ts'
 import {
   findPolicy,
   notePolicyUse,
@@ -25,7 +25,7 @@ import {
   takeRefreshes,
 } from '../../store/sending/mta-sts-policies.ts'
 import type { PolicyFault, PolicyFetcher } from './fetch-policy.ts'
-import { type Asking, type TlsRule, type TlsRules, withoutPolicy } from './tls-rules.ts'
+import { type Asking, type TlsRefusal, type TlsRule, type TlsRules, withoutPolicy } from './tls-rules.ts'
 
 export interface MtaStsDeps {
   db: Db
@@ -84,11 +84,9 @@ export class MtaSts implements TlsRules {
     }
     // RFC 8461 5: the mode `none` is as if there were no policy.
     if (!policy || policy.mode === 'none') return { ...withoutPolicy(domain), isUnsure: !isAnswered }
-    const requirement = { kind: 'mta-sts', mode: policy.mode, isListed: namesHost(policy, host) } as const
-    // RFC 8461 5: in the mode `enforce` no mail goes to a server that the policy does not name.
-    if (policy.mode !== 'enforce' || requirement.isListed) return { decision: requirement, policy: reported! }
-    meters.tlsPolicies.inc({ policy: nameOf(requirement), outcome: 'violated' })
-    return { decision: { refusal: violationOf(requirement, null)!.text }, policy: reported! }
+    const decision = requirementBy(policy, host)
+    if ('refusal' in decision) meters.tlsPolicies.inc({ policy: 'mta-sts enforce', outcome: 'violated' })
+    return { decision, policy: reported! }
   }
 
   async #load(domain: string, { asker, signal }: Asking): Promise<Found> {
@@ -138,6 +136,33 @@ function reportedOf(domain: string, { mode, mx, maxAgeSeconds }: StsPolicy): Tls
 function faultOf(renewed: { policy: StsPolicy } | PolicyFault | null): NonNullable<TlsRule['fault']> {
   if (renewed && 'fault' in renewed) return { type: renewed.type, reason: renewed.fault }
   return { type: 'sts-policy-fetch-error', reason: null }
+}
+
+/** The requirement of a policy for one mail server of its domain; or the reason, in words, why the server gets no mail. */
+export function requirementBy(policy: StsPolicy | null, host: string): TlsRequirement | TlsRefusal {
+  // RFC 8461 5: the mode `none` is as if there were no policy.
+  if (!policy || policy.mode === 'none') return opportunistic
+  const requirement = { kind: 'mta-sts', mode: policy.mode, isListed: namesHost(policy, host) } as const
+  // RFC 8461 5: in the mode `enforce` no mail goes to a server that the policy does not name.
+  if (policy.mode !== 'enforce' || requirement.isListed) return requirement
+  return { refusal: violationOf(requirement, null)!.text }
+}
+
+/**
+ * The policy that mail to the domain would obey now, and why it could not be fetched if that was tried. Unlike a delivery it
+ * stores nothing, and leaves no trace of a use.
+ */
+export async function foreseePolicy(
+  deps: MtaStsDeps,
+  domain: string,
+  asking: Asking,
+): Promise<{ policy: StsPolicy | null; fault: string | null }> {
+  const at = deps.clock.now()
+  const [{ id }, row] = await Promise.all([findId(deps, domain, asking), findPolicy(deps.db, domain)])
+  const known = row && knownOf(row)
+  const found = mustFetch(known, id, at) ? await deps.fetcher.fetch(domain, asking.signal) : null
+  if (found && 'policy' in found) return { policy: found.policy, fault: null }
+  return { policy: known && validPolicy(known, at), fault: found?.fault ?? null }
 }
 
 function leftMs(known: KnownPolicy | null, at: Date): number {

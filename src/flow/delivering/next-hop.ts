@@ -166,7 +166,7 @@ function describeFaults(faults: readonly HostFault[]): RouteFault {
   return faultOf(faults.some(({ kind }) => kind === 'tls') ? 'tls' : 'network', text.join('; '))
 }
 
-async function findTargets(
+export async function findTargets(
   deps: NextHopDeps,
   { hop: route }: Pick<Destination, 'hop'>,
   { asker, signal, asked }: OpenAsking,

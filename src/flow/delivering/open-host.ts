@@ -143,7 +143,7 @@ function unmetBy({ wish }: Destination, reason: TlsRefusal | ConnectFault, faile
 }
 
 /** Only mail servers of other domains have a rule: `tls` alone says what holds for the relay and for our own nodes. */
-async function ruleOf(
+export async function ruleOf(
   deps: HostDeps,
   { hop, wish }: Destination,
   { host, dane }: Target,

@@ -1,4 +1,5 @@
 // Chooses the source address of outbound connections.
+import { createSocket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { isLoopback } from '../../webhook/address-guard.ts'
@@ -22,4 +23,22 @@ export function canReach({ ipv6 }: OutboundAddresses, target: string): boolean {
   if (!isIPv6(target) || ipv6 !== null || isLoopback(target)) return true
   const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
   return own.some(({ address, internal }) => isIPv6(address) && !internal && !/^fe80:/i.test(address))
+}
+
+const discardPort = 9
+
+/**
+ * The address from which the system would connect to `target`. Null: there is no way to it. Sends nothing: the routing
+ * table alone binds a UDP socket.
+ */
+export function systemSourceTo(target: string): Promise<string | null> {
+  return new Promise((resolve) => {
+    const socket = createSocket(isIPv6(target) ? 'udp6' : 'udp4')
+    const settle = (source: string | null) => {
+      socket.close()
+      resolve(source)
+    }
+    socket.once('error', () => settle(null))
+    socket.connect(discardPort, target, () => settle(socket.address().address))
+  })
 }
