@@ -114,6 +114,11 @@ test('pausing a domain warns if its mail goes to another queue', async (t) => {
     /POSTHORN_DELIVERY=capture, mail for gmail\.com waits in @capture: to hold it, pause that queue/,
   )
   assert.equal((await attempt('pause', '@capture')).stderr, '')
+  const chain = await runCommand(['doctor', '--deliverability'], posthorn.env, process.cwd())
+  assert.deepEqual(
+    [chain.status, chain.stdout],
+    [0, '- delivery          no mail leaves this deployment (capture)\n'],
+  )
   const wrong = await attempt('pause', 'no domain')
   assert.equal(wrong.status, 1)
   assert.match(wrong.stderr, /^posthorn: there is no queue "no domain": name a domain, or @local[^\n]+\n$/)

@@ -40,7 +40,7 @@ import { checkRspamd } from './rspamd.ts'
 import { checkSecretKey } from './secret-key.ts'
 import { checkUpkeep } from './upkeep.ts'
 
-interface Findings {
+export interface Findings {
   checks: Check[]
   /** The records to publish; null if the settings or the database cannot be read. */
   managedDomain: ManagedDomain | null

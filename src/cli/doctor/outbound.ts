@@ -83,16 +83,24 @@ function mendOf(listen: { host: string; port: number }, code: string): string {
  * mail from an address without a name.
  */
 export async function checkNames({ outbound, mailHost }: Leaving, resolver: Dns): Promise<Check[]> {
-  const [four, six] = await Promise.all([
-    publishedOf(resolver, 'A', mailHost),
-    publishedOf(resolver, 'AAAA', mailHost),
-  ])
-  const seen = [...seenFrom(outbound.ipv4, four), ...seenFrom(outbound.ipv6, six)]
+  const { four, six, seen } = await findSources({ outbound, mailHost }, resolver)
   return [
     ...uncovered(outbound.ipv4, four, mailHost),
     ...uncovered(outbound.ipv6, six, mailHost),
     ...(await Promise.all(seen.map((ip) => checkName(ip, mailHost, resolver)))),
   ]
+}
+
+/** The published addresses of the mail host, and the addresses that receivers see its mail come from. */
+export async function findSources(
+  { outbound, mailHost }: Leaving,
+  resolver: Dns,
+): Promise<{ four: string[]; six: string[]; seen: string[] }> {
+  const [four, six] = await Promise.all([
+    publishedOf(resolver, 'A', mailHost),
+    publishedOf(resolver, 'AAAA', mailHost),
+  ])
+  return { four, six, seen: [...seenFrom(outbound.ipv4, four), ...seenFrom(outbound.ipv6, six)] }
 }
 
 /** Returns nothing either if DNS gives no answer: the check of the mail host's records reports that. */

@@ -36,6 +36,18 @@ export async function listReceivingDomains(db: Queryable, limit: number): Promis
   return rows.map(({ name }) => name)
 }
 
+/** Lists up to `limit` domains that mail may be sent from: one of each organization, then a second, the longest proved first. */
+export async function listSendingDomains(
+  db: Queryable,
+  limit: number,
+): Promise<Pick<ProvedDomain, 'organizationId' | 'name'>[]> {
+  return await db.query(
+    `select organization_id as "organizationId", name from domain where status = 'verified' and outbound = 'verified'
+    order by row_number() over (partition by organization_id order by verified_at, id), verified_at, id limit $1`,
+    [limit],
+  )
+}
+
 /** Locks the organization's domain against deletion, and returns whether it is proved. Null: no such domain. */
 export async function keepDomain(
   tx: Tx,
