@@ -152,6 +152,9 @@ function expectWire(raw: Buffer): void {
   assert.ok(lines.every((line) => line.length <= 998))
   for (const line of lines.slice(0, lines.indexOf(''))) {
     assert.ok(line.trim() !== '', 'no header line of white space')
+    // RFC 5322 2.1.1: up to 78 characters, unless one word alone is longer.
+    const [, word] = /^(?:[A-Za-z-]+:)? (\S+)$/.exec(line) ?? []
+    assert.ok(line.length <= 78 || (word ?? '').length > 75, line)
     if (!line.includes('=?UTF-8?')) continue
     assert.ok(line.length <= 76, line)
     for (const word of line.match(/=\?UTF-8\?[QB]\?[^?]*\?=/g)!) assert.ok(word.length <= 75)

@@ -8,6 +8,7 @@ import type { Blobs } from '../../blobs/blobs.ts'
 import { returnPathOf } from '../../mail/return-path.ts'
 import { compose, type DraftAttachment } from '../../mail/write/compose.ts'
 import { dateTime } from '../../mail/write/date-time.ts'
+import { fold } from '../../mail/write/header-encode.ts'
 import { signDkim } from '../../mailauth/dkim-sign.ts'
 import type { SmtpConnection } from '../../smtp/client/client.ts'
 import type { RecipientEnvelope, RecipientResult, SendResult } from '../../smtp/client/transaction.ts'
@@ -77,7 +78,8 @@ async function writeMessage(
   const signature = await signDkim(message, keys, createdAt)
   // RFC 3848 2: ESMTPSA for a client that authenticated within TLS. RFC 6531 4.3: UTF8SMTPSA with SMTPUTF8.
   const protocol = !isRaw ? 'HTTP' : isHeaderUtf8 ? 'UTF8SMTPSA' : 'ESMTPSA'
-  const received = `Received: by ${deps.hostname} (Posthorn) with ${protocol} id ${queueIdOf(submissionId)};\r\n ${dateTime(createdAt)}\r\n`
+  const by = ['by', deps.hostname, '(Posthorn)', 'with', protocol, 'id', `${queueIdOf(submissionId)};`]
+  const received = fold('Received', [...by, dateTime(createdAt)])
   return { bytes: Buffer.concat([Buffer.from(received), signature, message]), isHeaderUtf8 }
 }
 

@@ -34,13 +34,17 @@ export function addressField(name: string, mailboxes: readonly Mailbox[]): strin
   return fold(name, tokens)
 }
 
-/** A folded field of tokens that only white space may separate, ending in CRLF. The tokens are written unchanged. */
+/**
+ * A folded field of tokens that only white space may separate, ending in CRLF. The tokens are written unchanged. A line is
+ * longer than 76 characters only if one token alone is.
+ */
 export function fold(name: string, tokens: readonly string[]): string {
   let line = `${name}:`
   let lines = ''
   for (const [index, token] of tokens.entries()) {
     const fits = line.length + 1 + token.length <= lineChars
-    if (fits || (index === 0 && !token.startsWith('=?'))) {
+    // A token that no line holds begins on the line of the name, as most programs write it.
+    if (fits || (index === 0 && token.length >= lineChars && !token.startsWith('=?'))) {
       line += ` ${token}`
     } else {
       lines += `${line}\r\n`
@@ -96,7 +100,9 @@ function phrase(displayName: string): string[] {
   if (!isPlainText(displayName) || displayName.length > quotedChars) return encodedWords(displayName)
   if (atoms.test(displayName)) return displayName.split(' ')
   // RFC 5322 3.2.4: inside quotes a backslash escapes each quote and backslash.
-  return [`"${displayName.replace(/["\\]/g, '\\$&')}"`]
+  const quoted = `"${displayName.replace(/["\\]/g, '\\$&')}"`
+  // Backslashes may double its length, and a quoted string has no place to fold that every reader knows.
+  return quoted.length < lineChars ? [quoted] : encodedWords(displayName)
 }
 
 // RFC 2047 5: only these may stay unencoded in a phrase. The rule is applied everywhere.
