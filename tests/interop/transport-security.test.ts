@@ -215,6 +215,9 @@ async function startPolicyHost(scope: Scope, authority: Authority, cells: readon
   scope.after(() => void server.close())
 }
 
+const zoneOf = ({ row: { zone } }: Cell): keyof typeof zones => zone ?? 'signed'
+const addressOf = (cell: Cell) => `someone@${cell.name}.${zones[zoneOf(cell)]}`
+
 /** Sends a mail to each domain, and returns how each ended, in the same order. */
 async function mailTo({ createCaller, foundation }: TestNode, cells: readonly Cell[]): Promise<string[]> {
   const { api } = await createCaller()
@@ -239,8 +242,6 @@ async function mailTo({ createCaller, foundation }: TestNode, cells: readonly Ce
     ends[ids.indexOf(id)] += `, ${remote['policy']}${remote['violation'] ? ', violated' : ''}`
   return ends
 }
-
-const addressOf = ({ name, row: { zone = 'signed' } }: Cell) => `someone@${name}.${zones[zone]}`
 
 function print(cells: readonly Cell[], ends: readonly string[]): void {
   const names = receivers.map(({ name }) => name)
@@ -283,7 +284,7 @@ test('check 35: mail to five mail servers is delivered or deferred as their doma
   const tlsa = associations(leaf, authority.cert)
   const linesOf = (zone: keyof typeof zones) =>
     cells
-      .filter(({ row }) => (row.zone ?? 'signed') === zone)
+      .filter((cell) => zoneOf(cell) === zone)
       .map((cell) => recordsOf(cell, port, tlsa))
       .join('')
   const lines = { signed: linesOf('signed'), open: linesOf('open'), forged: linesOf('forged') }
