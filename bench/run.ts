@@ -11,9 +11,11 @@ import { benchGrowth } from './suites/growth.ts'
 import { benchInbound } from './suites/inbound.ts'
 import { benchMemory } from './suites/memory.ts'
 import { benchMetrics } from './suites/metrics.ts'
+import { benchMtaSts } from './suites/mta-sts.ts'
 import { benchOutbound } from './suites/outbound.ts'
 import { benchSend } from './suites/send.ts'
 import { benchSoak } from './suites/soak.ts'
+import { benchSubmission } from './suites/submission.ts'
 import { benchSustained } from './suites/sustained.ts'
 import { benchWebhooks } from './suites/webhooks.ts'
 import { benchWorkers } from './suites/workers.ts'
@@ -21,6 +23,8 @@ import { benchWorkers } from './suites/workers.ts'
 const suites: Record<string, Suite> = {
   inbound: benchInbound,
   outbound: benchOutbound,
+  submission: benchSubmission,
+  'mta-sts': benchMtaSts,
   accept: benchAccept,
   send: benchSend,
   sustained: benchSustained,

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
 import { readPool } from './pool.ts'
 import { latencyOf, Turns } from './schedule.ts'
 import type { SmtpResult, SmtpRun } from './smtp.ts'
@@ -26,9 +27,7 @@ class Connection {
   #answer: ((reply: string) => void) | null = null
 
   private constructor() {
-    const callback = (size: number, buffer: Uint8Array) => this.#read(size, buffer as Buffer)
-    const onread = { buffer: readBuffer, callback }
-    this.#socket = connect({ host: '127.0.0.1', port: run.port, noDelay: true, onread })
+    this.#socket = run.password === undefined ? this.#connectPlain() : this.#connectTls()
     this.#socket.on('error', () => {}) // The close event follows and ends the wait.
     this.#socket.on('close', () => this.#end())
   }
@@ -36,8 +35,24 @@ class Connection {
   static async open(): Promise<Connection> {
     const connection = new Connection()
     await connection.ask('')
-    await connection.ask(`HELO ${run.helo}\r\n`)
+    await connection.ask(`${run.password === undefined ? 'HELO' : 'EHLO'} ${run.helo}\r\n`)
+    // RFC 4616 2: authorization identity, user name, password.
+    if (run.password !== undefined)
+      await connection.ask(`AUTH PLAIN ${Buffer.from(`\0bench\0${run.password}`).toString('base64')}\r\n`)
     return connection
+  }
+
+  #connectPlain(): Socket {
+    const callback = (size: number, buffer: Uint8Array) => this.#read(size, buffer as Buffer)
+    const onread = { buffer: readBuffer, callback }
+    return connect({ host: '127.0.0.1', port: run.port, noDelay: true, onread })
+  }
+
+  #connectTls(): Socket {
+    // The service has made its own certificate.
+    const socket = connectTls({ host: '127.0.0.1', port: run.port, rejectUnauthorized: false })
+    socket.setNoDelay(true)
+    return socket.on('data', (bytes: Buffer) => void this.#read(bytes.length, bytes))
   }
 
   /** Sends these words and waits for the reply. Throws unless the reply is 2xx or 3xx. */

@@ -23,6 +23,8 @@ export interface SmtpRun extends Schedule {
   from: string
   /** Recipients, used round robin. */
   recipients: readonly string[]
+  /** The password for AUTH PLAIN, within TLS from the start. Without it the connection is plain. */
+  password?: string
 }
 
 export interface SmtpResult {
@@ -37,7 +39,7 @@ export interface SmtpResult {
 }
 
 /** Mails that are sent round robin, with the HELO name, sender and recipients for them. */
-export type SavedMails = Pick<SmtpRun, 'pool' | 'helo' | 'from' | 'recipients'>
+export type SavedMails = Pick<SmtpRun, 'pool' | 'helo' | 'from' | 'recipients' | 'password'>
 
 export interface Sink {
   port: number

@@ -67,9 +67,15 @@ export async function startRelays(scope: Scope, stage: Stage): Promise<Entrant<R
   ]
 }
 
-async function relayByPosthorn(scope: Scope, stage: Stage): Promise<Relay> {
+/** Starts the service and calls `prepare` before it has mail. */
+export async function relayByPosthorn(
+  scope: Scope,
+  stage: Stage,
+  prepare: (posthorn: Posthorn) => Promise<void> = async () => {},
+): Promise<Relay> {
   const { onward, dns } = stage
   const posthorn = await startPosthorn(scope, { onward, ...(dns && { dns: `${dns}:53` }) })
+  await prepare(posthorn)
   const inboxId = await createInbox(posthorn, 'sender')
   const saved = kept(stage, saveMailSends)
   const relay: Relay = {

@@ -21,13 +21,13 @@ import { LoadSize, type Sample } from '../rounds.ts'
 import { benchHiddenText } from './hidden-text.ts'
 import { benchVerdicts } from './verdicts.ts'
 
-interface Shape {
+export interface Shape {
   mail: MailShape
   sessions: number
   connections: SmtpRun['connections']
 }
 
-interface Receiver extends Measured {
+export interface Receiver extends Measured {
   port: number
   /** The mails that the receiver is sent. */
   mails(shape: MailShape): SavedMails
@@ -37,7 +37,7 @@ interface Receiver extends Measured {
   settle(): Promise<void>
 }
 
-interface Stage {
+export interface Stage {
   dns: BenchDns
   /** Mails of a sender that can be verified, and of one about which DNS has no records. */
   verified: Mails
@@ -51,7 +51,7 @@ interface Mails {
   save(shape: MailShape): SavedMails
 }
 
-const usual: MailShape = { textBytes: 5_000, files: 'none' }
+export const usual: MailShape = { textBytes: 5_000, files: 'none' }
 const allPass = 'spf=pass dkim=pass dmarc=pass'
 
 export async function benchInbound(scope: Scope, plan: Plan): Promise<void> {
@@ -81,7 +81,7 @@ async function benchReceivers(scope: Scope, plan: Plan, stage: Stage, wanted: Sh
   }
 }
 
-async function setStage(scope: Scope): Promise<Stage> {
+export async function setStage(scope: Scope): Promise<Stage> {
   const sender = makeVerifiedSender()
   const folder = temporaryFolder(scope, 'mail')
   return {
@@ -102,7 +102,7 @@ function keepMails(folder: string, write: WriteMail): Mails {
   return { write: () => write(recipient, 0, usual), save }
 }
 
-async function measure(receiver: Receiver, shape: Shape, size: LoadSize): Promise<Sample> {
+export async function measure(receiver: Receiver, shape: Shape, size: LoadSize): Promise<Sample> {
   const messages = size.count
   const { mail, sessions, connections } = shape
   const mails = receiver.mails(mail)
@@ -124,7 +124,7 @@ async function measure(receiver: Receiver, shape: Shape, size: LoadSize): Promis
   }
 }
 
-async function receivePosthorn(scope: Scope, { dns, verified, plain }: Stage): Promise<Receiver> {
+export async function receivePosthorn(scope: Scope, { dns, verified, plain }: Stage): Promise<Receiver> {
   const posthorn = await startPosthorn(scope, { dns: dns.address })
   const counter = await countInbox(scope, posthorn)
   const receiver: Receiver = {
@@ -209,7 +209,7 @@ async function sendOne(receiver: Receiver): Promise<void> {
 /** A program that has just started still compiles its code. After this many mails, or measurements, its speed is stable. */
 const warmUp = { messages: 3_000, rounds: 10 }
 
-async function warm(receiver: Receiver, { targetMs }: Plan): Promise<void> {
+export async function warm(receiver: Receiver, { targetMs }: Plan): Promise<void> {
   const untilMs = performance.now() + warmUp.rounds * targetMs
   for (let sent = 0; sent < warmUp.messages && performance.now() < untilMs; sent += 200) {
     await sendSome(receiver, { sessions: 10, count: 200 })

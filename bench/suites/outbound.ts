@@ -8,7 +8,7 @@ import { type Relay, type Stage, startRelays } from '../peers/relays.ts'
 import { type Entrant, type Plan, runCase, wantsCase, withCost } from '../plan.ts'
 import { LoadSize, type Sample } from '../rounds.ts'
 
-interface Shape {
+export interface Shape {
   title: string
   mail: MailShape
   /** HTTP clients or SMTP sessions. All keep their connections. */
@@ -46,7 +46,12 @@ async function benchDirect(scope: Scope, plan: Plan): Promise<void> {
   await runShapes(plan, shapes, entrants, await startSink(scope, folder, far.sink))
 }
 
-async function runShapes(plan: Plan, shapes: Shape[], entrants: Entrant<Relay>[], sink: Sink): Promise<void> {
+export async function runShapes(
+  plan: Plan,
+  shapes: Shape[],
+  entrants: Entrant<Relay>[],
+  sink: Sink,
+): Promise<void> {
   for (const entrant of entrants) if ('peer' in entrant) await warm(entrant.peer, sink, shapes[0]!, plan)
   for (const shape of shapes) {
     await runCase(plan, shape.title, entrants, (relay) => {
