@@ -1,4 +1,4 @@
-// Mail servers of Debian that cannot be installed beside Postfix: their files in a cache folder that unpack.sh fills.
+// Mail servers of Debian that cannot be installed together with Postfix: their files in a cache folder that unpack.sh fills.
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 
