@@ -4,8 +4,8 @@ import dkim
 
 
 def verifies(raw, records):
-    signature_count = raw.lower().count(b"dkim-signature:")
     verifier = dkim.DKIM(raw)
+    signature_count = sum(name.lower() == b"dkim-signature" for name, _ in verifier.headers)
     answer = lambda name, timeout=5: records[name.decode().rstrip(".")].encode()
     return all(verifier.verify(index, dnsfunc=answer) for index in range(signature_count))
 
