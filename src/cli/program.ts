@@ -8,6 +8,7 @@ import { addCompletionCommand } from './completion.ts'
 import { addDemoCommand } from './demo/demo.ts'
 import { addDkimCommands } from './dkim.ts'
 import { addDoctorCommand } from './doctor/doctor.ts'
+import { addDomainCommands } from './domains.ts'
 import { addKeyCommands } from './keys.ts'
 import { addNodesCommand } from './nodes.ts'
 import { addOperatorCommands } from './operator.ts'
@@ -56,6 +57,7 @@ export function createProgram(terminal: Terminal): Command {
   addDoctorCommand(program)
   addOrganizationCommands(program)
   addKeyCommands(program)
+  addDomainCommands(program)
   addQueueCommands(program)
   addMailCommands(program)
   addNodesCommand(program)

@@ -41,6 +41,7 @@ export const actions = [
   'domain.registered',
   'domain.deleted',
   'domain.keys_rotated',
+  'domain.one_click_changed',
   'inbox.created',
   'inbox.renamed',
   'inbox.deleted',

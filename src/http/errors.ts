@@ -155,6 +155,7 @@ function frameworkAnswer(
     return errorAnswer('invalid_request', describeBreaches(validation, routeOptions?.config.elsewhere))
   }
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return errorAnswer('invalid_json')
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return errorAnswer('payload_too_large')
   if (code === 'FST_ERR_BAD_URL') return errorAnswer('route_not_found')
   return errorAnswer('internal_error')
 }

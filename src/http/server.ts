@@ -14,6 +14,7 @@ import { refusePlain, requireHttpsLater } from './https.ts'
 import { logRequests } from './request-log.ts'
 import { addRoutes } from './routes/routes.ts'
 import { components } from './schemas/components.ts'
+import { serveUnsubscribe } from './unsubscribe.ts'
 import { serveWellKnown } from './well-known.ts'
 
 /** Parts of the server: the API with keys, the dashboard with sessions, or both. */
@@ -66,6 +67,7 @@ export function createHttpServer(deps: ServerDeps): Api {
   serveOpenApi(api)
   serveDocs(api)
   serveWellKnown(api, deps)
+  serveUnsubscribe(api, deps)
   const { keyRing, dashboard } = deps
   const { publicUrl, managedDomain } = deps.settings
   if (keyRing)

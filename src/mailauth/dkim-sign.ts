@@ -75,13 +75,18 @@ const signedNames = [
   'content-transfer-encoding',
 ]
 
+// RFC 8058 4: the signature covers both fields of a one-click unsubscription. Signed only if present, because mailing lists add
+// such fields to mail that has none, and over-signing would then break the signature.
+const signedIfPresent = ['list-unsubscribe', 'list-unsubscribe-post', 'feedback-id']
+
 /** The h= list, and the canonical form of the listed fields in the same order. */
 function selectFields(fields: readonly string[]): { names: string[]; canonical: string } {
-  const found = new Map<string, string[]>(signedNames.map((name) => [name, []]))
+  const found = new Map<string, string[]>([...signedNames, ...signedIfPresent].map((name) => [name, []]))
   for (const field of fields) found.get(nameOf(field))?.push(field)
   const names: string[] = []
   let canonical = ''
   for (const [name, instances] of found) {
+    if (instances.length === 0 && signedIfPresent.includes(name)) continue
     // RFC 6376 5.4.2: several fields of one name are signed from the bottom up.
     for (const field of instances.reverse()) {
       names.push(name)

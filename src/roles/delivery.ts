@@ -62,6 +62,7 @@ export async function startDelivery(
     blobs,
     secretBox,
     hostname: settings.mailHost,
+    publicUrl: settings.publicUrl,
     results: new DeliveryResults({ db, clock, log, wake: () => signals.announced() }),
     sendCache,
     identities: await createIdentities(foundation),

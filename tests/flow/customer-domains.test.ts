@@ -6,6 +6,7 @@ import { after, afterEach, test } from 'node:test'
 import type { OrganizationId, SubmissionId } from '../../src/base/ids.ts'
 import { flushQueue, pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'
 import { SendingIdentities } from '../../src/flow/delivering/sending-identity.ts'
+import { switchOneClick } from '../../src/flow/domains/change-one-click.ts'
 import { ProvedDomains } from '../../src/flow/proved-domains.ts'
 import { moveDeliveries } from '../../src/flow/route-policy.ts'
 import { purgeContents } from '../../src/flow/upkeep/purge-contents.ts'
@@ -37,6 +38,7 @@ const env = {
   POSTHORN_MX_PORT: String(sink.port),
   POSTHORN_ALLOW_PRIVATE_NETWORKS: 'true',
   POSTHORN_MAIL_HOST: 'mx.posthorn.test',
+  POSTHORN_PUBLIC_URL: 'https://mail.posthorn.test',
 }
 /** Tests move its clock by days, so each test proves domains of its own. */
 const node = await startNode(place, { env })
@@ -133,6 +135,76 @@ const eventsOf = async (api: Api, { id }: { id: string }) => {
   return (await api.want<Events>(`/v1/submissions/${id}/events`)).events
 }
 
+test('a one-click link is signed, unsubscribes its recipient alone by POST, and changes nothing by GET', async () => {
+  const caller = await node.createCaller()
+  const { api } = caller
+  const shop = await proveDomain(api, dns, 'oneclick.example', ['outbound'])
+  const from = 'shop@oneclick.example'
+  const before = await sent(api, from, ['a@far.test'])
+  await untilStates(api, before.id, 'delivered')
+  await switchOneClick(node.foundation, 'oneclick.example', 'on')
+  soon()
+  const single = await sent(api, from, ['a@far.test'])
+  const shared = await sent(api, from, ['a@far.test', 'b@far.test'])
+  await untilStates(api, single.id, 'delivered')
+  await untilStates(api, shared.id, 'delivered', 'delivered')
+  const links = copiesFrom(`From: ${from}`).flatMap(({ raw }) => fieldOf(raw, 'list-unsubscribe'))
+  assert.equal(links.length, 1, 'not before it was turned on, nor in mail that two recipients share')
+  const { raw } = copiesFrom(`From: ${from}`).find(({ raw }) => fieldOf(raw, 'list-unsubscribe').length > 0)!
+  assert.deepEqual(fieldOf(raw, 'list-unsubscribe-post'), ['List-Unsubscribe=One-Click'])
+  for (const signature of fieldOf(raw, 'dkim-signature'))
+    assert.match(
+      signature.replace(/\s/g, ''),
+      /:list-unsubscribe:list-unsubscribe:list-unsubscribe-post:list-unsubscribe-post:/,
+    )
+  assert.deepEqual(await mailauth.verify([raw], keysOf(shop)), [true])
+  const [, path = ''] = /^<https:\/\/mail\.posthorn\.test(\/unsubscribe\/[\w-]{40})>$/.exec(links[0]!) ?? []
+
+  const { host, port } = node.app.listening.http!
+  const ask = (
+    method: string,
+    way = path,
+    body?: string | FormData,
+    type = 'application/x-www-form-urlencoded',
+  ) =>
+    fetch(`http://${host}:${port}${way}`, {
+      method,
+      ...(body !== undefined && { body }),
+      ...(typeof body === 'string' && { headers: { 'content-type': type } }),
+    })
+  const reasons = async () =>
+    (
+      await api.want<{ suppressions: { email: string; reason: string }[] }>('/v1/suppressions')
+    ).suppressions.map(({ email, reason }) => `${email} ${reason}`)
+  const page = await ask('GET')
+  assert.match(await page.text(), /<button name="List-Unsubscribe" value="One-Click">/)
+  assert.match(page.headers.get('content-security-policy')!, /default-src 'none'/)
+  const forged = `${path.slice(0, -1)}${path.endsWith('A') ? 'B' : 'A'}`
+  const wrong = [
+    (await ask('POST')).status,
+    (await ask('POST', path, 'a=b')).status,
+    (await ask('POST', path, 'x'.repeat(5_000))).status,
+    (await ask('POST', path, '{}', 'application/json')).status,
+    (await ask('POST', forged, 'List-Unsubscribe=One-Click')).status,
+    (await ask('GET', forged)).status,
+  ]
+  assert.deepEqual(wrong, [400, 400, 413, 400, 404, 404])
+  assert.deepEqual(await reasons(), [])
+
+  const form = new FormData()
+  form.set('List-Unsubscribe', 'One-Click')
+  for (const body of [form, 'List-Unsubscribe=One-Click']) {
+    assert.equal((await ask('POST', path, body)).status, 200)
+    assert.deepEqual(await reasons(), ['a@far.test unsubscribe'])
+  }
+  const refused = await post(api, from, ['a@far.test'])
+  assert.deepEqual([refused.status, refused.body.error], [422, 'all_recipients_suppressed'])
+  const other = await node.createCaller()
+  const { suppressions } = await other.api.want<{ suppressions: object[] }>('/v1/suppressions')
+  assert.deepEqual(suppressions, [])
+  await assert.rejects(switchOneClick(node.foundation, 'nowhere.example', 'on'), { code: 'not_found' })
+})
+
 test('a domain proved for sending carries sends and inbox mail, and one proved only for receiving carries neither', async () => {
   const { api } = await node.createCaller()
   const sends = await proveDomain(api, dns, 'sends.example', ['outbound'])
@@ -158,6 +230,9 @@ test('a domain proved for sending carries sends and inbox mail, and one proved o
   assert.match(through!.messageId, /^<[0-9a-f]{24}@sends\.example>$/)
   assert.deepEqual(fieldOf(through!.raw, 'x-campaign'), ['spring'])
   assert.deepEqual(fieldOf(through!.raw, 'auto-submitted'), ['auto-generated'])
+  assert.match(fieldOf(through!.raw, 'feedback-id').join(), /^[0-9a-f]{12}:[0-9a-f]{12}:send:[0-9a-f]{12}$/)
+  assert.deepEqual(fieldOf(inboxed!.raw, 'feedback-id'), [], 'mail from an inbox is a conversation')
+  assert.match(through!.raw.toString(), /^DKIM-Signature:(?:.*\r\n[ \t])*.*:feedback-id:\s*feedback-id;/m)
   assert.deepEqual(fieldOf(through!.raw, 'from'), ['shop@sends.example'])
   for (const { raw, from } of [inboxed!, through!]) {
     assert.match(from, /^bounce-[a-z2-7]{48}@bounce\.sends\.example$/)

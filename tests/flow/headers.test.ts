@@ -198,7 +198,7 @@ for (const text of oneLiners)
       to: [mailbox('to@far.test')],
       replyTo: [mailbox('reply@far.test')],
     })
-    const further = ['reply-to', 'x-campaign', 'x-entity-ref-id', 'content-transfer-encoding']
+    const further = ['reply-to', 'x-campaign', 'x-entity-ref-id', 'feedback-id', 'content-transfer-encoding']
     assertFields(sent.raw, [...ours, ...further])
   })
 

@@ -23,7 +23,20 @@ function emptyFolder(scope: Scope): string {
 }
 
 const commands = [
-  ...['serve', 'migrate', 'doctor', 'demo', 'org', 'key', 'queue', 'captured', 'mail', 'nodes', 'operator'],
+  ...[
+    'serve',
+    'migrate',
+    'doctor',
+    'demo',
+    'org',
+    'key',
+    'domain',
+    'queue',
+    'captured',
+    'mail',
+    'nodes',
+    'operator',
+  ],
   ...['certificate', 'dkim', 'secret', 'backup', 'blobs', 'restore', 'completion'],
 ]
 

@@ -45,6 +45,7 @@ export const deskLog = {
     'domain.registered': 'Domain registered',
     'domain.deleted': 'Domain deleted',
     'domain.keys_rotated': 'DKIM keys rotated',
+    'domain.one_click_changed': 'One-click link changed',
     'inbox.created': 'Inbox created',
     'inbox.renamed': 'Inbox renamed',
     'inbox.deleted': 'Inbox deleted',

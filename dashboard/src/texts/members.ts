@@ -123,6 +123,7 @@ export const deeds: Record<string, string> = {
   'domain.registered': 'registered the domain',
   'domain.deleted': 'deleted the domain',
   'domain.keys_rotated': 'rotated the DKIM keys of',
+  'domain.one_click_changed': 'changed the one-click link of',
   'inbox.created': 'created the inbox',
   'inbox.renamed': 'renamed the inbox',
   'inbox.deleted': 'deleted the inbox',

@@ -81,6 +81,7 @@ async function examine(t: TestContext, changes: Record<string, ZoneRecords> = {}
       of: async (_, domain) => ({
         keys: [keyOf(domain)],
         returnPathHost: domain === 'ours.test' ? domain : `bounce.${domain}`,
+        hasOneClick: false,
       }),
     },
     customers: [{ organizationId: ownOrganizationId, name: 'shop.test' }],

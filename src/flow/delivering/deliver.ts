@@ -17,12 +17,15 @@ import { findRaw } from '../../store/mailbox/raws.ts'
 import type { DeliveryResult, OutboundContent } from '../../store/sending/deliveries.ts'
 import type { DeliveryJob, JobDeps } from './delivery-job.ts'
 import { resultOf, withhold } from './endings.ts'
+import { programFields } from './program-fields.ts'
 import type { SendingIdentities, SendingIdentity } from './sending-identity.ts'
 
 export interface DeliveryDeps extends JobDeps {
   blobs: Blobs
   secretBox: SecretBox
   hostname: string
+  /** The public URL of the service, without a slash at the end; null if it is not known. */
+  publicUrl: string | null
   identities: SendingIdentities
   retryScheduleMs: number[]
 }
@@ -46,7 +49,7 @@ export async function deliver(
     for (const result of withhold(deps, job, identity)) record(result)
     return { fault: null, reply: null }
   }
-  const { bytes, isHeaderUtf8 } = await writeMessage(deps, job.content, identity)
+  const { bytes, isHeaderUtf8 } = await writeMessage(deps, job, identity)
   const beginning = () => ({ beganAt: deps.clock.now(), beganMs: performance.now() })
   let begun = beginning()
   const onResult = (index: number, result: RecipientResult, steps: readonly Step[]) => {
@@ -69,13 +72,14 @@ function identityOf({ identities }: DeliveryDeps, { content, deliveries }: Deliv
  */
 async function writeMessage(
   deps: DeliveryDeps,
-  content: OutboundContent,
-  { keys }: SendingIdentity,
+  job: Pick<DeliveryJob, 'content' | 'deliveries'>,
+  identity: SendingIdentity,
 ): Promise<{ bytes: Buffer; isHeaderUtf8: boolean }> {
+  const { content } = job
   const { submissionId, createdAt, isRaw } = content
-  const message = isRaw ? await readStored(deps, content) : await composeMessage(deps, content)
+  const message = isRaw ? await readStored(deps, content) : await composeMessage(deps, job, identity)
   const isHeaderUtf8 = isRaw ? hasWideHeader(message) : hasWideAddress(content)
-  const signature = await signDkim(message, keys, createdAt)
+  const signature = await signDkim(message, identity.keys, createdAt)
   // RFC 3848 2: ESMTPSA for a client that authenticated within TLS. RFC 6531 4.3: UTF8SMTPSA with SMTPUTF8.
   const protocol = !isRaw ? 'HTTP' : isHeaderUtf8 ? 'UTF8SMTPSA' : 'ESMTPSA'
   const by = ['by', deps.hostname, '(Posthorn)', 'with', protocol, 'id', `${queueIdOf(submissionId)};`]
@@ -83,7 +87,12 @@ async function writeMessage(
   return { bytes: Buffer.concat([Buffer.from(received), signature, message]), isHeaderUtf8 }
 }
 
-async function composeMessage(deps: DeliveryDeps, content: OutboundContent): Promise<Buffer> {
+async function composeMessage(
+  deps: DeliveryDeps,
+  job: Pick<DeliveryJob, 'content' | 'deliveries'>,
+  identity: SendingIdentity,
+): Promise<Buffer> {
+  const { content } = job
   const { cc = [], replyTo, to } = content.recipients
   return compose({
     from: content.sender,
@@ -97,7 +106,7 @@ async function composeMessage(deps: DeliveryDeps, content: OutboundContent): Pro
     inReplyTo: content.inReplyTo,
     references: content.referenceIds,
     date: content.createdAt,
-    headers: content.headers,
+    headers: { ...content.headers, ...programFields(deps, job, identity) },
     attachments: await readAttachments(deps, content),
     seed: content.submissionId,
   })

@@ -17,6 +17,8 @@ import { openDkimKey } from '../secrets/dkim-secret.ts'
 export interface SendingIdentity {
   keys: readonly DkimKey[]
   returnPathHost: string
+  /** Whether mail of programs has a one-click link to unsubscribe. */
+  hasOneClick: boolean
 }
 
 interface Deps {
@@ -66,7 +68,7 @@ export class SendingIdentities {
     const { managedDomain, domains, db } = this.#deps
     if (domain === managedDomain) {
       const keys = await this.#managedKeys.find(domain)
-      return keys ? { keys, returnPathHost: domain } : 'unproved'
+      return keys ? { keys, returnPathHost: domain, hasOneClick: false } : 'unproved'
     }
     const proved = await domains.findSending(organizationId, domain)
     if (!proved) {
@@ -77,7 +79,8 @@ export class SendingIdentities {
     }
     const keys = await this.#keys.find(proved.id)
     // Without a key the mail waits, because unsigned mail in the domain's name could fail its DMARC policy.
-    return !keys ? 'unproved' : { keys, returnPathHost: returnPathHostOf(domain) }
+    const { hasOneClick } = proved
+    return !keys ? 'unproved' : { keys, returnPathHost: returnPathHostOf(domain), hasOneClick }
   }
 
   /** The active keys that can be opened. A key that cannot be opened affects its own domain only. */

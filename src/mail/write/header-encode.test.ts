@@ -51,7 +51,7 @@ test('check 40: encoded-words hold whole characters, up to 75 octets, on lines u
 
 const x70 = 'x'.repeat(70)
 
-test('a word that does not fit beside the name of its field begins on the next line', () => {
+test('a word that does not fit on the line of its field’s name begins on the next line', () => {
   assert.equal(fold('In-Reply-To', [`<${x70}>`]), `In-Reply-To:\r\n <${x70}>\r\n`)
   assert.equal(fold('Subject', [x70.slice(0, 60), 'word']), `Subject: ${x70.slice(0, 60)} word\r\n`)
   assert.equal(fold('Message-ID', [`<${x70}${x70}>`]), `Message-ID: <${x70}${x70}>\r\n`, 'no line holds it')

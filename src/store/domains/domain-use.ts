@@ -12,12 +12,15 @@ export interface ProvedDomain {
   canSend: boolean
   /** Whether its MX is ours, so that mail for it needs no lookup. */
   canReceive: boolean
+  /** Whether mail that is sent through it alone has a one-click link to unsubscribe. */
+  hasOneClick: boolean
 }
 
 /** Returns those of the names that an organization has proved. */
 export async function findProvedUses(db: Queryable, names: string[]): Promise<ProvedDomain[]> {
   return await db.query<ProvedDomain>(
-    `select id, organization_id as "organizationId", name, outbound = 'verified' as "canSend", inbound = 'verified' as "canReceive"
+    `select id, organization_id as "organizationId", name, outbound = 'verified' as "canSend", inbound = 'verified' as "canReceive",
+      one_click as "hasOneClick"
     from domain where name = any($1) and status = 'verified'`,
     [names],
   )
@@ -46,6 +49,19 @@ export async function listSendingDomains(
     order by row_number() over (partition by organization_id order by verified_at, id), verified_at, id limit $1`,
     [limit],
   )
+}
+
+/** Turns the one-click link of the proved domain on or off. Returns its organization; null if nobody proved the name. */
+export async function changeOneClick(
+  tx: Tx,
+  name: string,
+  state: 'on' | 'off',
+): Promise<OrganizationId | null> {
+  const [row] = await tx.query<{ id: OrganizationId }>(
+    `update domain set one_click = ($2 = 'on') where name = $1 and status = 'verified' returning organization_id as id`,
+    [name, state],
+  )
+  return row?.id ?? null
 }
 
 /** Locks the organization's domain against deletion, and returns whether it is proved. Null: no such domain. */

@@ -65,7 +65,7 @@ function pageOf(action: string, subject: string, detail: Record<string, unknown>
   if (action.startsWith('webhook.') && action !== 'webhook.deleted') return `/webhooks/${subject}`
   if (action.startsWith('suppression.')) return '/suppressions'
   if (action === 'submission.cancelled') return `/sending/${subject}`
-  if (action === 'domain.registered' || action === 'domain.keys_rotated') return '/domains'
+  if (action.startsWith('domain.') && action !== 'domain.deleted') return '/domains'
   if (action === 'message.deleted' && typeof detail['inboxId'] === 'string')
     return `/mail/${detail['inboxId']}`
   return null
