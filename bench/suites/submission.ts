@@ -34,7 +34,7 @@ async function receiveSubmissions(scope: Scope): Promise<Receiver> {
   const port = await freePort()
   const env = { POSTHORN_SUBMISSIONS: `127.0.0.1:${port}` }
   const posthorn = await startPosthorn(scope, { roles: 'api,mx,webhooks,jobs,dashboard', env })
-  await createInbox(posthorn, 'accounts')
+  await createInbox(posthorn, 'u')
   const mails = saveSubmissions(temporaryFolder(scope, 'submissions'), posthorn.key)
   return {
     ...(await measuredOf(scope, posthorn)),
@@ -45,13 +45,13 @@ async function receiveSubmissions(scope: Scope): Promise<Receiver> {
   }
 }
 
-/** The mails come from `accounts@bench.test`. They have no Message-ID, or a mail of the pool would be sent only once. */
+/** The mails come from the inbox. They have no Message-ID, or a mail of the pool would be sent only once. */
 function saveSubmissions(folder: string, password: string): SavedMails {
   const recipients = ['u@far.example']
   const write: WriteMail = (to, number, shape) => {
     const mail = writeUnsigned('bench.test')(to, number, shape)
     const text = mail.bytes.toString('latin1').replace(/^Message-ID:.*\r\n/m, '')
-    return { ...mail, bytes: Buffer.from(text, 'latin1') }
+    return { ...mail, bytes: Buffer.from(text.replace('<accounts@', '<u@'), 'latin1') }
   }
   return { ...saveMails(folder, writeMails(write, usual, recipients), recipients), password }
 }
