@@ -17,7 +17,7 @@ const dayMs = 86_400_000
 export async function writtenIdempotency(
   { find, atMs }: { find(digest: Buffer): Promise<EarlierSend | null>; atMs: number },
   { id, organizationId }: Pick<SendingCaller, 'id' | 'organizationId'>,
-  { from, envelope, subject, body }: WrittenMail,
+  { from, envelope, subject, body, tlsWish }: WrittenMail,
 ): Promise<Idempotency> {
   const recipients = envelope.map(({ email }) => readEmail(email)?.key).sort()
   const named = sha256(JSON.stringify([body.messageId, readEmail(from.email)?.key, recipients])).toString(
@@ -25,7 +25,9 @@ export async function writtenIdempotency(
   )
   const day = Math.floor(atMs / dayMs)
   const keyOn = (date: number) => `${id} ${named} ${date}`
-  const seen = [subject, body.text, body.html, body.entries.map(({ sha256: digest }) => digest)]
+  const digests = body.entries.map(({ sha256: digest }) => digest)
+  // RFC 8689 2: the promise for a repeated mail with REQUIRETLS must not be that for the first one without it.
+  const seen = [subject, body.text, body.html, digests, ...(tlsWish === null ? [] : [tlsWish])]
   const requestHash = sha256(JSON.stringify(seen))
   const yesterdays = await find(idempotencyDigest(organizationId, 'submission', keyOn(day - 1)))
   const isRecent = yesterdays !== null && atMs - (uuidTimeMs(yesterdays.submissionId) ?? 0) < dayMs
