@@ -148,5 +148,5 @@ export const meters = {
 
 /** Returns the class of a destination queue: `local`, `relay`, `capture`, or `domain` for a queue of one domain. */
 export function classOf(route: string): string {
-  return route.startsWith('@') ? route.slice(1) : 'domain'
+  return /@(.+)$/.exec(route)?.[1] ?? 'domain'
 }

@@ -21,7 +21,7 @@ const queueHelp = `
 A queue has the name of the domain that its mail goes to. Three queues are special: @local (mail for our own domains),
 @relay (the smarthost of POSTHORN_DELIVERY=relay) and @capture (POSTHORN_DELIVERY=capture, as in development).
 Mail whose sender asked for REQUIRETLS waits in requiretls:DOMAIN, and mail with the field "TLS-Required: No" in
-anytls:DOMAIN.`
+anytls:DOMAIN. A pause of DOMAIN holds for all three.`
 
 export function addQueueCommands(program: Command): void {
   const queue = program
@@ -143,7 +143,7 @@ async function warnOfOtherQueue(
   options: OutputOptions,
 ): Promise<void> {
   const { delivery } = settings
-  if (delivery === 'direct' || key.startsWith('@')) return
+  if (delivery === 'direct' || key.includes('@')) return
   const [queue] = await listQueues(db, key)
   if (queue && queue.waiting > 0) return
   remark(

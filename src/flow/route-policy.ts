@@ -28,15 +28,21 @@ const insideStepsMs = [1_000, 5_000, 15_000]
  * one, so a stopped node of ours is back sooner than a foreign server.
  */
 export function retryScheduleOf(route: string, scheduleMs: readonly number[]): readonly number[] {
-  const isInside = route === specialRoutes.local || route === specialRoutes.capture
+  const { hop } = readRoute(route)
+  const isInside = hop === specialRoutes.local || hop === specialRoutes.capture
   return isInside ? [...insideStepsMs.filter((stepMs) => stepMs < scheduleMs[0]!), ...scheduleMs] : scheduleMs
 }
 
-/** Returns the queue of mail with this wish. Mail for our own nodes stays in theirs, as it does not leave the deployment. */
+/** Returns the queue of mail with this wish. A demand stays with mail for our own nodes, as its domain may leave them. */
 export function routeFor(route: string, wish: TlsWish | null): string {
   // The operator says what TLS a smarthost needs. The field TLS-Required stays in the mail.
-  const isHeld = route.startsWith('@') && (wish === 'optional' || route !== specialRoutes.relay)
-  return wish === null || isHeld ? route : wishPrefixes[wish] + route
+  const isMoot = wish === 'optional' && route.startsWith('@')
+  return wish === null || isMoot ? route : wishPrefixes[wish] + route
+}
+
+/** The queue and those of mail for the same next hop with a wish. */
+export function withWishes(route: string): string[] {
+  return [route, ...Object.values(wishPrefixes).map((prefix) => prefix + route)]
 }
 
 /** Reads the key of a queue. `hop`: the domain or the special queue without the wish. */

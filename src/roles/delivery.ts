@@ -11,7 +11,7 @@ import { SendingIdentities } from '../flow/delivering/sending-identity.ts'
 import { loadSigningKeys } from '../flow/domains/managed-keys.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
 import { Capture } from '../flow/receiving/capture.ts'
-import { moveDeliveries, retryScheduleOf, specialRoutes } from '../flow/route-policy.ts'
+import { moveDeliveries, retryScheduleOf, specialRoutes, withWishes } from '../flow/route-policy.ts'
 import type { SendCache } from '../flow/sending/send-cache.ts'
 import type { Foundation } from '../foundation.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
@@ -123,9 +123,9 @@ async function createIdentities(foundation: Foundation): Promise<SendingIdentiti
   return new SendingIdentities({ db, clock, log, secretBox, domains, managedDomain })
 }
 
-const special: string[] = Object.values(specialRoutes)
+const special = Object.values(specialRoutes).flatMap(withWishes)
 /** Routes whose mail does not leave this deployment. */
-const inside: string[] = [specialRoutes.local, specialRoutes.capture]
+const inside = [specialRoutes.local, specialRoutes.capture].flatMap(withWishes)
 
 /** Starts a server that keeps the mail that would leave this machine. */
 export async function startCapture(

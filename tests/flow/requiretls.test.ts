@@ -3,8 +3,10 @@ import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import { Clock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
+import { pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'
 import { MtaSts } from '../../src/flow/delivering/mta-sts.ts'
 import { openRoute } from '../../src/flow/delivering/next-hop.ts'
+import { routeFor, withWishes } from '../../src/flow/route-policy.ts'
 import { Db } from '../../src/postgres/db.ts'
 import { moveToRoutes } from '../../src/store/sending/deliveries.ts'
 import { testDatabase } from '../support/postgres.ts'
@@ -152,9 +154,41 @@ test('a mail keeps its demand if the delivery mode changes', async () => {
       ({ route }) => route,
     )
   assert.equal(await moveToRoutes(db.writer, null, 'here.test', at), 1)
-  assert.deepEqual(await found(), [...routes.slice(0, 3), '@local'])
+  assert.deepEqual(await found(), [...routes.slice(0, 3), 'requiretls:@local'])
   await moveToRoutes(db.writer, '@relay', 'here.test', at)
-  assert.deepEqual(await found(), ['requiretls:@relay', 'anytls:@relay', '@relay', '@local'])
+  assert.deepEqual(await found(), ['requiretls:@relay', 'anytls:@relay', '@relay', 'requiretls:@local'])
   await moveToRoutes(db.writer, null, 'here.test', at)
-  assert.deepEqual(await found(), [...routes.slice(0, 3), '@local'])
+  assert.deepEqual(await found(), [...routes.slice(0, 3), 'requiretls:@local'])
+  await moveToRoutes(db.writer, null, 'elsewhere.test', at)
+  assert.deepEqual(await found(), routes, 'the domain is no longer ours')
+})
+
+test('our own nodes take a mail with REQUIRETLS without TLS', async (t) => {
+  const far = await startFar(t, { isPlain: true, knowsRequireTls: false })
+  const nextHop = {
+    ...stage.nextHopWith(rules()),
+    ownEhloName: () => 'own.test',
+    listAddresses: async () => [`${far.address}:${stage.mxPort}`],
+  }
+  const route = routeFor('@local', 'required')
+  const asking = { asker: '', asked: [], signal: new AbortController().signal }
+  const opened = await openRoute(nextHop, route, asking)
+  assert.ok('connection' in opened, JSON.stringify(opened))
+  await opened.connection.quit()
+})
+
+test('a sender cannot pass by the pause of a domain with a wish for TLS', async () => {
+  const states = async () =>
+    await db.query(`select key, paused from route where key ~ 'paused.test$' order by key`)
+  const all = (paused: boolean) =>
+    withWishes('paused.test')
+      .toSorted()
+      .map((key) => ({ key, paused }))
+  await pauseQueue({ db, clock }, 'paused.test', 'paused')
+  assert.deepEqual(await states(), all(true))
+  await pauseQueue({ db, clock }, 'paused.test', 'running')
+  assert.deepEqual(await states(), all(false))
+  await pauseQueue({ db, clock }, 'anytls:paused.test', 'paused')
+  const paused = (await states()).filter((row) => row['paused'])
+  assert.deepEqual(paused, [{ key: 'anytls:paused.test', paused: true }])
 })

@@ -17,7 +17,7 @@ import {
   insertRoutes,
   listQueues,
   listWaiting,
-  pauseRoute,
+  pauseRoutes,
   type WalkCursor,
   walkQueues,
 } from '../../src/store/sending/routes.ts'
@@ -351,7 +351,7 @@ test('operators’ views of queues count by the index, and read no more rows tha
     from (select id, row_number() over () as n from sent) numbered`,
     [organizationId],
   )
-  await db.transaction((tx) => pauseRoute(tx, 'long.test', new Date()))
+  await db.transaction((tx) => pauseRoutes(tx, ['long.test'], new Date()))
   await db.query('vacuum analyze delivery')
   const queues = await countRows('delivery', (tx) => listQueues(tx, null))
   assert.equal(queues.result.find(({ key }) => key === 'long.test')?.waiting, 20_000)

@@ -12,9 +12,15 @@ import {
 } from '../../store/sending/deliveries.ts'
 import { type DeliveryEnd, endDeliveries } from '../../store/sending/delivery-ends.ts'
 import { findExpired } from '../../store/sending/expired-deliveries.ts'
-import { flushRoute, listQueues, pauseRoute, type QueueRow, resumeRoute } from '../../store/sending/routes.ts'
+import {
+  flushRoute,
+  listQueues,
+  pauseRoutes,
+  type QueueRow,
+  resumeRoutes,
+} from '../../store/sending/routes.ts'
 import { type Actor, type AuditedAction, operator, recordAction } from '../audit.ts'
-import { readRoute, specialRoutes } from '../route-policy.ts'
+import { readRoute, specialRoutes, withWishes } from '../route-policy.ts'
 import type { Refusal } from './next-hop.ts'
 
 type Deps = { db: Db; clock: Clock }
@@ -98,7 +104,10 @@ async function endAll(
   }
 }
 
-/** A paused queue starts no new transactions. Running ones finish. A queue may be paused before its first mail. */
+/**
+ * A paused queue starts no new transactions. Running ones finish. A queue may be paused before its first mail. A pause also
+ * holds for mail with a wish for TLS to the same next hop, as a sender must not pass it by such a wish.
+ */
 export async function pauseQueue(
   { db, clock }: Deps,
   route: string,
@@ -108,7 +117,7 @@ export async function pauseQueue(
   const at = clock.now()
   await db.transaction(async (tx) => {
     if (state === 'paused') await pause(tx, route, at)
-    else if (!(await resumeRoute(tx, route))) throw noQueue(route)
+    else if (!(await resumeRoutes(tx, pausedWith(route)))) throw noQueue(route)
     const action = state === 'paused' ? 'queue.paused' : 'queue.resumed'
     await recordAction(tx, null, actor, { action, subject: route, at })
   })
@@ -122,7 +131,12 @@ async function pause(tx: Tx, route: string, at: Date): Promise<void> {
       'not_found',
       `there is no queue "${route}": name a domain, or ${special.join(', ')}`,
     )
-  await pauseRoute(tx, route, at)
+  await pauseRoutes(tx, pausedWith(route), at)
+}
+
+/** A queue whose key has a wish is paused alone. */
+function pausedWith(route: string): string[] {
+  return readRoute(route).wish === null ? withWishes(route) : [route]
 }
 
 /** Makes all waiting mail due at once, whatever its back-off or that of its queue. Returns how many deliveries it released. */

@@ -12,7 +12,7 @@ import {
 import { isMandatory, nameOf, type TlsRequirement } from '../../smtp/client/tls-requirement.ts'
 import type { Fault, Step } from '../../smtp/client/wire.ts'
 import type { RouteFault } from '../../store/sending/routes.ts'
-import type { TlsWish } from '../route-policy.ts'
+import { specialRoutes, type TlsWish } from '../route-policy.ts'
 import {
   type Asking,
   daneRuleOf,
@@ -125,7 +125,8 @@ function demandOf(
   { hop, wish }: Destination,
   { tls }: Target,
 ): Pick<Target, 'demand' | 'tls' | 'tlsVerify'> | null {
-  if (wish !== 'required') return null
+  // Connections to our own nodes are inside the deployment, like those to the database.
+  if (wish !== 'required' || (hop.startsWith('@') && hop !== specialRoutes.relay)) return null
   const demand = 'REQUIRETLS'
   // For mail servers of other domains, the requirement says which certificate counts.
   if (!hop.startsWith('@')) return { demand, tls }

@@ -38,7 +38,7 @@ const firstUnindexed = skipScan(
 export async function readBacklog(db: Queryable, at: Date, maxCounted: number): Promise<Backlog> {
   const [row] = await db.query<Backlog>(
     `select coalesce((select jsonb_agg(q) from (
-        select case when route like '@%' then route else 'domain' end as route,
+        select coalesce(substring(route from '@.*$'), 'domain') as route,
           count(*) filter (where due_at <= $1) as due, count(*) filter (where due_at > $1) as later
         from (select route, due_at from delivery where ${waiting} limit $2) w group by 1) q), '[]') as waiting,
       (select count(*) from (select from delivery where claim_epoch is not null limit $2) w) as "onWire",

@@ -304,9 +304,10 @@ export async function moveToRoutes(
 ): Promise<number> {
   const isLocal = (name: string) =>
     `(${name} = $2 or ${name} in (select name from domain where status = 'verified' and inbound = 'verified'))`
-  // The key of a queue may begin with the sender's wish for TLS, `requiretls:`, which stays.
+  // The key of a queue may begin with the sender's wish for TLS, `requiretls:`, which stays. Mail for our
+  // own nodes keeps it too, because the MX of its domain may cease to be ours.
   const wish = `coalesce(substring(delivery.route from '^[a-z]+:'), '')`
-  const proper = `case when ${isLocal('domain')} then '@local' else ${wish} || coalesce($1, domain) end`
+  const proper = `${wish} || case when ${isLocal('domain')} then '@local' else coalesce($1, domain) end`
   const rows = await db.query<{ route: string }>(
     // Skips queues of a single domain whose deliveries already are where they belong.
     `with recursive ${queues}, misplaced as materialized (

@@ -267,17 +267,18 @@ export async function listWaiting(
   )
 }
 
-/** Pauses the queue, even if it does not exist yet. Mail that comes for it later waits. */
-export async function pauseRoute(tx: Tx, key: string, at: Date): Promise<void> {
+/** Pauses the queues, even if they do not exist yet. Mail that comes for them later waits. */
+export async function pauseRoutes(tx: Tx, keys: readonly string[], at: Date): Promise<void> {
   await tx.query(
-    `insert into route (key, paused, created_at) values ($1, true, $2) on conflict (key) do update set paused = true`,
-    [key, at],
+    `insert into route (key, paused, created_at) select key, true, $2 from unnest($1::text[]) key order by key
+    on conflict (key) do update set paused = true`,
+    [keys, at],
   )
 }
 
-/** Resumes the queue. Returns false if there is no such queue. */
-export async function resumeRoute(tx: Tx, key: string): Promise<boolean> {
-  const rows = await tx.query('update route set paused = false where key = $1 returning key', [key])
+/** Resumes the queues. Returns false if there are no such queues. */
+export async function resumeRoutes(tx: Tx, keys: readonly string[]): Promise<boolean> {
+  const rows = await tx.query('update route set paused = false where key = any($1) returning key', [keys])
   return rows.length > 0
 }
 
