@@ -61,7 +61,9 @@ export async function daneRuleOf(
       // RFC 6698 2.2: the presentation format.
       const lines = found.records
         .slice(0, maxLines)
-        .map((one) => `${one.usage} ${one.selector} ${one.matchingType} ${one.association}`)
+        .map((one) =>
+          `${one.usage} ${one.selector} ${one.matchingType} ${one.association}`.slice(0, maxLineLength),
+        )
       return {
         decision: { kind: 'dane', records, names: [...new Set([found.base, ...names])] },
         policy: { type: 'tlsa', domain: found.base, lines, mx: [] },
@@ -72,6 +74,8 @@ export async function daneRuleOf(
 }
 
 const maxLines = 32
+/** A whole certificate is cut: each kind of session in a report has a copy of these lines. */
+const maxLineLength = 500
 
 /** Whether the rule requires TLS, but verifies no server. */
 export function isUnverified({ decision }: TlsRule): boolean {

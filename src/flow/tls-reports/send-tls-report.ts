@@ -84,7 +84,12 @@ async function postTo({ post }: TlsReportingDeps, url: string, content: Buffer):
   // RFC 8460 5.4: the media type says whether the report is compressed.
   const { error, status } = await post(url, { 'content-type': tlsReportType }, content)
   // RFC 8460 5.5: a delivery that fails is tried again for a day.
-  return error === null ? null : { reason: error, isFinal: status !== null && status < 500 && status >= 400 }
+  return error === null ? null : { reason: error, isFinal: status !== null && isLasting(status) }
+}
+
+/** RFC 9110 15.5.9, RFC 6585 4: after 408 and 429 the same request may succeed later. */
+function isLasting(status: number): boolean {
+  return status >= 400 && status < 500 && status !== 408 && status !== 429
 }
 
 async function mailTo(

@@ -9,8 +9,8 @@ import type { Db } from '../../postgres/db.ts'
 import { type CountedSessions, noteTls } from '../../store/domains/tls-reports.ts'
 import { reportDueAt } from '../daily-reports.ts'
 
-/** The maximum of kinds in memory between two flushes. */
-const maxHeld = 5_000
+/** The maximum of kinds in memory between two flushes, and of characters in them. A policy may have 32 KB. */
+const maxHeld = { kinds: 5_000, characters: 8 << 20 }
 /** Limits per day. The owner of a domain chooses its names, servers and policies, so a registered domain has a share. */
 const bounds = { maxReports: 20_000, maxReportsOfDomain: 20, maxKinds: 200_000, maxKindsOfReport: 200 }
 /** How long a node remembers whether a domain asks for reports. */
@@ -29,6 +29,7 @@ export class TlsSessions {
   readonly #clock: Clock
   readonly #wishes: KnownFor<string, true>
   #kinds = new Map<string, CountedSessions<SessionResult>>()
+  #characters = 0
 
   constructor({ db, clock, lookup }: CountingDeps) {
     this.#db = db
@@ -47,22 +48,27 @@ export class TlsSessions {
     const day = this.#clock.now().toISOString().slice(0, 10)
     const key = JSON.stringify([day, policyDomain, result])
     const known = this.#kinds.get(key)
-    if (known) known.amount++
-    else if (this.#kinds.size < maxHeld)
-      this.#kinds.set(key, {
-        day,
-        policyDomain,
-        result,
-        amount: 1,
-        registeredDomain: registeredDomain(policyDomain),
-        dueAt: reportDueAt(day),
-      })
+    if (known) {
+      known.amount++
+      return
+    }
+    if (this.#kinds.size >= maxHeld.kinds || this.#characters + key.length > maxHeld.characters) return
+    this.#characters += key.length
+    this.#kinds.set(key, {
+      day,
+      policyDomain,
+      result,
+      amount: 1,
+      registeredDomain: registeredDomain(policyDomain),
+      dueAt: reportDueAt(day),
+    })
   }
 
   /** Writes the counts of domains that ask for reports. Always false, as nothing more is due now. */
   async flush(): Promise<false> {
     const kinds = [...this.#kinds.values()]
     this.#kinds = new Map()
+    this.#characters = 0
     const wanted = await Promise.all(kinds.map(({ policyDomain }) => this.#wishes.find(policyDomain)))
     await noteTls(
       this.#db.writer,
