@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { readRoute, retryScheduleOf, routeFor } from './route-policy.ts'
 
 test('mail within this deployment is retried in short steps first, other mail by the setting alone', () => {
-  for (const route of ['@local', '@capture']) {
+  for (const route of ['@local', '@capture', 'requiretls:@local']) {
     assert.deepEqual(retryScheduleOf(route, [60_000, 300_000]), [1_000, 5_000, 15_000, 60_000, 300_000])
     assert.deepEqual(retryScheduleOf(route, [5_000]), [1_000, 5_000])
     assert.deepEqual(retryScheduleOf(route, [500]), [500])
@@ -12,15 +12,16 @@ test('mail within this deployment is retried in short steps first, other mail by
   for (const route of ['@relay', 'far.test']) assert.deepEqual(retryScheduleOf(route, [60_000]), [60_000])
 })
 
-test('mail with a wish for TLS has queues of its own, unless it does not leave the deployment', () => {
+test('mail with a wish for TLS has queues of its own, and a demand stays with mail for our own nodes', () => {
   const rows: [route: string, wish: 'required' | 'optional' | null, key: string][] = [
     ['far.test', null, 'far.test'],
     ['far.test', 'required', 'requiretls:far.test'],
     ['far.test', 'optional', 'anytls:far.test'],
     ['@relay', 'required', 'requiretls:@relay'],
     ['@relay', 'optional', '@relay'],
-    ['@local', 'required', '@local'],
-    ['@capture', 'required', '@capture'],
+    ['@local', 'required', 'requiretls:@local'],
+    ['@local', 'optional', '@local'],
+    ['@capture', 'required', 'requiretls:@capture'],
   ]
   for (const [route, wish, key] of rows) {
     assert.equal(routeFor(route, wish), key)
