@@ -177,6 +177,7 @@ const elsewhere: Action[] = [
   'secret.rotated',
   'secret.replaced',
   'copy.released',
+  'domain.one_click_changed',
 ]
 
 test('the table of operations has every other action', () => {
