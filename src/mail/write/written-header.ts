@@ -66,7 +66,7 @@ export function readWrittenHeader(header: Buffer, given: Circumstances): Written
   if ('fault' in from) return from
   const own = readOwnFields(fields, scan)
   if ('fault' in own) return own
-  // RFC 8689 5: the only value is No. Two fields are ambiguous, so the policies hold.
+  // RFC 8689 3: the only value is No. Two fields are ambiguous, so the policies hold.
   const isOptional = scan.count('tls-required') === 1 && /^no$/i.test(scan.first('tls-required')!.trim())
   const tlsWish = isOptional ? 'optional' : null
   return { ...own, ...complete(fields, scan, from, given), from, tlsWish }

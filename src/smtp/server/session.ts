@@ -223,7 +223,7 @@ export class Session {
     extensions.push('ENHANCEDSTATUSCODES', 'CHUNKING')
     if (!this.#login.isServed) extensions.push('BINARYMIME')
     extensions.push(this.#limits())
-    // RFC 8689 3: REQUIRETLS is announced only within TLS.
+    // RFC 8689 2: REQUIRETLS is announced only within TLS.
     if (this.isEncrypted) extensions.push('REQUIRETLS')
     // RFC 4954 4: AUTH is offered only where a password cannot be read on the way.
     if (this.#login.isServed && this.isEncrypted) extensions.push('AUTH PLAIN LOGIN')
@@ -243,7 +243,7 @@ export class Session {
     // RFC 5321 4.1.4: MAIL comes after HELO or EHLO, and not within another transaction.
     if (this.#helo === null || this.#envelope !== null) return this.#answer(badOrder)
     const helo = this.#helo
-    // RFC 8689 3: the parameter is not known outside TLS, where it is not announced.
+    // RFC 8689 2: the parameter is not known outside TLS, where it is not announced.
     if (from.requiresTls && !this.isEncrypted) return this.#answer(needsTls)
     const faulty = this.#login.refuseMail(from)
     if (faulty) return this.#answer(faulty)
