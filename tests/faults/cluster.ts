@@ -31,6 +31,8 @@ interface Options {
   host?: string
   /** PostgreSQL's port; any if it is missing. */
   port?: number
+  /** Further environment of PostgreSQL. */
+  databaseEnv?: Record<string, string>
   first?: NodeOptions
   second?: NodeOptions
   /** The number of nodes after the second. */
@@ -41,6 +43,7 @@ interface Options {
 export async function startCluster(scope: Scope, options: Options = {}): Promise<Cluster> {
   const { host = '127.0.0.1', port = await freePort() } = options
   const server = await ExternalServer.make(scope)
+  server.env = options.databaseEnv ?? {}
   appendFileSync(join(server.folder, 'cluster/pg_hba.conf'), 'host all all samenet trust\n')
   await server.start(`port=${port}`, `listen_addresses=127.0.0.1,${host}`)
   const sink = await startSink(scope, { host })

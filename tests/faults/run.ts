@@ -5,7 +5,8 @@
 // HAProxy), `--leader 10` (ten losses of the leader of a Patroni cluster, of all four kinds in turn), `--broken-blobs 3` and
 // `--broken-postgres 3` (three rounds in which calls on the disk fail with EIO or do half of their work), `--broken-s3 3`
 // (S3 that is slow, fails or forgets), `--partition 3` (networks to the database that lose or delay packets), `--memory 1024`
-// (hostile load within 1,024 MiB, with `--workers` and `--seconds`), `--submitted 1000` (mails submitted by SMTP during kills).
+// (hostile load within 1,024 MiB, with `--workers` and `--seconds`), `--submitted 1000` (mails submitted by SMTP during
+// kills), `--clock` (the database's clock jumps).
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import type { Scope } from '../support/until.ts'
@@ -14,6 +15,7 @@ import { blobFaults, runBrokenBlobs } from './broken-blobs.ts'
 import { postgresFaults, runBrokenPostgres } from './broken-postgres.ts'
 import { runBrokenS3, s3Faults } from './broken-s3.ts'
 import { runCampaign } from './campaign.ts'
+import { clockOffsets, missingForClocks, runClockSteps } from './clock-step.ts'
 import { missingForFaultyIo, missingForFaultyPostgres } from './faulty-io.ts'
 import { runDark, runFreeze } from './hang.ts'
 import { type Loss, losses, runLeaderLosses } from './leader-loss.ts'
@@ -45,6 +47,7 @@ const { values } = parseArgs({
     'broken-s3': { type: 'string' },
     partition: { type: 'string' },
     submitted: { type: 'string' },
+    clock: { type: 'boolean', default: false },
     memory: { type: 'string' },
     workers: { type: 'string', default: '1' },
     seconds: { type: 'string', default: '60' },
@@ -121,6 +124,11 @@ const others: Fault[] = [
   {
     name: 'submitted',
     run: (scope) => runSubmitted(scope, { messages: Number(values.submitted), seed, report }),
+  },
+  {
+    name: 'clock',
+    missing: missingForClocks,
+    run: (scope) => runClockSteps(scope, { offsets: clockOffsets, lengthMs: 20_000, seed, report }),
   },
   {
     name: 'memory',

@@ -16,6 +16,8 @@ const execute = promisify(execFile)
 export class ExternalServer {
   readonly folder: string
   readonly owner: Owner | null
+  /** Further environment of the next start. */
+  env: Record<string, string> = {}
   readonly #bin: string
   #port = 5432
   #pid: number | null = null
@@ -69,7 +71,8 @@ export class ExternalServer {
     const own = ['listen_addresses=', `unix_socket_directories=${this.folder}`, ...settings]
     const words = ['-D', join(this.folder, 'cluster'), ...own.flatMap((setting) => ['-c', setting])]
     this.#port = Number(settings.find((setting) => setting.startsWith('port='))?.slice(5) ?? 5432)
-    const child = spawn(join(this.#bin, 'postgres'), words, { ...this.owner, cwd: '/', stdio: 'ignore' })
+    const env = { ...process.env, ...this.env }
+    const child = spawn(join(this.#bin, 'postgres'), words, { ...this.owner, env, cwd: '/', stdio: 'ignore' })
     this.#pid = child.pid!
     this.#stop = async () => {
       this.thaw()
