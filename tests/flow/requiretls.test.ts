@@ -9,6 +9,7 @@ import { openRoute } from '../../src/flow/delivering/next-hop.ts'
 import { routeFor, withWishes } from '../../src/flow/route-policy.ts'
 import { Db } from '../../src/postgres/db.ts'
 import { moveToRoutes } from '../../src/store/sending/deliveries.ts'
+import { listQueues } from '../../src/store/sending/routes.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { type Far, type FarOptions, openStsStage, policyOf } from '../support/sts-stage.ts'
 import { inReverse } from '../support/until.ts'
@@ -184,11 +185,15 @@ test('a sender cannot pass by the pause of a domain with a wish for TLS', async 
     withWishes('paused.test')
       .toSorted()
       .map((key) => ({ key, paused }))
+  const listed = async () =>
+    (await listQueues(db, null)).flatMap(({ key }) => (key.endsWith('paused.test') ? [key] : []))
   await pauseQueue({ db, clock }, 'paused.test', 'paused')
   assert.deepEqual(await states(), all(true))
+  assert.deepEqual(await listed(), ['paused.test'], 'the others have no mail')
   await pauseQueue({ db, clock }, 'paused.test', 'running')
   assert.deepEqual(await states(), all(false))
   await pauseQueue({ db, clock }, 'anytls:paused.test', 'paused')
   const paused = (await states()).filter((row) => row['paused'])
   assert.deepEqual(paused, [{ key: 'anytls:paused.test', paused: true }])
+  assert.deepEqual(await listed(), ['anytls:paused.test'])
 })

@@ -194,7 +194,10 @@ export interface QueueRow extends RouteRow {
   oldestDueAt: Date | null
 }
 
-/** Lists for operators every route with waiting or claimed mail, and every paused or failed one; or only the route `key`. */
+/**
+ * Lists for operators every route with waiting or claimed mail, and every paused or failed one; or only the route `key`. A
+ * route that is paused with that of its domain is left out while it has no mail: it is `prefix:key`.
+ */
 export async function listQueues(db: Queryable, key: string | null): Promise<QueueRow[]> {
   return await db.query<QueueRow>(
     `with n as (
@@ -209,7 +212,8 @@ export async function listQueues(db: Queryable, key: string | null): Promise<Que
     select ${columns}, r.owner, coalesce(n.waiting, 0)::integer as waiting,
       coalesce(n.on_wire, 0)::integer as "onWire", n.oldest as "oldestDueAt"
     from route r left join n on n.route = r.key
-    where ($1::text is null and (n.route is not null or r.paused or r.failures > 0)) or r.key = $1
+    where r.key = $1 or ($1::text is null and (n.route is not null or r.failures > 0 or (r.paused and not exists (
+      select from route b where b.key = substring(r.key from '^[a-z]+:(.*)') and b.paused))))
     order by n.waiting desc nulls last, r.key`,
     [key],
   )
