@@ -230,17 +230,29 @@ async function makeDatabase(members: Member[]): Promise<void> {
   ).catch((error) => {
     throw new Error(`${error}\n${members.map((member) => member.log()).join('\n---\n')}`)
   })
-  const host = leader.machine.there
+  // Patroni makes the superuser after it has the lock of the leader.
+  const client = await until('the superuser', () => connectTo(leader), { everyMs: 100 })
+  await client.query("create role posthorn login password 'POSTHORN-PASSWORD'")
+  await client.query('create database posthorn owner posthorn')
+  await client.end()
+}
+
+/** Null if the superuser does not exist yet. */
+async function connectTo({ machine }: Member): Promise<pg.Client | null> {
   const client = new pg.Client({
-    host,
+    host: machine.there,
     user: 'postgres',
     password: 'SUPERUSER-PASSWORD',
     database: 'postgres',
   })
-  await client.connect()
-  await client.query("create role posthorn login password 'POSTHORN-PASSWORD'")
-  await client.query('create database posthorn owner posthorn')
-  await client.end()
+  try {
+    await client.connect()
+    return client
+  } catch (error) {
+    // SQLSTATE invalid_authorization_specification.
+    if ((error as pg.DatabaseError).code === '28000') return null
+    throw error
+  }
 }
 
 async function startMailMachine(

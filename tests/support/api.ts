@@ -77,10 +77,15 @@ export class Api {
     this.#secret = secret
   }
 
-  /** Sends one request. The caller checks the status. Rejects only if there was no response. */
+  /**
+   * Sends one request. The caller checks the status. Rejects only if there was no response. A stream of events never ends, so
+   * it is closed unread.
+   */
   async call<Body = Refusal>(path: string, call: Call = {}): Promise<Answer<Body>> {
     const response = await this.#fetch(path, call)
-    const text = await response.text()
+    const isStream = response.headers.get('content-type')?.startsWith('text/event-stream')
+    if (isStream) await response.body!.cancel()
+    const text = isStream ? '' : await response.text()
     return { status: response.status, headers: response.headers, body: text ? JSON.parse(text) : null }
   }
 
