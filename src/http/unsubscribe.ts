@@ -1,7 +1,7 @@
 // Serves the one-click links of mail (RFC 8058): a POST unsubscribes, and a GET shows a page with a button.
 import { ServiceError } from '../base/errors.ts'
 import { within } from '../base/within.ts'
-import { readLink, unsubscribe } from '../flow/reports/unsubscribe.ts'
+import { createUnsubscribing, readLink } from '../flow/reports/unsubscribe.ts'
 import type { Api, HttpDeps } from './api.ts'
 import { errorAnswer, sendError } from './errors.ts'
 
@@ -35,6 +35,7 @@ function addPage(api: Api, { secretBox }: Deps): void {
 }
 
 function addPost(api: Api, { db, clock, secretBox }: Deps): void {
+  const unsubscribing = createUnsubscribing({ db, clock })
   api.post(path, { schema: { hide: true } }, async ({ params, body, headers }, reply) => {
     const { token } = params as { token: string }
     const recipient = readLink(secretBox, token)
@@ -42,7 +43,7 @@ function addPost(api: Api, { db, clock, secretBox }: Deps): void {
     // RFC 8058 3.1: the body says so. Another POST, such as a prefetch, changes nothing.
     if (!isOneClick(body)) return sendError(reply, errorAnswer('invalid_request'))
     const late = () => Promise.reject(new ServiceError('unavailable'))
-    await within(answerMs, unsubscribe({ db, clock }, recipient), late)
+    await within(answerMs, unsubscribing.add(recipient), late)
     if (!headers.accept?.includes('text/html')) return reply.code(200).send()
     return reply
       .headers({ 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policy })

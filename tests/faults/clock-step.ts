@@ -4,12 +4,11 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Api } from '../support/api.ts'
 import type { Posthorn } from '../support/service.ts'
 import { type Scope, until } from '../support/until.ts'
 import { startCluster, untilAllLive } from './cluster.ts'
 import { type Kill, type Ledger, reconcile } from './ledger.ts'
-import { type Load, seeded, startLoad } from './load.ts'
+import { type Load, seeded, startLoadAt, takeSlowly } from './load.ts'
 import { settle } from './settle.ts'
 
 const library = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
@@ -45,17 +44,11 @@ export async function runClockSteps(
 ): Promise<Ledger> {
   const clock = new MovedClock(scope)
   const cluster = await startCluster(scope, { databaseEnv: clock.env })
-  const { server, nodes, inboxes, sink, secret, api } = cluster
+  const { server, nodes, inboxes, sink, api } = cluster
   const random = seeded(seed)
-  // So that some mail is in transfer at each moment.
-  sink.rule = async ({ stage }) => {
-    if (stage === 'message') await pause(300 * random())
-    return null
-  }
-  const load = (name: string, node: Posthorn) => {
-    const own = new Api(() => node.http, secret)
-    return startLoad({ name, api: own, smtp: () => node.smtp, inboxes, random, senders: 3, pauseMs: 60 })
-  }
+  takeSlowly(sink, random)
+  const load = (name: string, node: Posthorn) =>
+    startLoadAt(cluster, node, { name, random, senders: 3, pauseMs: 60 })
   const loads = [load('first-node', nodes[0]), load('second-node', nodes[1])]
   scope.after(async () => void (await Promise.all(loads.map((one) => one.stop()))))
   const kills: Kill[] = []

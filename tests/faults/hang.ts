@@ -1,14 +1,13 @@
 // One of two nodes hangs for a minute under load and resumes: the other's mail is on time, none is lost, claims run once.
 // The node is stopped, or its network is cut silently.
 import { setTimeout as pause } from 'node:timers/promises'
-import { Api } from '../support/api.ts'
 import { ownProgram } from '../support/command.ts'
 import type { Posthorn } from '../support/service.ts'
 import { type Scope, until } from '../support/until.ts'
 import { type Cluster, numberOf, startCluster, untilAllLive } from './cluster.ts'
 import { type Delay, listDelays, longestMs, Observer } from './delays.ts'
 import { type Ledger, reconcile } from './ledger.ts'
-import { type Load, seeded, startLoad } from './load.ts'
+import { type Load, seeded, startLoadAt, takeSlowly } from './load.ts'
 import { startNetwork } from './net-namespace.ts'
 import { settle } from './settle.ts'
 
@@ -101,17 +100,11 @@ async function startStage(
   cluster: Cluster,
   { isDark, seed }: { isDark: boolean; seed: number },
 ): Promise<Omit<Stage, 'hang' | 'goOn'>> {
-  const { api, inboxes, nodes, sink, secret } = cluster
+  const { api, inboxes, nodes, sink } = cluster
   const random = seeded(seed)
-  // So that some mail is in transfer at each moment.
-  sink.rule = async ({ stage }) => {
-    if (stage === 'message') await pause(300 * random())
-    return null
-  }
-  const load = (name: string, node: Posthorn) => {
-    const own = new Api(() => node.http, secret)
-    return startLoad({ name, api: own, smtp: () => node.smtp, inboxes, random, senders: 3, pauseMs: 60 })
-  }
+  takeSlowly(sink, random)
+  const load = (name: string, node: Posthorn) =>
+    startLoadAt(cluster, node, { name, random, senders: 3, pauseMs: 60 })
   const [well, hung] = [load('well-node', nodes[0]), load('hung-node', nodes[1])]
   const observer = new Observer(api, inboxes)
   scope.after(async () => void (await Promise.all([well.stop(), hung.stop(), observer.stop()])))

@@ -1,8 +1,10 @@
 // Load for a service that is being killed: HTTP senders that retry each key until it succeeds, SMTP senders that try once.
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Acceptance, Api, Inbox } from '../support/api.ts'
+import { type Acceptance, Api, type Inbox } from '../support/api.ts'
+import type { Posthorn } from '../support/service.ts'
 import type { Sink } from '../support/sink.ts'
 import { type Sent, sendMail } from '../support/smtp-sender.ts'
+import type { Cluster } from './cluster.ts'
 import type { Arrival, Promised, Send } from './ledger.ts'
 
 export interface Load {
@@ -44,6 +46,23 @@ interface Options {
   pauseMs?: number
   /** Whether a mail is offered again after a 4xx, as mail servers do, and how long its sender waits for a reply. */
   mail?: { isRepeated: boolean; timeoutMs: number }
+}
+
+/** Starts senders at one node of several. */
+export function startLoadAt(
+  { inboxes, secret }: Pick<Cluster, 'inboxes' | 'secret'>,
+  node: Posthorn,
+  options: Omit<Options, 'api' | 'smtp' | 'inboxes'>,
+): Load {
+  return startLoad({ ...options, api: new Api(() => node.http, secret), smtp: () => node.smtp, inboxes })
+}
+
+/** The sink takes up to 300 ms for a message, so that some mail is in transfer at each moment. */
+export function takeSlowly(sink: Sink, random: () => number): void {
+  sink.rule = async ({ stage }) => {
+    if (stage === 'message') await pause(300 * random())
+    return null
+  }
 }
 
 /** Starts the senders. They run through every kill of the service until `stop`. */

@@ -1,14 +1,13 @@
 // One of two nodes has a bad network to the database under load: cut off while it holds claims, open connections that carry
 // nothing, 100 ms of delay, lost packets. No mail is lost or doubled without an excuse, and all heals by itself.
 import { setTimeout as pause } from 'node:timers/promises'
-import { Api } from '../support/api.ts'
 import { ownProgram } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
 import type { Posthorn } from '../support/service.ts'
 import { type Scope, until } from '../support/until.ts'
 import { type Cluster, startCluster, untilAllLive } from './cluster.ts'
 import { type Kill, type Ledger, reconcile } from './ledger.ts'
-import { type Load, seeded, startLoad } from './load.ts'
+import { type Load, seeded, startLoadAt, takeSlowly } from './load.ts'
 import { type Machine, startNetwork } from './net-namespace.ts'
 import { settle } from './settle.ts'
 import { type SlowLink, startSlowLink } from './slow-link.ts'
@@ -144,19 +143,12 @@ async function setStage(scope: Scope, seed: number): Promise<Stage> {
     },
   }
   const cluster = await startCluster(scope, { host: here, port, second })
-  const { nodes, inboxes, sink, secret } = cluster
+  const { nodes, sink } = cluster
   const random = seeded(seed)
-  // So that the node has claims at each moment.
-  sink.rule = async ({ stage }) => {
-    if (stage === 'message') await pause(300 * random())
-    return null
-  }
+  takeSlowly(sink, random)
   const mail = { isRepeated: true, timeoutMs: 60_000 }
-  const load = (name: string, node: Posthorn) => {
-    const own = new Api(() => node.http, secret)
-    const common = { name, api: own, smtp: () => node.smtp, inboxes, random, mail }
-    return startLoad({ ...common, senders: 3, pauseMs: 60 })
-  }
+  const load = (name: string, node: Posthorn) =>
+    startLoadAt(cluster, node, { name, random, mail, senders: 3, pauseMs: 60 })
   const loads: [Load, Load] = [load('well-connected', nodes[0]), load('badly-connected', nodes[1])]
   scope.after(async () => {
     machine!.plugIn()

@@ -197,6 +197,21 @@ test('a one-click link is signed, unsubscribes its recipient alone by POST, and 
     assert.equal((await ask('POST', path, body)).status, 200)
     assert.deepEqual(await reasons(), ['a@far.test unsubscribe'])
   }
+  const { db } = node.foundation
+  const posts = await db.transaction(async (tx) => {
+    await tx.query('lock table suppression in share mode')
+    const waiting = Array.from({ length: 40 }, () => ask('POST', path, 'List-Unsubscribe=One-Click'))
+    await until('one to wait for the lock', async () => {
+      const rows = await tx.query(
+        `select from pg_locks where not granted and relation = 'suppression'::regclass`,
+      )
+      return rows.length > 0
+    })
+    await api.want('/v1/inboxes')
+    return waiting
+  })
+  const statuses = await Promise.all(posts.map(async (answer) => (await answer).status))
+  assert.deepEqual([...new Set(statuses)], [200], 'a link that is used without end takes one connection')
   const refused = await post(api, from, ['a@far.test'])
   assert.deepEqual([refused.status, refused.body.error], [422, 'all_recipients_suppressed'])
   const other = await node.createCaller()

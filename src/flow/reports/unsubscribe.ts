@@ -1,4 +1,5 @@
 // A recipient unsubscribes by the link of a mail: the address is suppressed for the organization that sent it.
+import { Batch } from '../../base/batch.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
 import { readUnsubscribeToken, type UnsubscribeToken } from '../../mail/unsubscribe-token.ts'
@@ -10,11 +11,27 @@ export function readLink(secretBox: SecretBox, text: string): UnsubscribeToken |
   return readUnsubscribeToken(secretBox, text)
 }
 
-/** Suppresses the recipient and announces it. Does nothing if that was done, or if the submission is deleted. */
-export async function unsubscribe(
-  { db, clock }: { db: Db; clock: Clock },
-  { submissionId, position }: UnsubscribeToken,
-): Promise<void> {
-  const recipient = { submissionId, position, reason: 'unsubscribe' as const }
-  await db.transaction(async (tx) => void (await suppressRecipients(tx, [recipient], clock.now())))
+/**
+ * Takes recipients to suppress, and announces each. Does nothing for one that was suppressed before, or whose submission is
+ * deleted. Anyone with a link may send it without end, so all requests together have one connection to the database.
+ */
+export function createUnsubscribing({
+  db,
+  clock,
+}: {
+  db: Db
+  clock: Clock
+}): Batch<UnsubscribeToken, undefined> {
+  return new Batch({
+    name: 'unsubscribe',
+    maxInFlight: 1,
+    flush: async (tokens) => {
+      const distinct = new Map(tokens.map((token) => [`${token.submissionId} ${token.position}`, token]))
+      const recipients = [...distinct.values()].map(({ submissionId, position }) => {
+        return { submissionId, position, reason: 'unsubscribe' as const }
+      })
+      await db.transaction(async (tx) => void (await suppressRecipients(tx, recipients, clock.now())))
+      return tokens.map(() => undefined)
+    },
+  })
 }

@@ -3,7 +3,7 @@
 create table tls_report (
   day date not null,
   policy_domain text not null,
-  -- Whose share of a day's reports it takes.
+  -- The registered domain, which has a share of a day's reports.
   registered_domain text not null,
   -- How many rows of tls_session it has, and sessions for whose kind there was no room.
   kinds integer not null default 0,
