@@ -111,6 +111,30 @@ export const meters = {
     labelNames: ['outcome'] as const,
     registers,
   }),
+  shapingRefusals: new Counter({
+    name: 'posthorn_shaping_refusals_total',
+    help: 'Replies by which destinations refused mail or connections for load, by group. Groups without a table are other.',
+    labelNames: ['group'] as const,
+    registers,
+  }),
+  shapingWaits: new Counter({
+    name: 'posthorn_shaping_waits_total',
+    help: 'Waits for a connection to a destination group, or for its next message, by group.',
+    labelNames: ['group', 'for'] as const,
+    registers,
+  }),
+  shapingPaused: new Gauge({
+    name: 'posthorn_shaping_paused',
+    help: 'Destination groups to which this process sends nothing now, because they refused mail for load.',
+    labelNames: ['group'] as const,
+    registers,
+  }),
+  shapingConnections: new Gauge({
+    name: 'posthorn_shaping_connections',
+    help: 'Connections that this process may have to a group with a table.',
+    labelNames: ['group'] as const,
+    registers,
+  }),
   webhookSeconds: new Histogram({
     name: 'posthorn_webhook_call_seconds',
     help: 'Duration of webhook calls, by outcome.',

@@ -89,8 +89,22 @@ async function show(domain: string, options: OutputOptions): Promise<void> {
   print(
     options,
     { ...queue, attempts },
-    [table(head, [cells(queue)]), ...attempts.map(describe)].join('\n\n'),
+    [table(head, [cells(queue)]), ...limitsOf(queue), ...attempts.map(describe)].join('\n\n'),
   )
+}
+
+/** Formats the limits of the queue's group of destinations, if it was ever limited. */
+function limitsOf({ group }: QueueRow): string[] {
+  if (!group) return []
+  const { name, connections, perMinute, perHour, pausedUntil, reason } = group
+  const parts = [
+    `up to ${counted(connections, 'connection')}`,
+    perMinute === null ? null : `${counted(perMinute, 'message')} a minute`,
+    perHour === null ? null : `${counted(perHour, 'message')} an hour`,
+    pausedUntil === null ? null : `paused until ${new Date(pausedUntil).toISOString()}`,
+    reason === null ? null : `last refused with ${reason}`,
+  ]
+  return [inertLine(`Limits of ${name}: ${parts.filter((part) => part !== null).join(', ')}`)]
 }
 
 type Attempt = Omit<AttemptRow, 'conversation'> & { conversation: ReturnType<typeof readConversation> }

@@ -37,7 +37,7 @@ const beside: Record<string, Record<string, string>> = {
 const words = new Set([
   ...['POSTHORN_DATA_DIR', 'POSTHORN_SMTP_TLS_CERT', 'POSTHORN_SMTP_TLS_KEY', 'POSTHORN_SECRET_KEY_FILE'],
   ...['POSTHORN_OIDC_CLIENT_ID', 'POSTHORN_OIDC_CLIENT_SECRET', 'POSTHORN_OIDC_NAME'],
-  'POSTHORN_BACKUP_PASSPHRASE',
+  ...['POSTHORN_BACKUP_PASSPHRASE', 'POSTHORN_DELIVERY_FILE'],
 ])
 
 const many = (item: string) => Array.from({ length: 10_000 }, () => item).join()

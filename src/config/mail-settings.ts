@@ -1,4 +1,5 @@
 // Settings of mail: our names, routes for outgoing mail, retries, and the treatment of received mail.
+import { resolve } from 'node:path'
 import type { DeliveryMode } from '../flow/route-policy.ts'
 import { readRelay } from './linked-settings.ts'
 import { type Reader, SettingError } from './setting-reader.ts'
@@ -7,6 +8,7 @@ import {
   cidrs,
   clamdAddress,
   duration,
+  fileName,
   hostName,
   inboxAddress,
   integer,
@@ -29,7 +31,7 @@ const defaultWebhookRetryMs = [
 export const ranges = '10.0.0.0/8,fd00::/8 (at most 1,000, never /0)'
 
 /** Reads our names, and how mail leaves. */
-export function readMail(reader: Reader) {
+export function readMail(reader: Reader, folder: string) {
   const mailHost = reader.read('POSTHORN_MAIL_HOST', null, hostName, 'a host name, such as mx.example.com')
   return {
     mailHost: mailHost ?? 'localhost',
@@ -47,21 +49,28 @@ export function readMail(reader: Reader) {
       '127.0.0.1:53, or several separated by commas',
     ),
     dnsTrusted: reader.read('POSTHORN_DNS_TRUSTED', [], cidrs, ranges),
-    ...readDelivery(reader, mailHost ? 'direct' : 'capture'),
+    ...readDelivery(reader, mailHost ? 'direct' : 'capture', folder),
     ...readRetries(reader),
   }
 }
 
-function readDelivery(reader: Reader, usualMode: DeliveryMode) {
+function readDelivery(reader: Reader, usualMode: DeliveryMode, folder: string) {
   const modes = oneOf<DeliveryMode>('direct', 'relay', 'capture')
   const delivery = reader.read('POSTHORN_DELIVERY', usualMode, modes, 'direct, relay or capture')
   const relay = readRelay(reader)
   if (delivery === 'relay' && !relay) {
     throw new SettingError('POSTHORN_DELIVERY=relay needs POSTHORN_RELAY_URL: set it to smtp://host:port')
   }
+  const deliveryFile = reader.read(
+    'POSTHORN_DELIVERY_FILE',
+    null,
+    fileName,
+    'the name of a file, such as delivery.toml',
+  )
   return {
     delivery,
     relay,
+    deliveryFile: deliveryFile && resolve(folder, deliveryFile),
     mxPort: reader.read('POSTHORN_MX_PORT', 25, integer(1, 65_535), 'a port, such as 25'),
     outbound: reader.read(
       'POSTHORN_OUTBOUND_IP',

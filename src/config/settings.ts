@@ -71,6 +71,8 @@ export interface Settings {
   dnsTrusted: string[]
   delivery: DeliveryMode
   relay: RelayTarget | null
+  /** The file with the limits of destinations. Null: the built-in limits. */
+  deliveryFile: string | null
   mxPort: number
   /** The addresses of this machine from which mail leaves. */
   outbound: OutboundAddresses
@@ -156,7 +158,7 @@ function readWith(reader: Reader, folder: string): Settings {
   return {
     ...readFolders(reader, folder),
     ...readListeners(reader, folder),
-    ...readMail(reader),
+    ...readMail(reader, folder),
     ...readReceiving(reader),
     acme: readAcme(reader),
     ...readAccess(reader),

@@ -2,12 +2,14 @@
 
 import type { Clock } from '../base/clock.ts'
 import { StartRefused } from '../base/errors.ts'
+import { readDeliveryFile } from '../config/delivery-file.ts'
 import { tryListening } from '../config/listener.ts'
 import type { ListenAddress } from '../config/setting-values.ts'
 import type { Role, Settings } from '../config/settings.ts'
 import { type CourierDeps, RouteCourier } from '../flow/delivering/courier.ts'
 import { DeliveryResults } from '../flow/delivering/delivery-results.ts'
 import { SendingIdentities } from '../flow/delivering/sending-identity.ts'
+import { Shaper } from '../flow/delivering/shaper.ts'
 import { loadSigningKeys } from '../flow/domains/managed-keys.ts'
 import { ProvedDomains } from '../flow/proved-domains.ts'
 import { Capture } from '../flow/receiving/capture.ts'
@@ -26,8 +28,6 @@ import { createNextHop } from './next-hop.ts'
 import { createMailCache, graceMs, type Part } from './part.ts'
 import type { Signals } from './signals.ts'
 import { startTlsSessions } from './tls-reports.ts'
-
-const maxConnections = { domain: 10, special: 20 }
 
 /** Measured: reading 100 KB back from the database takes 1 ms of CPU. */
 const maxCached = { maxEntries: 20_000, maxBytes: 16 << 20 }
@@ -53,6 +53,7 @@ export async function startDelivery(
 ): Promise<Delivery> {
   const { settings, db, clock, log, blobs, secretBox, hold } = foundation
   await requireOutbound(settings)
+  const shaping = await startShaping(foundation, membership)
   const mtaSts = createMtaSts(foundation)
   const tlsSessions = startTlsSessions(foundation)
   const deps: CourierDeps = {
@@ -65,6 +66,7 @@ export async function startDelivery(
     publicUrl: settings.publicUrl,
     results: new DeliveryResults({ db, clock, log, wake: () => signals.announced() }),
     sendCache,
+    shaper: shaping.shaper,
     identities: await createIdentities(foundation),
     retryScheduleMs: settings.retryScheduleMs,
     nextHop: {
@@ -76,7 +78,6 @@ export async function startDelivery(
   const due = new DueRoutes({
     retryScheduleOf: (route) => retryScheduleOf(route, settings.retryScheduleMs),
     verbsFor: (route, mayFinish, organizationId) => new RouteCourier(deps, route, mayFinish, organizationId),
-    maxConnectionsOf: (route) => (special.includes(route) ? maxConnections.special : maxConnections.domain),
     ownRoutes: special,
     workers: settings.workers,
     // In a restored copy, waiting mail stays where it is, so that it is not lost when the copy replaces the original.
@@ -95,8 +96,34 @@ export async function startDelivery(
     stop: async () => {
       await moving.stop()
       await routes.stop(graceMs)
+      await shaping.stop()
       await mtaSts.stop()
       await tlsSessions?.stop()
+    },
+  }
+}
+
+const sharingMs = 3_000
+
+/** Starts to store the limits of destinations, and to share them with the other nodes. */
+async function startShaping(
+  { settings, db, clock, log }: Foundation,
+  membership: Membership,
+): Promise<Part & { shaper: Shaper }> {
+  const rules = await readDeliveryFile(settings.deliveryFile)
+  const shaper = new Shaper({ db, clock, log, rules, node: membership })
+  const run = async () => {
+    await shaper.synchronize()
+    return false
+  }
+  const sharing = new Loop({ name: 'share destination limits', run, intervalMs: sharingMs, log })
+  sharing.start()
+  return {
+    shaper,
+    stop: async () => {
+      await sharing.stop()
+      // Without a database, the changes since the last run are lost, as after a crash.
+      await shaper.stop().catch(() => {})
     },
   }
 }

@@ -23,7 +23,7 @@ const connectionRatio = 3
 
 export class ClaimedJobs<Job> {
   readonly #verbs: ClaimVerbs<Job>
-  readonly #maxConnections: number
+  readonly #maxConnections: () => number
   /** Jobs that have no connection yet. */
   #waiting: ClaimedJob<Job>[] = []
   /** How many connections carry a job, in all and by organization. */
@@ -31,7 +31,7 @@ export class ClaimedJobs<Job> {
   readonly #carryingFor = new Map<string, number>()
   #claimAtMs = 0
 
-  constructor(verbs: ClaimVerbs<Job>, maxConnections: number) {
+  constructor(verbs: ClaimVerbs<Job>, maxConnections: () => number) {
     this.#verbs = verbs
     this.#maxConnections = maxConnections
   }
@@ -57,7 +57,7 @@ export class ClaimedJobs<Job> {
    * have no further connection.
    */
   async claim(wanted: number): Promise<number> {
-    if (this.#waiting.length > 2 * this.#maxConnections) this.giveBackAll()
+    if (this.#waiting.length > 2 * this.#maxConnections()) this.giveBackAll()
     const full = [...this.#carryingFor.keys()].filter((id) => !this.#mayCarry(id))
     const passedOver = new Set([...full, ...this.#waiting.map(({ organizationId }) => organizationId)])
     const jobs = await this.#verbs.claim(wanted, [...passedOver])
@@ -93,6 +93,12 @@ export class ClaimedJobs<Job> {
     else this.#carryingFor.delete(organizationId)
   }
 
+  /** Keeps a job that was taken for another connection. */
+  putBack(claimed: ClaimedJob<Job>): void {
+    this.release(claimed)
+    this.#waiting.unshift(claimed)
+  }
+
   giveBackAll(): void {
     this.#verbs.giveBack(this.#waiting.splice(0).map(({ job }) => job))
   }
@@ -102,6 +108,6 @@ export class ClaimedJobs<Job> {
   }
 
   #mayCarry(organizationId: string): boolean {
-    return mayTake(this.#countOf(organizationId), this.#carrying, this.#maxConnections, connectionRatio)
+    return mayTake(this.#countOf(organizationId), this.#carrying, this.#maxConnections(), connectionRatio)
   }
 }

@@ -15,7 +15,6 @@ import { type RouteVerbs, RouteWorker } from './route-worker.ts'
 export interface DueRoutesOptions<Job> {
   /** Makes the operations on one route, bound to one lease. The route was acquired for mail of `organizationId`. */
   verbsFor(route: RouteRow, mayFinish: () => boolean, organizationId: string | null): RouteVerbs<Job>
-  maxConnectionsOf(route: string): number
   /** The processes that divide the queues of a service. */
   workers?: number
   /** Routes that need no slot, such as `@local`, because they do not depend on strangers' servers. */
@@ -90,13 +89,12 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
   }
 
   createWorker(route: RouteRow, { mayFinish, onRoom, ...rest }: LeaseTerms): RouteWorker<Job> {
-    const { verbsFor, maxConnectionsOf, retryScheduleOf } = this.#options
+    const { verbsFor, retryScheduleOf } = this.#options
     const organizationId = this.#purposes.get(route.key) ?? null
     return new RouteWorker({
       route,
       organizationId,
       verbs: verbsFor(route, mayFinish, organizationId),
-      maxConnections: maxConnectionsOf(route.key),
       onOpened: onRoom,
       retryScheduleMs: retryScheduleOf(route.key),
       ...rest,

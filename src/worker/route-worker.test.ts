@@ -21,7 +21,6 @@ async function runQueue(outcomes: Carried[], carryMs = 0) {
   const worker: RouteWorker<number> = new RouteWorker<number>({
     route: { ...route, failures: 2, lastFault: 'gone' },
     organizationId: null,
-    maxConnections: 1,
     idleMs: 0,
     retryScheduleMs: [60_000],
     clock,
@@ -29,6 +28,11 @@ async function runQueue(outcomes: Carried[], carryMs = 0) {
     onOpened: () => {},
     verbs: {
       reclaim: async () => {},
+      maxConnections: 1,
+      hasRoom: true,
+      admit: async () => 'go',
+      close: async () => {},
+      noteHold: async () => {},
       open: async () => {
         opened++
         return { connection }
@@ -88,7 +92,6 @@ test('route worker: an idle connection claims mail that is committed during a cl
   const worker: RouteWorker<{ id: string; ms: number }> = new RouteWorker<{ id: string; ms: number }>({
     route: { ...route, failures: 0, lastFault: null },
     organizationId: null,
-    maxConnections: 2,
     idleMs: 1_000,
     retryScheduleMs: [60_000],
     clock,
@@ -96,6 +99,11 @@ test('route worker: an idle connection claims mail that is committed during a cl
     onOpened: () => {},
     verbs: {
       reclaim: async () => {},
+      maxConnections: 2,
+      hasRoom: true,
+      admit: async () => 'go',
+      close: async () => {},
+      noteHold: async () => {},
       open: async () => ({ connection }),
       claim: async (wanted) => {
         const seen = due.splice(0, wanted)

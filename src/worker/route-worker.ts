@@ -31,7 +31,24 @@ export interface RouteVerbs<Job> extends ClaimVerbs<Job> {
   reclaim(): Promise<void>
   open(
     signal: AbortSignal,
-  ): Promise<{ connection: OutboundConnection } | { fault: RouteFault } | { refused: true }>
+  ): Promise<
+    { connection: OutboundConnection } | { fault: RouteFault } | { refused: true } | { heldUntil: Date }
+  >
+  /** How many connections the queue may have now, 1 at least. */
+  readonly maxConnections: number
+  /** Whether a further connection may open at once. */
+  readonly hasRoom: boolean
+  /**
+   * Asks for the job's messages, and may wait for them. `over`: the connection must close, and another may open. Otherwise
+   * the time until which the queue must wait.
+   */
+  admit(
+    connection: OutboundConnection,
+    job: Job,
+    signal: AbortSignal,
+  ): Promise<'go' | 'over' | { heldUntilMs: number }>
+  /** Closes the connection, without a farewell if the signal is aborted. */
+  close(connection: OutboundConnection, signal: AbortSignal): Promise<void>
   /**
    * Sends one job, claimed `waitedMs` ago, and resolves once its result is being recorded. Gives the job back if its
    * organization's mail is held by now.
@@ -40,6 +57,8 @@ export interface RouteVerbs<Job> extends ClaimVerbs<Job> {
   nextDue(): Promise<Date | null>
   noteFault(failures: number, notBefore: Date, fault: RouteFault): Promise<void>
   clearFault(): Promise<void>
+  /** Notes that the queue waits for the limits of its destination. That is no fault. */
+  noteHold(until: Date): Promise<void>
   /** Resolves when every result is recorded or given up; never rejects. */
   recorded(): Promise<void>
 }
@@ -49,7 +68,6 @@ export interface RouteWorkerOptions<Job> {
   /** The organization whose mail caused us to acquire the route; null for our own routes. */
   organizationId: string | null
   verbs: RouteVerbs<Job>
-  maxConnections: number
   /** How long a connection stays open without work. */
   idleMs: number
   /** Called once the first message has gone out. */
@@ -66,8 +84,6 @@ const maxRestMs = 1_000
  * each wake-up. If a connection hangs, other work waits up to 0.05 s, and 0.95 s with a poll every second.
  */
 const pollMs = 100
-/** After a peer has refused a further connection, no other is opened for this long. */
-const growthPauseMs = 1_000
 /** A busy connection is replaced at this age, so that a changed TLS policy or MX record soon counts for all mail. */
 const maxAgeMs = 300_000
 
@@ -77,9 +93,9 @@ const maxAgeMs = 300_000
  *
  * - *resting*: a delivery falls due within a second. Lasts until then, or until a wake-up.
  * - *driving*: a delivery is due. One connection opens. Whenever every connection carries a job and another job is ready,
- *   a further connection opens, up to `maxConnections`. While every connection is busy or hangs, the worker polls for work
+ *   a further connection opens, if the limits of the destination allow it. While every connection is busy or hangs, the worker polls for work
  *   for a further one. When the last connection has closed, jobs that were claimed and not sent are given back.
- * - *over*: nothing falls due within a second, the route is blocked, the queue is paused, or the worker was stopped.
+ * - *over*: nothing falls due within a second, the route is blocked or held, the queue is paused, or the worker was stopped.
  *   `run` resolves once the results are recorded: if the lease were released before, the next owner would send those
  *   messages again. A queue that only waits has no worker, because it must not take the slot of a queue that could send.
  *
@@ -88,8 +104,11 @@ const maxAgeMs = 300_000
  * older than five minutes closes after its job.
  *
  * If a connection has a fault before it was of any use, and no other is open, the route is blocked: it backs off, and
- * driving ends. If others are open, the peer merely limits connections, and no further one is opened for a second. A job
+ * driving ends. If others are open, the peer merely limits connections, and the limits of the destination shrink. A job
  * that was sent, or got a final result, clears the back-off.
+ *
+ * Before each job the worker asks for its messages (`admit`). A connection that must close keeps its job for the others.
+ * If the destination may get nothing for a while, the route is *held*: it is blocked until then, without a failure.
  *
  * New work (`LeaseHolder.wake`), changes by operators (`apply`) and `stop` wake all waiting connections. A claim wakes as
  * many idle connections as it got jobs. A crash leaves claimed jobs under an old epoch. The next owner releases them, and
@@ -109,13 +128,12 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
   /** How many connections are opening or open, and how many are open. */
   #connections = 0
   #open = 0
-  #growAtMs = 0
   #hasCarried = false
 
   constructor(options: RouteWorkerOptions<Job>) {
     this.#options = options
     this.#route = options.route
-    this.#jobs = new ClaimedJobs(options.verbs, options.maxConnections)
+    this.#jobs = new ClaimedJobs(options.verbs, () => options.verbs.maxConnections)
   }
 
   get isWoken(): boolean {
@@ -219,25 +237,26 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
 
   /** Whether a further connection may open: each carries a job, none is opening or claiming, and the limit allows it. */
   get #mayGrow(): boolean {
-    const isFull = this.#connections >= this.#options.maxConnections
-    return this.#connections === this.#jobs.carrying && !isFull && performance.now() >= this.#growAtMs
+    const { maxConnections, hasRoom } = this.#options.verbs
+    return this.#connections === this.#jobs.carrying && this.#connections < maxConnections && hasRoom
   }
 
   async #connect(grow: () => void): Promise<void> {
-    const opened = await this.#options.verbs.open(this.#abort.signal)
+    const { verbs } = this.#options
+    const opened = await verbs.open(this.#abort.signal)
     if ('refused' in opened) return
+    if ('heldUntil' in opened) return this.#open > 0 ? undefined : await this.#held(opened.heldUntil)
     if ('fault' in opened) return await this.#blocked(opened.fault)
     const { connection } = opened
     // A fault of another connection has blocked the route while this one was opening. It would meet the same fault.
-    if (this.#isBlocked) return void connection.quit()
+    if (this.#isBlocked) return void verbs.close(connection, this.#abort.signal)
     this.#open++
     let fault: RouteFault | null
     try {
       fault = await this.#use(connection, grow)
     } finally {
       this.#open--
-      if (connection.isUsable && !this.#abort.signal.aborted) void connection.quit()
-      else connection.destroy()
+      void verbs.close(connection, this.#abort.signal)
     }
     if (fault) await this.#blocked(fault)
   }
@@ -249,6 +268,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     let used = false
     for (let next = await this.#next(); next; next = await this.#next()) {
       grow()
+      if (!(await this.#isAdmitted(connection, next))) return null
       const { fault, isDecided, wasTried } = await this.#carry(connection, next)
       used ||= isDecided
       const isFree = wasTried && !fault
@@ -258,6 +278,20 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
       if (!connection.isUsable || clock.monotonicMs() - openedMs > maxAgeMs) return null
     }
     return null
+  }
+
+  /** Whether the job may be sent now. If not, this connection must close. */
+  async #isAdmitted(connection: OutboundConnection, claimed: ClaimedJob<Job>): Promise<boolean> {
+    try {
+      const admission = await this.#options.verbs.admit(connection, claimed.job, this.#stop.signal)
+      if (admission === 'go') return true
+      this.#jobs.putBack(claimed)
+      if (admission !== 'over') await this.#held(new Date(admission.heldUntilMs))
+      return false
+    } catch (error) {
+      this.#jobs.putBack(claimed)
+      throw error
+    }
   }
 
   async #carry(connection: OutboundConnection, claimed: ClaimedJob<Job>): Promise<Carried> {
@@ -297,7 +331,6 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
 
   async #blocked(fault: RouteFault): Promise<void> {
     // If other connections are open, the peer merely limits connections.
-    if (this.#open > 0) this.#growAtMs = performance.now() + growthPauseMs
     if (this.#stop.signal.aborted || this.#open > 0 || this.#isBlocked) return
     const { clock, verbs, retryScheduleMs, log } = this.#options
     const { key } = this.#route
@@ -308,6 +341,13 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
     this.#route = { ...this.#route, failures, notBefore }
     log.info({ route: key, fault: fault.text, failures, waitMs }, 'destination blocked')
     await verbs.noteFault(failures, notBefore, fault)
+  }
+
+  /** The limits of the destination let the queue wait. Its other connections may go on. */
+  async #held(until: Date): Promise<void> {
+    if (this.#stop.signal.aborted || this.#isBlocked) return
+    this.#route = { ...this.#route, notBefore: until }
+    await this.#options.verbs.noteHold(until)
   }
 
   #opened(): void {

@@ -2,7 +2,7 @@
 import type { Settings } from '../../config/settings.ts'
 import { HopFinder } from '../../dns/mx.ts'
 import { Resolver } from '../../dns/resolver.ts'
-import { openRoute, type RelayTarget } from '../../flow/delivering/next-hop.ts'
+import { type Opened, openRoute, type RelayTarget } from '../../flow/delivering/next-hop.ts'
 import { specialRoutes } from '../../flow/route-policy.ts'
 import { type Check, failed, ok } from './checks.ts'
 
@@ -24,7 +24,7 @@ export async function checkRelay({ relay, mailHost, mxPort, outbound }: Settings
     return ok(name, describe(relay!, opened.connection.remote.tls))
   }
   const { text, classification } =
-    'fault' in opened ? opened.fault : { text: opened.refusal.reason, classification: 'dns' }
+    'fault' in opened ? opened.fault : { text: reasonOf(opened), classification: 'dns' }
   const isTls = classification === 'tls'
   return failed(
     name,
@@ -33,6 +33,11 @@ export async function checkRelay({ relay, mailHost, mxPort, outbound }: Settings
       ? `use the host name of its certificate, add its authority (NODE_EXTRA_CA_CERTS), or set POSTHORN_RELAY_TLS=unverified`
       : 'check host, port, user and password in POSTHORN_RELAY_URL, and that the server runs',
   )
+}
+
+/** Limits of the relay are not asked here, so no connection is held. */
+function reasonOf(opened: Exclude<Opened, { connection: unknown } | { fault: unknown }>): string {
+  return 'refusal' in opened ? opened.refusal.reason : 'held'
 }
 
 function describe({ host, port, tlsVerify, auth }: RelayTarget, tls: string | null): string {

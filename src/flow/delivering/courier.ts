@@ -5,7 +5,7 @@ import { classOf, meters } from '../../base/meters.ts'
 import { traced } from '../../base/trace.ts'
 import { DbFault } from '../../postgres/db.ts'
 import type { SmtpConnection } from '../../smtp/client/client.ts'
-import type { SendResult } from '../../smtp/client/transaction.ts'
+import type { RecipientResult, SendResult } from '../../smtp/client/transaction.ts'
 import { replyLine } from '../../smtp/reply.ts'
 import { isClaimed } from '../../store/domains/domains.ts'
 import type { Lease } from '../../store/leases.ts'
@@ -14,6 +14,7 @@ import { RoundRobin } from '../../store/sending/round-robin.ts'
 import {
   backOffRoute,
   clearBackOff,
+  holdRoute,
   type Round,
   type RouteFault,
   type RouteRow,
@@ -26,11 +27,14 @@ import { claimJobs, type DeliveryJob, untried } from './delivery-job.ts'
 import type { DeliveryResults } from './delivery-results.ts'
 import { failRoute } from './end-deliveries.ts'
 import { unwritten } from './endings.ts'
+import type { Admission, ShapedGroup, Slot } from './group-slots.ts'
 import { type NextHopDeps, openRoute } from './next-hop.ts'
+import type { Shaper } from './shaper.ts'
 
 export interface CourierDeps extends DeliveryDeps {
   log: Log
   nextHop: NextHopDeps
+  shaper: Shaper
   results: DeliveryResults
 }
 
@@ -58,6 +62,9 @@ export class RouteCourier {
   readonly #recording = new Set<Promise<void>>()
   /** The round to continue if this connection has a fault. */
   readonly #roundOf = new WeakMap<SmtpConnection, Round>()
+  readonly #slots = new WeakMap<SmtpConnection, Slot>()
+  /** The group of the last connection. */
+  #group: ShapedGroup | null = null
   /** The hosts that were asked before the last fault, and until when they are asked last. */
   #faulty: { asked: readonly string[]; untilMs: number }
 
@@ -85,10 +92,14 @@ export class RouteCourier {
   async open(signal: AbortSignal) {
     const { key } = this.#route
     const { asked, untilMs } = this.#faulty
-    const asking = { asker: this.#asker, signal, asked: this.#deps.clock.nowMs() < untilMs ? asked : [] }
-    const opened = await openRoute(this.#deps.nextHop, key, asking)
+    const { clock, nextHop, shaper } = this.#deps
+    const enter = (host: string) => shaper.enter(key, host, signal)
+    const asking = { asker: this.#asker, signal, asked: clock.nowMs() < untilMs ? asked : [], enter }
+    const opened = await openRoute(nextHop, key, asking)
+    if ('heldUntilMs' in opened) return { heldUntil: new Date(opened.heldUntilMs) }
     if ('connection' in opened) {
       this.#roundOf.set(opened.connection, opened.round)
+      this.#takeSlot(opened.connection, opened.slot!)
       const { host, violation } = opened.connection.remote
       if (violation !== undefined) this.#deps.log.info({ route: key, host, violation }, 'TLS policy violated')
     }
@@ -99,6 +110,27 @@ export class RouteCourier {
       return { fault: { text: reason, classification: 'dns' as const, asked: [], hasUnasked: false } }
     await failRoute(this.#deps, key, opened.refusal)
     return { refused: true as const }
+  }
+
+  /** How many connections the queue may have now. */
+  get maxConnections(): number {
+    return Math.max(1, this.#group?.limits.connections(this.#deps.clock.nowMs()) ?? 1)
+  }
+
+  /** Whether the destination's group has room for a further connection. */
+  get hasRoom(): boolean {
+    return this.#group?.hasRoom ?? false
+  }
+
+  async admit(connection: SmtpConnection, job: DeliveryJob, signal: AbortSignal): Promise<Admission> {
+    const slot = this.#slots.get(connection)!
+    return await slot.group.admit(slot, job.deliveries.length, signal)
+  }
+
+  async close(connection: SmtpConnection, { aborted }: AbortSignal): Promise<void> {
+    if (connection.isUsable && !aborted) await connection.quit()
+    else connection.destroy()
+    this.#slots.get(connection)?.release()
   }
 
   async claim(wanted: number, passedOver: string[]): Promise<DeliveryJob[]> {
@@ -122,6 +154,7 @@ export class RouteCourier {
   async carry(connection: SmtpConnection, job: DeliveryJob, waitedMs: number): Promise<Carried> {
     const mustWait = waitedMs > heldAfterMs && (await this.#isHeld(job))
     if (!mustWait) return await this.#deliver(connection, job)
+    this.#slots.get(connection)?.group.untried(job.deliveries.length)
     this.giveBack([job])
     return { fault: null, isDecided: false, wasTried: false }
   }
@@ -144,6 +177,11 @@ export class RouteCourier {
   async clearFault(): Promise<void> {
     this.#faulty.untilMs = this.#deps.clock.nowMs() + rememberFaultyMs
     await clearBackOff(this.#deps.db.writer, this.#route)
+  }
+
+  /** Lets the queue wait for the limits of its destination's group, which is no fault. */
+  async noteHold(until: Date): Promise<void> {
+    await holdRoute(this.#deps.db.writer, this.#route, until)
   }
 
   async recorded(): Promise<void> {
@@ -172,6 +210,8 @@ export class RouteCourier {
 
   async #deliver(connection: SmtpConnection, job: DeliveryJob): Promise<Carried> {
     const open = new Map(job.deliveries.map((delivery) => [delivery.position, delivery]))
+    const group = this.#slots.get(connection)?.group
+    const heard = (result: RecipientResult) => group && noteResult(group, result)
     let isDecided = false
     let wasTried = false
     const take = (result: DeliveryResult) => {
@@ -189,9 +229,13 @@ export class RouteCourier {
         'server.address': connection.remote.host,
       })
       const sent = await traced('deliver', describe, () =>
-        deliver(this.#deps, connection, job, { mayFinish: this.#mayFinish, record: take }),
+        deliver(this.#deps, connection, job, { mayFinish: this.#mayFinish, record: take, heard }),
       )
-      return { fault: this.#routeFault(connection, job, sent), isDecided, wasTried }
+      if (sent.reply && !sent.recipients.some((result) => 'reply' in result && result.reply === sent.reply))
+        group?.refused(sent.reply, 'message')
+      const fault = this.#routeFault(connection, job, sent)
+      // A paused group waits, so its queues need no back-off of their own.
+      return { fault: group?.isPaused ? null : fault, isDecided, wasTried }
     } catch (error) {
       const results = await this.#setAside({ ...job, deliveries: [...open.values()] }, error)
       for (const result of results) take(result)
@@ -240,10 +284,24 @@ export class RouteCourier {
     return { text: `${remote.host} [${remote.ip}]: ${text}`, classification: 'network', ...round }
   }
 
+  #takeSlot(connection: SmtpConnection, slot: Slot): void {
+    slot.isOpen = true
+    this.#group = slot.group
+    this.#slots.set(connection, slot)
+  }
+
   #count({ route, content }: DeliveryJob, { status }: DeliveryResult): void {
     meters.attempts.inc({ class: classOf(route), outcome: status ?? 'untried' })
     if (status !== 'delivered') return
     const tookMs = this.#deps.clock.nowMs() - content.createdAt.getTime()
     meters.deliverySeconds.observe({ class: classOf(route) }, tookMs / 1000)
   }
+}
+
+/** Lets the destination's group learn from the answer to one recipient. */
+function noteResult(group: ShapedGroup, result: RecipientResult): void {
+  if (result.outcome === 'delivered') group.accepted()
+  // With the outcome `unknown` the message may have been taken.
+  else if (result.outcome !== 'unknown') group.untried(1)
+  if (result.outcome === 'refused') group.refused(result.reply, result.stage)
 }

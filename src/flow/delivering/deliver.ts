@@ -35,6 +35,8 @@ export interface DeliverOptions {
   mayFinish(): boolean
   /** Takes each recipient's result as soon as it is known. */
   record(result: DeliveryResult): void
+  /** Gets each result as the server gave it. */
+  heard(result: RecipientResult): void
 }
 
 /** Sends one transaction per recipient, each with its own return path. Returns the connection's fault, if any. */
@@ -42,12 +44,12 @@ export async function deliver(
   deps: DeliveryDeps,
   connection: SmtpConnection,
   job: DeliveryJob,
-  { mayFinish, record }: DeliverOptions,
-): Promise<Pick<SendResult, 'fault' | 'reply'>> {
+  { mayFinish, record, heard }: DeliverOptions,
+): Promise<SendResult> {
   const identity = await identityOf(deps, job)
   if (typeof identity === 'string') {
     for (const result of withhold(deps, job, identity)) record(result)
-    return { fault: null, reply: null }
+    return { recipients: [], fault: null, reply: null }
   }
   const { bytes, isHeaderUtf8 } = await writeMessage(deps, job, identity)
   const beginning = () => ({ beganAt: deps.clock.now(), beganMs: performance.now() })
@@ -55,6 +57,7 @@ export async function deliver(
   const onResult = (index: number, result: RecipientResult, steps: readonly Step[]) => {
     const attempt = { ...begun, remote: connection.remote, steps }
     record(resultOf(deps, job, job.deliveries[index]!, result, attempt))
+    heard(result)
     begun = beginning()
   }
   const envelopes = envelopesOf(deps, job, { ...identity, isHeaderUtf8 })

@@ -5,6 +5,7 @@ import type { HopFinder, Hops, Progress } from '../../dns/mx.ts'
 import type { ConnectOptions, SmtpConnection } from '../../smtp/client/client.ts'
 import type { Round, RouteFault } from '../../store/sending/routes.ts'
 import { type DeliveryMode, readRoute, specialRoutes } from '../route-policy.ts'
+import type { Held, Slot } from './group-slots.ts'
 import {
   type Destination,
   type HostDeps,
@@ -50,7 +51,11 @@ export interface Refusal {
 /** `fault`: the destination cannot be reached for now. `refusal`: it permanently takes no mail. */
 export type Opened =
   /** `round` counts the connection's own address as asked: it is the round if the connection turns out to be of no use. */
-  { connection: SmtpConnection; round: Round } | { fault: RouteFault } | { refusal: Refusal }
+  | { connection: SmtpConnection; round: Round; slot: Slot | undefined }
+  | { fault: RouteFault }
+  | { refusal: Refusal }
+  /** The limits of the destination's group allow no connection now. */
+  | Held
 
 /** The hosts of a route, in the order to ask them. */
 interface Targets extends Progress {
@@ -60,6 +65,8 @@ interface Targets extends Progress {
 export interface OpenAsking extends Asking {
   /** Names and addresses that were asked in this round. */
   asked: readonly string[]
+  /** Takes a connection to a host. If absent, there is no limit. */
+  enter?(host: string): Promise<Slot | Held>
 }
 
 /**
@@ -117,9 +124,13 @@ async function openWithin(
   for (const [index, target] of targets.entries()) {
     if (signal.aborted) break
     const shareMs = () => (untilMs - performance.now()) / (targets.length - index)
+    const slot = await asking.enter?.(target.host)
+    if (slot && 'heldUntilMs' in slot) return slot
     const opened = await openHost(deps, destination, target, { asker, signal, shareMs, faults })
     asked.add(target.address)
-    if ('connection' in opened) return { ...opened, round: roundAfter(found, asked) }
+    if ('connection' in opened) return { ...opened, round: roundAfter(found, asked), slot }
+    const held = slot?.fail(opened.step.reply)
+    if (held) return held
     faults.push(opened)
   }
   const round = roundAfter(found, asked)

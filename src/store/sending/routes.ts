@@ -167,6 +167,15 @@ export async function backOffRoute(
   )
 }
 
+/** Lets the queue wait without a fault. */
+export async function holdRoute(db: Writer, route: Lease, until: Date): Promise<void> {
+  await db.query('update route set not_before = $3 where key = $1 and epoch = $2', [
+    route.key,
+    route.epoch,
+    until,
+  ])
+}
+
 export async function clearBackOff(db: Writer, route: Lease): Promise<void> {
   await db.query(
     `update route set failures = 0, not_before = null, last_fault = null where key = $1 and epoch = $2`,
@@ -187,7 +196,19 @@ export async function reclaimOrphans(db: Writer, route: Lease, at: Date): Promis
   return row!.count
 }
 
+/** The limits of the group of destinations that the queue belongs to. */
+export interface QueueGroup {
+  name: string
+  connections: number
+  perMinute: number | null
+  perHour: number | null
+  pausedUntil: string | null
+  reason: string | null
+}
+
 export interface QueueRow extends RouteRow {
+  /** Null: its group was never limited. */
+  group: QueueGroup | null
   owner: number | null
   waiting: number
   onWire: number
@@ -210,7 +231,10 @@ export async function listQueues(db: Queryable, key: string | null): Promise<Que
       ) counted group by route
     )
     select ${columns}, r.owner, coalesce(n.waiting, 0)::integer as waiting,
-      coalesce(n.on_wire, 0)::integer as "onWire", n.oldest as "oldestDueAt"
+      coalesce(n.on_wire, 0)::integer as "onWire", n.oldest as "oldestDueAt",
+      (select jsonb_build_object('name', g.name, 'connections', g.connections, 'perMinute', g.per_minute,
+        'perHour', g.per_hour, 'pausedUntil', g.paused_until, 'reason', g.reason)
+        from destination_group g where g.name = r.destination_group) as "group"
     from route r left join n on n.route = r.key
     where r.key = $1 or ($1::text is null and (n.route is not null or r.failures > 0 or (r.paused and not exists (
       select from route b where b.key = substring(r.key from '^[a-z]+:(.*)') and b.paused))))
@@ -298,6 +322,12 @@ export async function flushRoute(tx: Tx, key: string, at: Date): Promise<number 
     [key, at],
   )
   if (!route) return null
+  // Nodes that send to the group see that its pause is over when they next read its limits.
+  await tx.query(
+    `update destination_group set paused_until = null, changed_at = $2
+    where name = (select destination_group from route where key = $1) and paused_until > $2`,
+    [key, at],
+  )
   // The update changes only mail that is due later, so the second count is not changed by it.
   const [row] = await tx.query<{ moved: number }>(
     `with later as (

@@ -1,0 +1,84 @@
+// The file of delivery limits: its rules, and the line or key that each fault names.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { groupOf } from '../flow/delivering/shaping-rules.ts'
+import { parseDeliveryFile } from './delivery-file.ts'
+import { SettingError } from './setting-reader.ts'
+
+const example = `
+[default]
+connections = 5
+
+[[group]]
+name = "yahoo"
+messages-per-connection = 10
+
+[[group]]
+name = "campus"
+mx = ["uni.example", "mx.other.example"]
+connections = 2
+messages = ["100/1m", "1000/1h"]
+
+[[group.reply]]
+code = 421
+enhanced = "4.7.*"
+text = "Too Fast"
+pause = "10m"
+`
+
+test('delivery file: its groups come before the built-in ones, and keep what they leave out', () => {
+  const rules = parseDeliveryFile(example, 'delivery.toml')
+  const yahoo = groupOf(rules, 'yahoo.com', 'mta5.am0.yahoodns.net')
+  assert.deepEqual(
+    [yahoo.name, yahoo.rules.connections, yahoo.rules.messagesPerConnection],
+    ['yahoo', 10, 10],
+  )
+  const campus = groupOf(rules, 'uni.example', 'mx2.uni.example').rules
+  assert.deepEqual(campus.rates, [
+    { count: 100, periodMs: 60_000 },
+    { count: 1_000, periodMs: 3_600_000 },
+  ])
+  assert.deepEqual(campus.replies, [{ code: 421, enhanced: '4.7.*', text: 'too fast', pauseMs: 600_000 }])
+  assert.equal(groupOf(rules, 'a.example', 'mx.a.example').rules.connections, 5)
+  assert.equal(groupOf(rules, 'gmail.com', 'aspmx.l.google.com').rules.connections, 20)
+})
+
+test('delivery file: a fault names its line or key, and what to write', () => {
+  const faults: [string, RegExp][] = [
+    ['[default]\nconnections = ', /^delivery\.toml:2: .*: write TOML/],
+    ['[default]\nconnections = 0', /default: connections = "0" is not valid: write a number from 1 to 1000/],
+    ['[default]\nmessages = "100"', /default: messages = "100" is not valid: write "100\/1m"/],
+    ['[default]\nconections = 3', /default: "conections" is unknown: did you mean connections\?/],
+    ['[[groups]]\nname = "a"', /delivery\.toml: "groups" is unknown: did you mean group\?/],
+    ['[[group]]\nmx = ["a.example"]', /group no\. 1: name has no name: write name = "google"/],
+    ['[[group]]\nname = "a"', /group "a": mx is not there: write mx/],
+    ['[[group]]\nname = "google"\n[[group]]\nname = "google"', /group "google" is there twice/],
+    ['[[group]]\nname = "google"\nreply = [{ pause = "1m" }]', /reply no\. 1: code is not there/],
+    [
+      '[[group]]\nname = "google"\nreply = [{ code = 421 }]',
+      /reply no\. 1: pause is not there: write pause = "10m"/,
+    ],
+    ['[[group]]\nname = "google"\nreply = [{ code = 250, pause = "1m" }]', /code = "250" is not valid/],
+    ['group = 3', /group = "3" is not valid: write \[\[group\]\]/],
+  ]
+  for (const [text, message] of faults)
+    assert.throws(() => parseDeliveryFile(text, 'delivery.toml'), { name: 'Error', message }, text)
+})
+
+test('delivery file: any text is read, or refused in one line', () => {
+  const piece = fc.oneof(
+    fc.constantFrom(...example.split('\n'), '[[group.reply]]', 'mx = [1]', '"a'),
+    fc.string(),
+  )
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 12 }), (lines) => {
+      try {
+        parseDeliveryFile(lines.join('\n'), 'delivery.toml')
+      } catch (error) {
+        assert.ok(error instanceof SettingError, String(error))
+        assert.doesNotMatch(error.message, /\n/)
+      }
+    }),
+  )
+})

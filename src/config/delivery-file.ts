@@ -1,0 +1,212 @@
+// Reads `delivery.toml`, the operator's limits of destinations. A wrong line or key stops the start.
+import { readFile } from 'node:fs/promises'
+import { parse, TomlError } from 'smol-toml'
+import { parseDuration } from '../base/duration.ts'
+import {
+  builtInRules,
+  type GroupRules,
+  type NamedGroup,
+  type Rate,
+  type ReplyRule,
+  type ShapingRules,
+  usualRules,
+} from '../flow/delivering/shaping-rules.ts'
+import { parseDomain } from '../mail/address.ts'
+import { nearest } from './nearest.ts'
+import { quoted, SettingError } from './setting-reader.ts'
+
+const maxFileBytes = 1 << 20
+const maxGroups = 500
+const maxEntries = 100
+const dayMs = 86_400_000
+
+/** Returns the built-in rules, changed by the file. Throws a SettingError that names the line or the key. */
+export async function readDeliveryFile(file: string | null): Promise<ShapingRules> {
+  if (file === null) return builtInRules
+  const text = await readFile(file, 'utf8').catch((error) => {
+    throw new SettingError(
+      `${file} cannot be read (${error.code}): let this user read it, or unset POSTHORN_DELIVERY_FILE`,
+    )
+  })
+  if (text.length > maxFileBytes) throw new SettingError(`${file} is too large: write at most 1 MiB`)
+  return parseDeliveryFile(text, file)
+}
+
+/** Parses the text of the file. Throws a SettingError. */
+export function parseDeliveryFile(text: string, file: string): ShapingRules {
+  const root = new Table(parseToml(text, file), file)
+  const usual = root.has('default') ? readRules(root.table('default'), usualRules) : usualRules
+  const named = root.tables('group', maxGroups).map((table) => readGroup(table, usual))
+  root.refuseOthers()
+  const names = named.map(({ name }) => name)
+  const twice = names.find((name, index) => names.indexOf(name) < index)
+  if (twice !== undefined)
+    throw new SettingError(`${file}: group ${quoted(twice)} is there twice: write one table for it`)
+  return { usual, groups: [...named, ...builtInRules.groups.filter(({ name }) => !names.includes(name))] }
+}
+
+function parseToml(text: string, file: string): Record<string, unknown> {
+  try {
+    return parse(text)
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error
+    const reason = error.message.split('\n')[0]!.replace(/^Invalid TOML document: /, '')
+    throw new SettingError(`${file}:${error.line}: ${reason}: write TOML, as docs/settings.md shows`)
+  }
+}
+
+/** Reads a group. Keys that are not there are as in the built-in group of its name, or as in `default`. */
+function readGroup(table: Table, usual: GroupRules): NamedGroup {
+  const name = table.read('name', groupName, '"google", or a name of your own in small letters')
+  if (name === undefined)
+    throw table.error('name', 'has no name', 'write name = "google", or a name of your own')
+  const builtIn = builtInRules.groups.find((group) => group.name === name)
+  const mx = table.read(
+    'mx',
+    listOf(mailServer),
+    '["mx.example.com"]: names of mail servers, or their domains',
+  )
+  if (mx === undefined && !builtIn && !name.startsWith('@'))
+    throw table.error('mx', 'is not there', `write mx = ["example.com"], the mail servers of ${name}`)
+  const rules = readRules(table, builtIn ?? usual)
+  return { ...rules, name, mx: mx ?? builtIn?.mx ?? [] }
+}
+
+function readRules(table: Table, base: GroupRules): GroupRules {
+  const rules = {
+    connections: table.read('connections', count(1_000), 'a number from 1 to 1000') ?? base.connections,
+    messagesPerConnection:
+      table.read('messages-per-connection', count(1_000_000), 'a number from 1 to 1000000') ??
+      base.messagesPerConnection,
+    rates: table.read('messages', rateList, '"100/1m", or ["100/1m", "1000/1h"], up to 1d') ?? base.rates,
+    replies: [...table.tables('reply', maxEntries).map(readReply), ...base.replies],
+  }
+  table.refuseOthers()
+  return rules
+}
+
+function readReply(table: Table): ReplyRule {
+  const code = table.read('code', replyCode, 'a number from 400 to 599') ?? null
+  const enhanced = table.read('enhanced', enhancedStatus, '"4.7.28", or "4.7.*"') ?? null
+  const text = table.read('text', replyText, 'a part of the reply, of 1 to 200 characters') ?? null
+  const pauseMs = table.read('pause', pause, '"10m", from 1s to 1d')
+  if (pauseMs === undefined) throw table.error('pause', 'is not there', 'write pause = "10m"')
+  if (code === null && enhanced === null && text === null)
+    throw table.error('code', 'is not there', 'write code, enhanced or text, because each reply would match')
+  table.refuseOthers()
+  return { code, enhanced, text, pauseMs }
+}
+
+type Parse<Value> = (given: unknown) => Value | null
+
+/** A table of the file, which knows the keys that were read. */
+class Table {
+  readonly #values: Record<string, unknown>
+  readonly #path: string
+  readonly #read = new Set<string>()
+
+  constructor(values: Record<string, unknown>, path: string) {
+    this.#values = values
+    this.#path = path
+  }
+
+  has(key: string): boolean {
+    return Object.hasOwn(this.#values, key)
+  }
+
+  /** Returns the value; undefined if the key is not there. `example` says what to write instead of a wrong value. */
+  read<Value>(key: string, parse: Parse<Value>, example: string): Value | undefined {
+    this.#read.add(key)
+    if (!this.has(key)) return undefined
+    const value = parse(this.#values[key])
+    if (value === null)
+      throw this.error(key, `= ${shortOf(this.#values[key])} is not valid`, `write ${example}`)
+    return value
+  }
+
+  table(key: string): Table {
+    const values = this.read(key, tableValues, `[${key}] on a line of its own`)
+    return new Table(values!, `${this.#path}: ${key}`)
+  }
+
+  tables(key: string, most: number): Table[] {
+    const each: Parse<Record<string, unknown>[]> = (given) => listOf(tableValues, most)(given)
+    const found = this.read(key, each, `[[${key}]], up to ${most} times`) ?? []
+    return found.map((values, index) => new Table(values, `${this.#path}: ${key} ${nameOf(values, index)}`))
+  }
+
+  error(key: string, fault: string, mend: string): SettingError {
+    return new SettingError(`${this.#path}: ${key} ${fault}: ${mend}`)
+  }
+
+  refuseOthers(): void {
+    const other = Object.keys(this.#values).find((key) => !this.#read.has(key))
+    if (other === undefined) return
+    const meant = nearest(other, this.#read)
+    throw this.error(
+      quoted(other),
+      'is unknown',
+      meant ? `did you mean ${meant}?` : `write ${[...this.#read].join(', ')}`,
+    )
+  }
+}
+
+function nameOf({ name }: Record<string, unknown>, index: number): string {
+  return typeof name === 'string' ? quoted(name) : `no. ${index + 1}`
+}
+
+function shortOf(value: unknown): string {
+  return quoted(typeof value === 'string' ? value : String(JSON.stringify(value) ?? value))
+}
+
+function tableValues(given: unknown): Record<string, unknown> | null {
+  const isTable =
+    typeof given === 'object' && given !== null && !Array.isArray(given) && !(given instanceof Date)
+  return isTable ? (given as Record<string, unknown>) : null
+}
+
+function listOf<Value>(parse: Parse<Value>, most = maxEntries): Parse<Value[]> {
+  return (given) => {
+    if (!Array.isArray(given) || given.length > most) return null
+    const values = given.map((one) => parse(one)).filter((one) => one !== null)
+    return values.length === given.length ? values : null
+  }
+}
+
+function count(most: number): Parse<number> {
+  return (given) =>
+    Number.isInteger(given) && (given as number) >= 1 && (given as number) <= most ? (given as number) : null
+}
+
+const mailServer: Parse<string> = (given) => (typeof given === 'string' ? parseDomain(given) : null)
+
+const rateList: Parse<Rate[]> = (given) => listOf(rate, 5)(Array.isArray(given) ? given : [given])
+
+const rate: Parse<Rate> = (given) => {
+  const match = typeof given === 'string' && /^(\d{1,9})\/(\w{1,12})$/.exec(given)
+  if (!match) return null
+  const periodMs = parseDuration(match[2]!)
+  const messages = Number(match[1])
+  return messages >= 1 && periodMs !== null && periodMs >= 1_000 && periodMs <= dayMs
+    ? { count: messages, periodMs }
+    : null
+}
+
+const pause: Parse<number> = (given) => {
+  const ms = typeof given === 'string' ? parseDuration(given) : null
+  return ms !== null && ms >= 1_000 && ms <= dayMs ? ms : null
+}
+
+const replyCode: Parse<number> = (given) =>
+  Number.isInteger(given) && (given as number) >= 400 && (given as number) <= 599 ? (given as number) : null
+
+const enhancedStatus: Parse<string> = (given) =>
+  typeof given === 'string' && /^[45]\.(?:\*|\d{1,3}\.(?:\*|\d{1,3}))$/.test(given) ? given : null
+
+const replyText: Parse<string> = (given) =>
+  typeof given === 'string' && given.length >= 1 && given.length <= 200 ? given.toLowerCase() : null
+
+const groupName: Parse<string> = (given) =>
+  typeof given === 'string' && /^(?:[a-z0-9][a-z0-9-]{0,62}|@(?:local|relay|capture))$/.test(given)
+    ? given
+    : null

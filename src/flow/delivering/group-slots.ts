@@ -1,0 +1,247 @@
+// The connections of one destination group on this node: when one may open, and when a message may go over it.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import { meters } from '../../base/meters.ts'
+import type { ReplyStage } from '../../mail/bounce/reply-code.ts'
+import { GroupLimits, type GroupState } from './group-limits.ts'
+import { type DestinationGroup, loadOf, ruleFor, type ShapedReply } from './shaping-rules.ts'
+
+/** A queue waits this long for a connection or a message on the spot. For longer waits it gives up its lease. */
+const patienceMs = 5_000
+/** While other queues wait for a connection of the group, a connection closes after this many messages. */
+const yieldAfter = 10
+/** How long a queue waits if its server refused it a connection while the group has others. */
+const refusedWaitMs = 60_000
+
+/** The time until which the queue must wait. */
+export interface Held {
+  heldUntilMs: number
+}
+
+/** `over`: this connection must close, and another may open. */
+export type Admission = 'go' | 'over' | Held
+
+/** One connection of a group, opening or open. */
+export class Slot {
+  readonly group: ShapedGroup
+  isOpen = false
+  isClosing = false
+  messages = 0
+
+  constructor(group: ShapedGroup) {
+    this.group = group
+  }
+
+  /** Gives up a connection that could not open. Returns until when the queue waits, if that was a limit of the group. */
+  fail(reply: ShapedReply): Held | null {
+    const held = this.group.refusedOpening(this, reply.code === 0 ? null : reply)
+    this.release()
+    return held
+  }
+
+  release(): void {
+    this.group.release(this)
+  }
+}
+
+export interface GroupDeps {
+  clock: Clock
+  log: Log
+}
+
+/** The state of one group on this node. */
+export class ShapedGroup {
+  readonly name: string
+  readonly limits: GroupLimits
+  /** Whether a table names it. Only those have a label of their own in metrics, because they are few. */
+  readonly isNamed: boolean
+  readonly #deps: GroupDeps
+  readonly #rules: DestinationGroup['rules']
+  readonly #slots = new Set<Slot>()
+  readonly #waiting: ((slot: Slot | null) => void)[] = []
+  /** Whether a connection waits until the group may get its next message. */
+  #isDelayed = false
+
+  constructor(deps: GroupDeps, { name, rules, isNamed }: DestinationGroup, stored: GroupState | null) {
+    this.name = name
+    this.isNamed = isNamed
+    this.limits = new GroupLimits(rules, stored, deps.clock.nowMs())
+    this.#deps = deps
+    this.#rules = rules
+  }
+
+  get label(): string {
+    return this.isNamed ? this.name : 'other'
+  }
+
+  /** Whether it has connections, or queues that wait for one. */
+  get isInUse(): boolean {
+    return this.#slots.size > 0 || this.#waiting.length > 0
+  }
+
+  get isPaused(): boolean {
+    return this.limits.pauseMs(this.#nowMs) > 0
+  }
+
+  /** Whether a further connection may open at once. */
+  get hasRoom(): boolean {
+    return this.#waiting.length === 0 && this.#hasFree
+  }
+
+  get #nowMs(): number {
+    return this.#deps.clock.nowMs()
+  }
+
+  get #hasFree(): boolean {
+    const isWaiting = this.#isDelayed || this.isPaused
+    return !isWaiting && this.#slots.size < this.limits.connections(this.#nowMs)
+  }
+
+  /** Takes a connection, in the order of the requests. Queues wait for it briefly. */
+  async enter(signal: AbortSignal): Promise<Slot | Held> {
+    const pauseMs = this.limits.pauseMs(this.#nowMs)
+    if (pauseMs > patienceMs) return this.#hold(pauseMs)
+    if (this.hasRoom) return this.#take()
+    const { promise, resolve } = Promise.withResolvers<Slot | null>()
+    this.#waiting.push(resolve)
+    const giveUp = () => {
+      const index = this.#waiting.indexOf(resolve)
+      if (index >= 0) this.#waiting.splice(index, 1)
+      resolve(null)
+    }
+    const timer = setTimeout(giveUp, patienceMs)
+    signal.addEventListener('abort', giveUp, { once: true })
+    const slot = await promise
+    clearTimeout(timer)
+    signal.removeEventListener('abort', giveUp)
+    meters.shapingWaits.inc({ group: this.label, for: 'connection' })
+    return slot ?? this.#hold(Math.max(patienceMs, this.limits.pauseMs(this.#nowMs)))
+  }
+
+  /** Gives free connections to queues that wait for one. */
+  grant(): void {
+    while (this.#waiting.length > 0 && this.#hasFree) this.#waiting.shift()!(this.#take())
+  }
+
+  release(slot: Slot): void {
+    if (this.#slots.delete(slot)) this.grant()
+  }
+
+  /** Decides about the next `count` messages of a connection. Waits briefly if the group may get them soon. */
+  async admit(slot: Slot, count: number, signal: AbortSignal): Promise<Admission> {
+    for (;;) {
+      if (this.#mustClose(slot, count)) {
+        slot.isClosing = true
+        return 'over'
+      }
+      const nowMs = this.#nowMs
+      const delayMs = this.limits.delayMs(nowMs, count)
+      if (delayMs === 0) {
+        this.limits.sent(nowMs, count)
+        slot.messages += count
+        return 'go'
+      }
+      if (delayMs > patienceMs || signal.aborted) return this.#hold(delayMs)
+      await this.#delay(delayMs, signal)
+    }
+  }
+
+  async #delay(delayMs: number, signal: AbortSignal): Promise<void> {
+    this.#isDelayed = true
+    meters.shapingWaits.inc({ group: this.label, for: 'rate' })
+    await sleep(delayMs, undefined, { signal }).catch(() => {}) // aborted: the caller sees it
+    this.#isDelayed = false
+  }
+
+  #mustClose(slot: Slot, count: number): boolean {
+    const { messagesPerConnection } = this.#rules
+    const staying = [...this.#slots].filter(({ isClosing }) => !isClosing).length
+    if (staying > this.limits.connections(this.#nowMs)) return true
+    // One connection is enough to wait for the next message.
+    if (this.#isDelayed) return true
+    if (slot.messages >= yieldAfter && this.#waiting.length > 0) return true
+    return (
+      messagesPerConnection !== null && slot.messages > 0 && slot.messages + count > messagesPerConnection
+    )
+  }
+
+  accepted(): void {
+    this.limits.accepted(this.#nowMs)
+    if (this.#waiting.length > 0) this.grant()
+  }
+
+  /** Takes back messages that were admitted and not tried. */
+  untried(count: number): void {
+    this.limits.sent(this.#nowMs, -count)
+  }
+
+  /** Notes a refusal of a message. */
+  refused(reply: ShapedReply, stage: ReplyStage): void {
+    const nowMs = this.#nowMs
+    if (this.#obeyRule(reply)) return
+    const load = loadOf(reply, stage)
+    if (load === null) return
+    meters.shapingRefusals.inc({ group: this.label })
+    // A group that took nothing for an hour has not reached a limit. Its queue backs off.
+    if (load === 'possible' || !this.limits.isAlive(nowMs)) this.limits.shrink(nowMs, statusOf(reply))
+    else {
+      this.limits.refused(nowMs, statusOf(reply))
+      this.#logPause(reply)
+    }
+  }
+
+  /**
+   * Notes that a connection could not open. `reply`: the server's reason, if it gave one. Returns the time until which the queue waits if that was a limit of the group.
+   * Null: the destination has a fault.
+   */
+  refusedOpening(slot: Slot, reply: ShapedReply | null): Held | null {
+    const nowMs = this.#nowMs
+    if (reply && this.#obeyRule(reply)) return this.#hold(this.limits.pauseMs(nowMs))
+    const open = [...this.#slots].filter((other) => other !== slot && other.isOpen).length
+    const status = reply ? statusOf(reply) : 'no connection'
+    const isTemporary = reply !== null && reply.code < 500
+    if (open > 0) {
+      meters.shapingRefusals.inc({ group: this.label })
+      this.limits.shrink(nowMs, status, open)
+      return isTemporary ? this.#hold(refusedWaitMs) : null
+    }
+    const isLimit = isTemporary && loadOf(reply, 'connect') === 'certain' && this.limits.isAlive(nowMs)
+    if (!isLimit) return null
+    meters.shapingRefusals.inc({ group: this.label })
+    this.limits.refused(nowMs, status)
+    this.#logPause(reply)
+    return this.#hold(this.limits.pauseMs(nowMs))
+  }
+
+  #obeyRule(reply: ShapedReply): boolean {
+    const rule = ruleFor(this.#rules, reply)
+    if (!rule) return false
+    meters.shapingRefusals.inc({ group: this.label })
+    this.limits.pause(this.#nowMs, rule.pauseMs, `rule for ${statusOf(reply)}`)
+    this.#logPause(reply)
+    return true
+  }
+
+  #logPause(reply: ShapedReply): void {
+    const { pausedUntilMs, connections, perMinute, perHour } = this.limits.state
+    const fields = { group: this.name, until: new Date(pausedUntilMs), connections, perMinute, perHour }
+    this.#deps.log.info({ ...fields, status: statusOf(reply) }, 'destination group paused')
+  }
+
+  #take(): Slot {
+    const slot = new Slot(this)
+    this.#slots.add(slot)
+    return slot
+  }
+
+  /** Queues that wait for the same moment come back within a tenth of their wait after it. */
+  #hold(waitMs: number): Held {
+    return { heldUntilMs: this.#nowMs + Math.ceil(waitMs * (1 + Math.random() / 10)) }
+  }
+}
+
+/** Codes only: the text may identify a message, and every organization with mail for the group sees the state. */
+function statusOf({ code, enhanced }: ShapedReply): string {
+  return enhanced === null ? String(code) : `${code} ${enhanced}`
+}

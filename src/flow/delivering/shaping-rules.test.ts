@@ -1,0 +1,52 @@
+// Destination groups: which group a mail server belongs to, and which replies mean that we send too much.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { builtInRules, groupOf, loadOf, ruleFor, usualRules } from './shaping-rules.ts'
+
+test('shaping: a group is the provider of the mail server, or its registered domain', () => {
+  const names: [string, string, string][] = [
+    ['gmail.com', 'alt1.gmail-smtp-in.l.google.com', 'google'],
+    ['firm.example', 'ASPMX2.GOOGLEMAIL.COM', 'google'],
+    ['hotmail.com', 'hotmail-com.olc.protection.outlook.com', 'microsoft'],
+    ['firm.example', 'firm-example.mail.protection.outlook.com', 'microsoft'],
+    ['yahoo.com', 'mta5.am0.yahoodns.net', 'yahoo'],
+    ['a.example', 'mx1.mail.host.co.uk', 'host.co.uk'],
+    // Names of strangers that only resemble a provider's.
+    ['evil.example', 'mx.google.com.evil.com', 'evil.com'],
+    ['evil.example', 'notgoogle.com', 'notgoogle.com'],
+    ['@relay', 'smtp.google.com', '@relay'],
+  ]
+  for (const [route, host, name] of names) assert.equal(groupOf(builtInRules, route, host).name, name, host)
+})
+
+test('shaping: only replies about load count', () => {
+  const replies: [number, string | null, string, ReturnType<typeof loadOf>][] = [
+    [421, '4.7.0', 'try again later', 'certain'],
+    [421, null, 'closing', 'certain'],
+    [450, '4.7.28', 'unusual rate of mail', 'certain'],
+    [452, '4.3.2', 'too many messages', 'certain'],
+    [451, '4.7.1', 'please wait', 'possible'],
+    [451, '4.7.1', 'Greylisted, see you in five minutes', null],
+    [450, '4.2.1', 'The user is receiving mail at a rate that prevents delivery', null],
+    [452, '4.2.2', 'mailbox full', null],
+    [550, '5.7.1', 'too many messages', null],
+  ]
+  for (const [code, enhanced, text, load] of replies)
+    assert.equal(loadOf({ code, enhanced, text }, 'rcpt'), load, text)
+})
+
+test('shaping: a rule matches by code, status and words', () => {
+  const none = { code: null, enhanced: null, text: null, pauseMs: 1_000 }
+  const rules = {
+    ...usualRules,
+    replies: [
+      { ...none, code: 421, enhanced: '4.7.*', pauseMs: 1 },
+      { ...none, text: 'tss04', pauseMs: 2 },
+    ],
+  }
+  const pauseOf = (code: number, enhanced: string | null, text: string) =>
+    ruleFor(rules, { code, enhanced, text })?.pauseMs
+  assert.equal(pauseOf(421, '4.7.0', 'busy'), 1)
+  assert.equal(pauseOf(421, '4.3.2', 'busy'), undefined)
+  assert.equal(pauseOf(451, null, 'deferred [TSS04]'), 2)
+})

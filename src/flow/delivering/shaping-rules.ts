@@ -1,0 +1,150 @@
+// The rules of destination groups: how much mail each takes, and which replies pause it. A group is one mail provider.
+import { classify, type ReplyStage } from '../../mail/bounce/reply-code.ts'
+import { isWithin, registeredDomain } from '../../mailauth/dmarc/dns-name.ts'
+
+/** At most `count` messages in any period of `periodMs`. */
+export interface Rate {
+  count: number
+  periodMs: number
+}
+
+/** A reply that pauses the group. A part that is null matches every reply. */
+export interface ReplyRule {
+  code: number | null
+  /** An enhanced status code, such as `4.7.28`, or its beginning with a star, such as `4.7.*`. */
+  enhanced: string | null
+  /** A part of the reply's text, in lower case. */
+  text: string | null
+  pauseMs: number
+}
+
+export interface GroupRules {
+  connections: number
+  /** The connections before the first success. Absent: a few. */
+  firstConnections?: number
+  messagesPerConnection: number | null
+  rates: readonly Rate[]
+  replies: readonly ReplyRule[]
+}
+
+export interface NamedGroup extends GroupRules {
+  name: string
+  /** The group has the mail servers with these names, and with names below them. */
+  mx: readonly string[]
+}
+
+export interface ShapingRules {
+  /** The groups of providers, in the order to try them. */
+  groups: readonly NamedGroup[]
+  /** The rules of every other group. */
+  usual: GroupRules
+}
+
+export const usualRules: GroupRules = {
+  connections: 10,
+  messagesPerConnection: null,
+  rates: [],
+  replies: [],
+}
+
+const unlimited = { rates: [], replies: [] }
+
+/** For queues of this service's own servers, of the smarthost, and of the capture server. */
+const specialRules: GroupRules = {
+  connections: 20,
+  firstConnections: 20,
+  messagesPerConnection: null,
+  ...unlimited,
+}
+
+/**
+ * Providers whose mail servers have names in several domains, or that want fewer messages in a connection. The figures are
+ * cautious, because no provider publishes all of its limits.
+ */
+export const builtInGroups: readonly NamedGroup[] = [
+  {
+    name: 'google',
+    mx: ['google.com', 'googlemail.com'],
+    connections: 20,
+    messagesPerConnection: 100,
+    ...unlimited,
+  },
+  {
+    name: 'microsoft',
+    mx: ['outlook.com', 'mx.microsoft'],
+    connections: 20,
+    messagesPerConnection: 100,
+    ...unlimited,
+  },
+  { name: 'yahoo', mx: ['yahoodns.net'], connections: 10, messagesPerConnection: 20, ...unlimited },
+  {
+    name: 'icloud',
+    mx: ['icloud.com', 'apple.com'],
+    connections: 10,
+    messagesPerConnection: 50,
+    ...unlimited,
+  },
+  { name: 'gmx', mx: ['gmx.net', 'web.de'], connections: 10, messagesPerConnection: 50, ...unlimited },
+]
+
+export const builtInRules: ShapingRules = { groups: builtInGroups, usual: usualRules }
+
+/** A group and its rules. `isNamed`: a table names it, so the number of such groups is small. */
+export interface DestinationGroup {
+  name: string
+  rules: GroupRules
+  isNamed: boolean
+}
+
+/**
+ * Returns the group of a mail server: the first one that names its host, otherwise its registered domain by the public
+ * suffix list. A special queue, such as `@relay`, is a group of its own.
+ */
+export function groupOf({ groups, usual }: ShapingRules, route: string, host: string): DestinationGroup {
+  if (route.startsWith('@')) {
+    const named = groups.find(({ name }) => name === route)
+    return { name: route, rules: named ?? specialRules, isNamed: true }
+  }
+  const lower = host.toLowerCase()
+  const named = groups.find(({ mx }) => mx.some((name) => isWithin(lower, name)))
+  if (named) return { name: named.name, rules: named, isNamed: true }
+  return { name: registeredDomain(lower), rules: usual, isNamed: false }
+}
+
+export interface ShapedReply {
+  code: number
+  enhanced: string | null
+  text: string
+}
+
+/** The first rule that the reply matches. */
+export function ruleFor({ replies }: GroupRules, { code, enhanced, text }: ShapedReply): ReplyRule | null {
+  const lower = text.toLowerCase()
+  const matched = replies.find(
+    (rule) =>
+      (rule.code === null || rule.code === code) &&
+      (rule.enhanced === null || matchesStatus(rule.enhanced, enhanced)) &&
+      (rule.text === null || lower.includes(rule.text)),
+  )
+  return matched ?? null
+}
+
+function matchesStatus(pattern: string, status: string | null): boolean {
+  if (status === null) return false
+  return pattern.endsWith('*') ? status.startsWith(pattern.slice(0, -1)) : status === pattern
+}
+
+/**
+ * Returns whether the reply means that we send too much: certainly, possibly, or not. RFC 5321 3.8: 421 closes the channel.
+ * RFC 3463 3.8: X.7 is about policy, which may be a limit. Greylisting is not: the same message is taken later.
+ */
+export function loadOf(reply: ShapedReply, stage: ReplyStage): 'certain' | 'possible' | null {
+  const { code, enhanced } = reply
+  if (code < 400 || code >= 500) return null
+  const { classification } = classify(reply, stage)
+  if (classification === 'greylisted') return null
+  if (code === 421) return 'certain'
+  // 4.2 is about one mailbox, which may get too much mail from everyone.
+  if (classification === 'rate_limited') return enhanced?.startsWith('4.2.') ? null : 'certain'
+  return enhanced?.startsWith('4.7.') ? 'possible' : null
+}
