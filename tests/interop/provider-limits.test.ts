@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { listQueues } from '../../src/store/sending/routes.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { freePort } from '../support/free-port.ts'
-import { makePlace, send, startNode } from '../support/node.ts'
+import { makePlace, send, startNode, type TestNode } from '../support/node.ts'
 import { maxProviderConnections, SimulatedProvider } from '../support/simulated-provider.ts'
 import { type Sink, startSink } from '../support/sink.ts'
 import { type Scope, until } from '../support/until.ts'
@@ -26,7 +26,9 @@ interface Stage {
   sink: Sink
   others: Sink
   refused: string[]
-  node: Awaited<ReturnType<typeof startNode>>
+  node: TestNode
+  /** Starts another node. */
+  addNode(): Promise<TestNode>
 }
 
 async function setStage(scope: Scope, deliveryFile: string | null): Promise<Stage> {
@@ -37,6 +39,7 @@ async function setStage(scope: Scope, deliveryFile: string | null): Promise<Stag
   const dns = await DnsServer.start({
     'strict.test': { MX: [[10, 'mx.strict.test']] },
     'mx.strict.test': { A: [sink.host] },
+    'also.test': { MX: [[10, 'mx.strict.test']] },
     ...Object.fromEntries(
       Array.from({ length: otherCount }, (_, i) => [`far${i}.test`, { A: [others.host] }]),
     ),
@@ -52,7 +55,13 @@ async function setStage(scope: Scope, deliveryFile: string | null): Promise<Stag
     POSTHORN_RETRY_LIFETIME: '30d',
     ...(deliveryFile !== null && { POSTHORN_DELIVERY_FILE: named }),
   }
-  const stage = { sink, others, refused: [] as string[], node: await startNode(place, { env }) } as Stage
+  const stage = {
+    sink,
+    others,
+    refused: [] as string[],
+    node: await startNode(place, { env }),
+    addNode: () => startNode(place, { env }),
+  } as Stage
   const provider = new SimulatedProvider()
   sink.rule = ({ stage: step }) => {
     if (step === 'banner')
@@ -109,7 +118,7 @@ test('a provider’s limits in delivery.toml are kept, and other destinations wa
   assert.equal(queue!.group?.name, 'strict')
 })
 
-test('without a file, the limit of a provider is learned, visible and survives a restart', async (t) => {
+test('without a file, the limit of a provider is learned, visible, and kept by the next node', async (t) => {
   const stage = await setStage(t, null)
   const { sink, refused, node } = stage
   await submit(stage, toProvider(400))
@@ -117,7 +126,45 @@ test('without a file, the limit of a provider is learned, visible and survives a
     const [queue] = await listQueues(node.foundation.db, 'strict.test')
     return queue?.group?.perMinute && queue.group.pausedUntil && queue.group.reason === '421 4.7.0'
   })
+  await node.stop()
+  stage.node = await stage.addNode()
+  const [kept] = await listQueues(stage.node.foundation.db, 'strict.test')
+  assert.equal(kept!.group?.reason, '421 4.7.0')
   await deliverAll(stage, 400)
   t.diagnostic(`${refused.length} of 400 refused, ${sink.connections} connections`)
   assert.ok(refused.length < 40, `${refused.length} refused`)
+})
+
+test('two nodes divide the connections to a provider', async (t) => {
+  const shared = `[[group]]\nname = "strict"\nmx = ["mx.strict.test"]\nconnections = 4\n`
+  const stage = await setStage(t, shared)
+  const { sink, node } = stage
+  await stage.addNode()
+  let most = 0
+  let isDivided = false
+  sink.rule = async () => {
+    if (isDivided) most = Math.max(most, sink.open)
+    await sleep(100)
+    return null
+  }
+  const addresses = Array.from({ length: 200 }, (_, i) => `r${i}@${i % 2 ? 'also' : 'strict'}.test`)
+  const ended = submit(stage, addresses)
+  const nodesOf = () =>
+    node.foundation.db.query('select from destination_group_node where name = $1', ['strict'])
+  await until('both nodes to send', async () => (await nodesOf()).length === 2, { timeoutMs: 60_000 })
+  // Each node reads its part every 3 seconds.
+  await until(
+    'each node to keep to its part',
+    async () => {
+      const before = sink.copies.length
+      await until('further mail', () => sink.copies.length >= before + 20, { timeoutMs: 60_000 })
+      return sink.open <= 4
+    },
+    { timeoutMs: 60_000 },
+  )
+  isDivided = true
+  await ended
+  await until('all mail', () => sink.copies.length === addresses.length, { timeoutMs: 120_000 })
+  t.diagnostic(`at most ${most} connections`)
+  assert.ok(most >= 1 && most <= 4, `${most} connections`)
 })

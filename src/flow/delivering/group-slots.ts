@@ -58,17 +58,19 @@ export class ShapedGroup {
   readonly isNamed: boolean
   readonly #deps: GroupDeps
   readonly #rules: DestinationGroup['rules']
+  readonly #isOwn: boolean
   readonly #slots = new Set<Slot>()
   readonly #waiting: ((slot: Slot | null) => void)[] = []
   /** Whether a connection waits until the group may get its next message. */
   #isDelayed = false
 
-  constructor(deps: GroupDeps, { name, rules, isNamed }: DestinationGroup, stored: GroupState | null) {
+  constructor(deps: GroupDeps, { name, rules, isNamed, isOwn }: DestinationGroup, stored: GroupState | null) {
     this.name = name
     this.isNamed = isNamed
     this.limits = new GroupLimits(rules, stored, deps.clock.nowMs())
     this.#deps = deps
     this.#rules = rules
+    this.#isOwn = isOwn
   }
 
   get label(): string {
@@ -184,7 +186,8 @@ export class ShapedGroup {
     if (load === null) return
     meters.shapingRefusals.inc({ group: this.label })
     // A group that took nothing for an hour has not reached a limit. Its queue backs off.
-    if (load === 'possible' || !this.limits.isAlive(nowMs)) this.limits.shrink(nowMs, statusOf(reply))
+    if (load === 'possible' || this.#isOwn || !this.limits.isAlive(nowMs))
+      this.limits.shrink(nowMs, statusOf(reply))
     else {
       this.limits.refused(nowMs, statusOf(reply))
       this.#logPause(reply)
@@ -200,7 +203,7 @@ export class ShapedGroup {
     if (reply && this.#obeyRule(reply)) return this.#hold(this.limits.pauseMs(nowMs))
     const open = [...this.#slots].filter((other) => other !== slot && other.isOpen).length
     const status = reply ? statusOf(reply) : 'no connection'
-    const isTemporary = reply !== null && reply.code < 500
+    const isTemporary = reply !== null && reply.code < 500 && !this.#isOwn
     if (open > 0) {
       meters.shapingRefusals.inc({ group: this.label })
       this.limits.shrink(nowMs, status, open)

@@ -1,6 +1,7 @@
 // The rules of destination groups: how much mail each takes, and which replies pause it. A group is one mail provider.
 import { classify, type ReplyStage } from '../../mail/bounce/reply-code.ts'
 import { isWithin, registeredDomain } from '../../mailauth/dmarc/dns-name.ts'
+import { specialRoutes } from '../route-policy.ts'
 
 /** At most `count` messages in any period of `periodMs`. */
 export interface Rate {
@@ -94,6 +95,8 @@ export interface DestinationGroup {
   name: string
   rules: GroupRules
   isNamed: boolean
+  /** Its servers are nodes of this deployment. They restart within seconds, so their 421 pauses nothing. */
+  isOwn: boolean
 }
 
 /**
@@ -103,12 +106,13 @@ export interface DestinationGroup {
 export function groupOf({ groups, usual }: ShapingRules, route: string, host: string): DestinationGroup {
   if (route.startsWith('@')) {
     const named = groups.find(({ name }) => name === route)
-    return { name: route, rules: named ?? specialRules, isNamed: true }
+    const isOwn = route === specialRoutes.local || route === specialRoutes.capture
+    return { name: route, rules: named ?? specialRules, isNamed: true, isOwn }
   }
   const lower = host.toLowerCase()
   const named = groups.find(({ mx }) => mx.some((name) => isWithin(lower, name)))
-  if (named) return { name: named.name, rules: named, isNamed: true }
-  return { name: registeredDomain(lower), rules: usual, isNamed: false }
+  if (named) return { name: named.name, rules: named, isNamed: true, isOwn: false }
+  return { name: registeredDomain(lower), rules: usual, isNamed: false, isOwn: false }
 }
 
 export interface ShapedReply {
