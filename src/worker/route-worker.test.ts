@@ -11,8 +11,10 @@ const untried: Carried = { fault: null, isDecided: false, wasTried: false }
 const fault = { text: 'gone', classification: 'network' as const, asked: [], hasUnasked: false }
 const route = { key: 'far.test', epoch: 1, paused: false, notBefore: null, lastFaultAt: null, asked: [] }
 
+type Admission = 'go' | 'over' | { heldUntilMs: number }
+
 /** Runs a queue that has failed before, with a job for each outcome. Returns the calls of `noteFault` and `clearFault`. */
-async function runQueue(outcomes: Carried[], carryMs = 0) {
+async function runQueue(outcomes: Carried[], carryMs = 0, admissions: Admission[] = []) {
   let opened = 0
   const clock = new Clock()
   const noted: string[] = []
@@ -30,9 +32,9 @@ async function runQueue(outcomes: Carried[], carryMs = 0) {
       reclaim: async () => {},
       maxConnections: 1,
       hasRoom: true,
-      admit: async () => 'go',
+      admit: async () => admissions.shift() ?? 'go',
       close: async () => {},
-      noteHold: async () => {},
+      noteHold: async (until) => void noted.push(`held for ${until.getTime() - clock.nowMs()} ms`),
       open: async () => {
         opened++
         return { connection }
@@ -44,7 +46,9 @@ async function runQueue(outcomes: Carried[], carryMs = 0) {
         if (job > 0) noted.push(worker.isOpening ? 'opening' : 'open')
         return outcomes[job]!
       },
-      giveBack: () => {},
+      giveBack: (jobs) => {
+        for (const job of jobs) noted.push(`back ${job}`)
+      },
       nextDue: async () => (left > 0 ? new Date(clock.nowMs() - 1) : null),
       noteFault: async (failures) => void noted.push(`fault ${failures}`),
       clearFault: async () => void noted.push('clear'),
@@ -65,6 +69,16 @@ test('route worker: an untried message neither blames the route nor proves it fr
     noted: ['opening', 'fault 3'],
     isOpening: true,
   })
+})
+
+test('route worker: a queue that the limits hold gives its job back and blames no route', async () => {
+  const inAMinute = { heldUntilMs: new Clock().nowMs() + 60_000 }
+  const { noted, isOpening } = (await runQueue([free, free], 0, [inAMinute])) as {
+    noted: string[]
+    isOpening: boolean
+  }
+  assert.match(noted[0]!, /^held for (5\d{4}|60000) ms$/)
+  assert.deepEqual([noted.slice(1), isOpening], [['back 0'], true])
 })
 
 test('route worker: a busy connection is replaced after five minutes', async () => {
