@@ -147,3 +147,90 @@ test('route worker: an idle connection claims mail that is committed during a cl
   assert.equal(waits.length, 3)
   assert.ok(waits[2]! < 500, `it waited ${waits[2]} ms`)
 })
+
+test('route worker: a job that must wait is carried once, even if the database does not take the note', async () => {
+  const clock = new Clock()
+  const due = ['first', 'second', 'third']
+  const carried: string[] = []
+  let opened = 0
+  let admitted = 0
+  const worker = new RouteWorker<string>({
+    route: { ...route, failures: 0, lastFault: null },
+    organizationId: null,
+    idleMs: 0,
+    retryScheduleMs: [60_000],
+    clock,
+    log: silentLog,
+    onOpened: () => {},
+    verbs: {
+      reclaim: async () => {},
+      maxConnections: 4,
+      get hasRoom() {
+        return opened < 2
+      },
+      admit: async () => (++admitted === 2 ? { heldUntilMs: clock.nowMs() + 60_000 } : 'go'),
+      close: async () => {},
+      noteHold: async () => {
+        throw new Error('the database is gone')
+      },
+      open: async () => {
+        opened++
+        return { connection: { isUsable: true, quit: async () => {}, destroy: () => {} } }
+      },
+      claim: async (wanted) => due.splice(0, wanted),
+      organizationOf: (job) => job,
+      carry: async (_connection, job) => {
+        carried.push(job)
+        await sleep(50)
+        return free
+      },
+      giveBack: () => {},
+      nextDue: async () => (due.length > 0 ? new Date(clock.nowMs() - 1) : null),
+      noteFault: async () => {},
+      clearFault: async () => {},
+      recorded: async () => {},
+    },
+  })
+  await assert.rejects(worker.run(), /the database is gone/)
+  assert.deepEqual(carried.toSorted(), ['first', 'second', 'third'])
+})
+
+test('route worker: a server that refuses a further connection is not asked again at once', async () => {
+  const clock = new Clock()
+  const due = ['long', 'next']
+  let opened = 0
+  const worker = new RouteWorker<string>({
+    route: { ...route, failures: 0, lastFault: null },
+    organizationId: null,
+    idleMs: 0,
+    retryScheduleMs: [60_000],
+    clock,
+    log: silentLog,
+    onOpened: () => {},
+    verbs: {
+      reclaim: async () => {},
+      maxConnections: 4,
+      hasRoom: true,
+      admit: async () => 'go',
+      close: async () => {},
+      noteHold: async () => {},
+      open: async () =>
+        ++opened > 1
+          ? { heldUntil: new Date(clock.nowMs() + 60_000) }
+          : { connection: { isUsable: true, quit: async () => {}, destroy: () => {} } },
+      claim: async (wanted) => due.splice(0, wanted),
+      organizationOf: (job) => job,
+      carry: async (_connection, job) => {
+        await sleep(job === 'long' ? 600 : 0)
+        return free
+      },
+      giveBack: () => {},
+      nextDue: async () => (due.length > 0 ? new Date(clock.nowMs() - 1) : null),
+      noteFault: async () => {},
+      clearFault: async () => {},
+      recorded: async () => {},
+    },
+  })
+  await worker.run()
+  assert.equal(opened, 2)
+})

@@ -84,6 +84,8 @@ const maxRestMs = 1_000
  * each wake-up. If a connection hangs, other work waits up to 0.05 s, and 0.95 s with a poll every second.
  */
 const pollMs = 100
+/** After a further connection could not open, no other is tried for this long. */
+const growthPauseMs = 1_000
 /** A busy connection is replaced at this age, so that a changed TLS policy or MX record soon counts for all mail. */
 const maxAgeMs = 300_000
 
@@ -128,6 +130,7 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
   /** How many connections are opening or open, and how many are open. */
   #connections = 0
   #open = 0
+  #growAtMs = 0
   #hasCarried = false
 
   constructor(options: RouteWorkerOptions<Job>) {
@@ -238,13 +241,15 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
   /** Whether a further connection may open: each carries a job, none is opening or claiming, and the limit allows it. */
   get #mayGrow(): boolean {
     const { maxConnections, hasRoom } = this.#options.verbs
-    return this.#connections === this.#jobs.carrying && this.#connections < maxConnections && hasRoom
+    const mayTry = performance.now() >= this.#growAtMs && this.#connections < maxConnections
+    return this.#connections === this.#jobs.carrying && mayTry && hasRoom
   }
 
   async #connect(grow: () => void): Promise<void> {
     const { verbs } = this.#options
     const opened = await verbs.open(this.#abort.signal)
     if ('refused' in opened) return
+    if (!('connection' in opened) && this.#open > 0) this.#growAtMs = performance.now() + growthPauseMs
     if ('heldUntil' in opened) return this.#open > 0 ? undefined : await this.#held(opened.heldUntil)
     if ('fault' in opened) return await this.#blocked(opened.fault)
     const { connection } = opened
@@ -282,16 +287,18 @@ export class RouteWorker<Job> implements LeaseWorker<RouteRow> {
 
   /** Whether the job may be sent now. If not, this connection must close. */
   async #isAdmitted(connection: OutboundConnection, claimed: ClaimedJob<Job>): Promise<boolean> {
+    let isAdmitted = false
     try {
       const admission = await this.#options.verbs.admit(connection, claimed.job, this.#stop.signal)
-      if (admission === 'go') return true
-      this.#jobs.putBack(claimed)
-      if (admission !== 'over') await this.#held(new Date(admission.heldUntilMs))
-      return false
-    } catch (error) {
-      this.#jobs.putBack(claimed)
-      throw error
+      isAdmitted = admission === 'go'
+      if (typeof admission === 'object') await this.#held(new Date(admission.heldUntilMs))
+    } finally {
+      // Once only: a job that waits twice would be sent twice.
+      if (!isAdmitted) this.#jobs.putBack(claimed)
     }
+    // An idle connection may take the job.
+    if (!isAdmitted) this.#signal.wakeSome(1)
+    return isAdmitted
   }
 
   async #carry(connection: OutboundConnection, claimed: ClaimedJob<Job>): Promise<Carried> {

@@ -128,9 +128,12 @@ export class RouteCourier {
   }
 
   async close(connection: SmtpConnection, { aborted }: AbortSignal): Promise<void> {
-    if (connection.isUsable && !aborted) await connection.quit()
-    else connection.destroy()
-    this.#slots.get(connection)?.release()
+    try {
+      if (connection.isUsable && !aborted) await connection.quit()
+      else connection.destroy()
+    } finally {
+      this.#slots.get(connection)?.release()
+    }
   }
 
   async claim(wanted: number, passedOver: string[]): Promise<DeliveryJob[]> {
