@@ -145,3 +145,38 @@ test('shaping: a node that starts again keeps the limits and counts of before', 
   assert.ok(after.delayMs(startMs + 20_000, 1) > 0, 'ten messages are within the minute')
   assert.equal(after.delayMs(startMs + 62_000, 1), 0)
 })
+
+test('shaping: a server that stops teaches no rate', () => {
+  const limits = new GroupLimits(usualRules, null, startMs)
+  limits.sent(startMs, 1)
+  limits.accepted(startMs)
+  limits.unavailable(startMs, '421')
+  assert.ok(limits.pauseMs(startMs) > 0)
+  const laterMs = startMs + minuteMs
+  limits.accepted(laterMs)
+  assert.equal(limits.delayMs(laterMs, 1_000), 0)
+  assert.equal(limits.state.perMinute, null)
+})
+
+test('shaping: a refusal takes a quarter of the connections even if they have just grown', () => {
+  const limits = new GroupLimits(usualRules, null, startMs)
+  for (let count = 0; count < 200; count++) limits.accepted(startMs)
+  assert.equal(limits.connections(startMs), 10)
+  limits.shrink(startMs + 1_000, '451 4.7.1')
+  assert.equal(limits.connections(startMs + 1_000), 7)
+  for (let count = 0; count < 200; count++) limits.accepted(startMs + 12_000)
+  limits.shrink(startMs + 12_100, '451 4.7.1')
+  assert.equal(limits.connections(startMs + 12_100), 6)
+})
+
+test('shaping: a node that comes and goes does not use up an hourly limit', () => {
+  const rules = { ...usualRules, rates: [{ count: 1_000, periodMs: hourMs }] }
+  const limits = new GroupLimits(rules, null, startMs)
+  limits.sent(startMs, 10)
+  for (let count = 0; count < 20; count++) {
+    limits.setShare({ nodes: 2, rank: 0 })
+    limits.setShare({ nodes: 1, rank: 0 })
+  }
+  assert.equal(limits.delayMs(startMs, 990), 0)
+  assert.ok(limits.delayMs(startMs, 991) > 0)
+})

@@ -68,7 +68,9 @@ export class GroupLimits {
   readonly #counts = new Map<number, SentCounts>()
   #share = alone
   #successes = 0
+  /** When the connections last changed, and when they last shrank. */
   #changedMs = Number.NEGATIVE_INFINITY
+  #shrunkMs = Number.NEGATIVE_INFINITY
   #acceptedMs = Number.NEGATIVE_INFINITY
   /** When each learned rate last changed, and whether it was used up since. */
   readonly #learned: Record<Learned, { changedMs: number; isUsedUp: boolean }>
@@ -107,8 +109,9 @@ export class GroupLimits {
   }
 
   setShare(share: NodeShare): void {
-    // The messages of nodes that left are still within the period. Each had sent about as many as this one.
-    if (share.nodes < this.#share.nodes)
+    // The messages of nodes that left are still within the period. Each had sent about as many as this one. A node that
+    // joins takes over its part of the counts, so counts do not grow when a node comes and goes.
+    if (share.nodes !== this.#share.nodes)
       for (const counts of this.#counts.values()) counts.scale(this.#share.nodes / share.nodes)
     this.#share = share
   }
@@ -153,8 +156,13 @@ export class GroupLimits {
 
   /** A server refused for load: a message, or a connection when none was open. */
   refused(nowMs: number, reason: string): void {
+    if (this.unavailable(nowMs, reason)) this.#learn(nowMs)
+  }
+
+  /** Servers take nothing for now, which says nothing about a rate. Returns false if the group is paused already. */
+  unavailable(nowMs: number, reason: string): boolean {
     // These are answers to what was under way when the pause began.
-    if (nowMs < this.#state.pausedUntilMs) return
+    if (nowMs < this.#state.pausedUntilMs) return false
     const { refusals, refusedFirstMs } = this.#state
     const pauseMs = Math.min(firstPauseMs * 2 ** Math.min(refusals, 10), maxPauseMs)
     this.#change({
@@ -164,15 +172,16 @@ export class GroupLimits {
       pausedUntilMs: nowMs + pauseMs,
       reason,
     })
-    this.#learn(nowMs)
     this.shrink(nowMs, reason)
+    return true
   }
 
   /** A server refused a further connection, or a message in a way that may mean load. */
   shrink(nowMs: number, reason: string, open: number = this.#state.connections): void {
-    if (nowMs - this.#changedMs < growMs && this.#state.refusedAtMs > 0) return
+    if (nowMs - this.#shrunkMs < growMs) return
     const connections = Math.max(1, Math.floor(Math.min(this.#state.connections, open) * shrinkFactor))
     this.#changedMs = nowMs
+    this.#shrunkMs = nowMs
     this.#successes = 0
     this.#change({ connections, refusedAtMs: nowMs, reason })
   }

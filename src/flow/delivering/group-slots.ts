@@ -96,14 +96,15 @@ export class ShapedGroup {
   }
 
   get #hasFree(): boolean {
-    const isWaiting = this.#isDelayed || this.isPaused
+    // A connection without a message to send would only open and close.
+    const isWaiting = this.#isDelayed || this.limits.delayMs(this.#nowMs, 1) > 0
     return !isWaiting && this.#slots.size < this.limits.connections(this.#nowMs)
   }
 
   /** Takes a connection, in the order of the requests. Queues wait for it briefly. */
   async enter(signal: AbortSignal): Promise<Slot | Held> {
-    const pauseMs = this.limits.pauseMs(this.#nowMs)
-    if (pauseMs > patienceMs) return this.#hold(pauseMs)
+    const pauseMs = this.limits.delayMs(this.#nowMs, 1)
+    if (pauseMs > patienceMs || signal.aborted) return this.#hold(Math.max(patienceMs, pauseMs))
     if (this.hasRoom) return this.#take()
     const { promise, resolve } = Promise.withResolvers<Slot | null>()
     this.#waiting.push(resolve)
@@ -118,7 +119,7 @@ export class ShapedGroup {
     clearTimeout(timer)
     signal.removeEventListener('abort', giveUp)
     meters.shapingWaits.inc({ group: this.label, for: 'connection' })
-    return slot ?? this.#hold(Math.max(patienceMs, this.limits.pauseMs(this.#nowMs)))
+    return slot ?? this.#hold(Math.max(patienceMs, this.limits.delayMs(this.#nowMs, 1)))
   }
 
   /** Gives free connections to queues that wait for one. */
@@ -189,7 +190,8 @@ export class ShapedGroup {
     if (load === 'possible' || this.#isOwn || !this.limits.isAlive(nowMs))
       this.limits.shrink(nowMs, statusOf(reply))
     else {
-      this.limits.refused(nowMs, statusOf(reply))
+      if (load === 'rate') this.limits.refused(nowMs, statusOf(reply))
+      else this.limits.unavailable(nowMs, statusOf(reply))
       this.#logPause(reply)
     }
   }
@@ -204,15 +206,17 @@ export class ShapedGroup {
     const open = [...this.#slots].filter((other) => other !== slot && other.isOpen).length
     const status = reply ? statusOf(reply) : 'no connection'
     const isTemporary = reply !== null && reply.code < 500 && !this.#isOwn
-    if (open > 0) {
+    if (open > 0 && (reply === null || isTemporary)) {
       meters.shapingRefusals.inc({ group: this.label })
       this.limits.shrink(nowMs, status, open)
       return isTemporary ? this.#hold(refusedWaitMs) : null
     }
-    const isLimit = isTemporary && loadOf(reply, 'connect') === 'certain' && this.limits.isAlive(nowMs)
-    if (!isLimit) return null
+    if (reply === null) return null
+    const load = loadOf(reply, 'connect')
+    if (load === null || load === 'possible' || !this.limits.isAlive(nowMs)) return null
     meters.shapingRefusals.inc({ group: this.label })
-    this.limits.refused(nowMs, status)
+    if (load === 'rate') this.limits.refused(nowMs, status)
+    else this.limits.unavailable(nowMs, status)
     this.#logPause(reply)
     return this.#hold(this.limits.pauseMs(nowMs))
   }

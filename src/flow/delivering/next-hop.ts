@@ -126,10 +126,17 @@ async function openWithin(
     const shareMs = () => (untilMs - performance.now()) / (targets.length - index)
     const slot = await asking.enter?.(target.host)
     if (slot && 'heldUntilMs' in slot) return slot
-    const opened = await openHost(deps, destination, target, { asker, signal, shareMs, faults })
+    const opened = await openHost(deps, destination, target, { asker, signal, shareMs, faults }).catch(
+      (error) => {
+        slot?.release()
+        throw error
+      },
+    )
     asked.add(target.address)
     if ('connection' in opened) return { ...opened, round: roundAfter(found, asked), slot }
-    const held = slot?.fail(opened.step.reply)
+    // An attempt that we ended, or a lack of TLS, says nothing about limits.
+    const isLimit = opened.kind !== 'tls' && !signal.aborted
+    const held = isLimit ? slot?.fail(opened.step.reply) : slot?.release()
     if (held) return held
     faults.push(opened)
   }

@@ -39,6 +39,9 @@ interface Known {
 /** A group that is not used is forgotten after this time. A stored one is read again when it is needed. */
 const forgetMs = 600_000
 
+/** A node that does not use a group for this long leaves it, so that its part of the limits is free for the others. */
+const leaveMs = 60_000
+
 /** Queues of a group that has no row yet, remembered in case that it gets one. */
 const maxUnnoted = 100
 
@@ -70,16 +73,16 @@ export class Shaper {
     const all = [...this.#known.values()]
     await this.#save(all.filter(({ group }) => group.limits.isChanged && group.limits.mustBeStored))
     await this.#noteRoutes(all.filter(({ group, routes }) => routes.size > 0 && group.limits.mustBeStored))
-    const used = all.filter(({ group }) => group.isInUse)
+    const used = all.filter(({ group, isJoined }) => group.isInUse || isJoined)
     if (this.#deps.node.hasOthers) await this.#join(used)
     else for (const { group } of all) group.limits.setShare({ nodes: 1, rank: 0 })
     const isPaused = ({ group }: Known) => group.limits.pauseMs(clock.nowMs()) > 0
     await this.#adopt(this.#deps.node.hasOthers ? used : all.filter(isPaused))
-    await this.#leave(all.filter(({ group, isJoined }) => isJoined && !group.isInUse))
+    const idleMs = ({ group, usedAtMs }: Known) => (group.isInUse ? 0 : clock.monotonicMs() - usedAtMs)
+    await this.#leave(all.filter((known) => known.isJoined && idleMs(known) > leaveMs))
     for (const { group } of used) group.grant()
     measureLimits(all, clock.nowMs())
-    for (const { group, usedAtMs } of all)
-      if (!group.isInUse && clock.monotonicMs() - usedAtMs > forgetMs) this.#known.delete(group.name)
+    for (const known of all) if (idleMs(known) > forgetMs) this.#known.delete(known.group.name)
   }
 
   /** Stores the last changes, and leaves every group. */

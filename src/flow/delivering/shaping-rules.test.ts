@@ -15,16 +15,18 @@ test('shaping: a group is the provider of the mail server, or its registered dom
     ['evil.example', 'mx.google.com.evil.com', 'evil.com'],
     ['evil.example', 'notgoogle.com', 'notgoogle.com'],
     ['@relay', 'smtp.google.com', '@relay'],
+    ['requiretls:@relay', 'smtp.google.com', '@relay'],
   ]
   for (const [route, host, name] of names) assert.equal(groupOf(builtInRules, route, host).name, name, host)
 })
 
 test('shaping: only replies about load count', () => {
   const replies: [number, string | null, string, ReturnType<typeof loadOf>][] = [
-    [421, '4.7.0', 'try again later', 'certain'],
-    [421, null, 'closing', 'certain'],
-    [450, '4.7.28', 'unusual rate of mail', 'certain'],
-    [452, '4.3.2', 'too many messages', 'certain'],
+    [421, '4.7.0', 'try again later', 'rate'],
+    [421, null, 'closing', 'unavailable'],
+    [421, '4.4.2', 'timeout exceeded', null],
+    [450, '4.7.28', 'unusual rate of mail', 'rate'],
+    [452, '4.3.2', 'too many messages', 'rate'],
     [451, '4.7.1', 'please wait', 'possible'],
     [451, '4.7.1', 'Greylisted, see you in five minutes', null],
     [450, '4.2.1', 'The user is receiving mail at a rate that prevents delivery', null],

@@ -1,7 +1,7 @@
 // The rules of destination groups: how much mail each takes, and which replies pause it. A group is one mail provider.
 import { classify, type ReplyStage } from '../../mail/bounce/reply-code.ts'
 import { isWithin, registeredDomain } from '../../mailauth/dmarc/dns-name.ts'
-import { specialRoutes } from '../route-policy.ts'
+import { readRoute, specialRoutes } from '../route-policy.ts'
 
 /** At most `count` messages in any period of `periodMs`. */
 export interface Rate {
@@ -104,10 +104,11 @@ export interface DestinationGroup {
  * suffix list. A special queue, such as `@relay`, is a group of its own.
  */
 export function groupOf({ groups, usual }: ShapingRules, route: string, host: string): DestinationGroup {
-  if (route.startsWith('@')) {
-    const named = groups.find(({ name }) => name === route)
-    const isOwn = route === specialRoutes.local || route === specialRoutes.capture
-    return { name: route, rules: named ?? specialRules, isNamed: true, isOwn }
+  const { hop } = readRoute(route)
+  if (hop.startsWith('@')) {
+    const named = groups.find(({ name }) => name === hop)
+    const isOwn = hop === specialRoutes.local || hop === specialRoutes.capture
+    return { name: hop, rules: named ?? specialRules, isNamed: true, isOwn }
   }
   const lower = host.toLowerCase()
   const named = groups.find(({ mx }) => mx.some((name) => isWithin(lower, name)))
@@ -139,16 +140,22 @@ function matchesStatus(pattern: string, status: string | null): boolean {
 }
 
 /**
- * Returns whether the reply means that we send too much: certainly, possibly, or not. RFC 5321 3.8: 421 closes the channel.
- * RFC 3463 3.8: X.7 is about policy, which may be a limit. Greylisting is not: the same message is taken later.
+ * Returns whether the reply means that we send too much (`rate`, or `possible`), or that the server takes nothing for now
+ * (`unavailable`). RFC 5321 3.8: 421 closes the channel, also when a server stops or after an idle time, so it says
+ * nothing about a rate. RFC 3463 3.5: X.4.x is about the network, such as a timeout. RFC 3463 3.8: X.7 is about policy,
+ * which may be a limit. Greylisting is not: the same message is taken later.
  */
-export function loadOf(reply: ShapedReply, stage: ReplyStage): 'certain' | 'possible' | null {
+export function loadOf(
+  reply: ShapedReply,
+  stage: ReplyStage,
+): 'rate' | 'unavailable' | 'possible' | null {
   const { code, enhanced } = reply
   if (code < 400 || code >= 500) return null
   const { classification } = classify(reply, stage)
   if (classification === 'greylisted') return null
-  if (code === 421) return 'certain'
   // 4.2 is about one mailbox, which may get too much mail from everyone.
-  if (classification === 'rate_limited') return enhanced?.startsWith('4.2.') ? null : 'certain'
-  return enhanced?.startsWith('4.7.') ? 'possible' : null
+  if (classification === 'rate_limited') return enhanced?.startsWith('4.2.') ? null : 'rate'
+  const isPolicy = enhanced?.startsWith('4.7.')
+  if (code === 421) return isPolicy ? 'rate' : enhanced?.startsWith('4.4.') ? null : 'unavailable'
+  return isPolicy ? 'possible' : null
 }
