@@ -64,6 +64,8 @@ export class Shaper {
     const known = await this.#find(destination)
     known.usedAtMs = this.#deps.clock.monotonicMs()
     if (known.routes.size < maxUnnoted) known.routes.add(route)
+    // An operator may have ended the pause since the last `synchronize`.
+    if (known.group.isPaused) await this.#adopt([known])
     return await known.group.enter(signal)
   }
 
