@@ -147,7 +147,8 @@ export class RouteCourier {
       )
       this.#record(unwritten(this.#deps, { ...this.#lease, deliveries }, 'passing'))
     }
-    return jobs
+    const perConnection = this.#group?.limits.perConnection(this.#deps.clock.nowMs()) ?? null
+    return perConnection === null ? jobs : jobs.flatMap((job) => parted(job, perConnection))
   }
 
   organizationOf({ deliveries }: DeliveryJob): OrganizationId {
@@ -213,8 +214,9 @@ export class RouteCourier {
 
   async #deliver(connection: SmtpConnection, job: DeliveryJob): Promise<Carried> {
     const open = new Map(job.deliveries.map((delivery) => [delivery.position, delivery]))
-    const group = this.#slots.get(connection)?.group
-    const heard = (result: RecipientResult) => group && noteResult(group, result)
+    const slot = this.#slots.get(connection)!
+    const { group } = slot
+    const heard = (result: RecipientResult) => noteResult(slot, result)
     let isDecided = false
     let wasTried = false
     const take = (result: DeliveryResult) => {
@@ -235,10 +237,10 @@ export class RouteCourier {
         deliver(this.#deps, connection, job, { mayFinish: this.#mayFinish, record: take, heard }),
       )
       if (sent.reply && !sent.recipients.some((result) => 'reply' in result && result.reply === sent.reply))
-        group?.refused(sent.reply, 'message')
+        group.refused(slot, sent.reply, 'message')
       const fault = this.#routeFault(connection, job, sent)
       // A paused group waits, so its queues need no back-off of their own.
-      return { fault: group?.isPaused ? null : fault, isDecided, wasTried }
+      return { fault: group.isPaused ? null : fault, isDecided, wasTried }
     } catch (error) {
       const results = await this.#setAside({ ...job, deliveries: [...open.values()] }, error)
       for (const result of results) take(result)
@@ -301,10 +303,17 @@ export class RouteCourier {
   }
 }
 
+/** Divides a job, so that one connection may carry each part. */
+function parted(job: DeliveryJob, max: number): DeliveryJob[] {
+  const starts = Array.from({ length: Math.ceil(job.deliveries.length / max) }, (_, index) => index * max)
+  return starts.map((start) => ({ ...job, deliveries: job.deliveries.slice(start, start + max) }))
+}
+
 /** Lets the destination's group learn from the answer to one recipient. */
-function noteResult(group: ShapedGroup, result: RecipientResult): void {
-  if (result.outcome === 'delivered') group.accepted()
+function noteResult(slot: Slot, result: RecipientResult): void {
+  const { group } = slot
+  if (result.outcome === 'delivered') group.accepted(slot)
   // With the outcome `unknown` the message may have been taken.
   else if (result.outcome !== 'unknown') group.untried(1)
-  if (result.outcome === 'refused') group.refused(result.reply, result.stage)
+  if (result.outcome === 'refused') group.refused(slot, result.reply, result.stage)
 }

@@ -146,16 +146,15 @@ test('shaping: a node that starts again keeps the limits and counts of before', 
   assert.equal(after.delayMs(startMs + 62_000, 1), 0)
 })
 
-test('shaping: a server that stops teaches no rate', () => {
+test('shaping: the messages of a connection that a server ended are a limit for an hour, but never above a rule', () => {
   const limits = new GroupLimits(usualRules, null, startMs)
-  limits.sent(startMs, 1)
-  limits.accepted(startMs)
-  limits.unavailable(startMs, '421')
-  assert.ok(limits.pauseMs(startMs) > 0)
-  const laterMs = startMs + minuteMs
-  limits.accepted(laterMs)
-  assert.equal(limits.delayMs(laterMs, 1_000), 0)
-  assert.equal(limits.state.perMinute, null)
+  assert.equal(limits.perConnection(startMs), null)
+  limits.ended(startMs, 3)
+  assert.equal(limits.perConnection(startMs + hourMs - 1), 3)
+  assert.equal(limits.perConnection(startMs + hourMs), null)
+  const ruled = new GroupLimits({ ...usualRules, messagesPerConnection: 2 }, null, startMs)
+  ruled.ended(startMs, 3)
+  assert.equal(ruled.perConnection(startMs), 2)
 })
 
 test('shaping: a refusal takes a quarter of the connections even if they have just grown', () => {

@@ -61,6 +61,8 @@ const learnedNames: readonly Learned[] = ['perMinute', 'perHour']
  * - *limited*: after a refusal. Three quarters of the connections are left, and grow by one in 10 s at most. The messages
  *   that went within the last minute become a limit. If refusals go on for longer than a minute, the limit must be a
  *   longer one, so the messages of the last hour become a limit. Learned rates grow while they are used up.
+ *
+ * A server that ends a connection after some messages teaches how many a connection may carry, for an hour. That is no state.
  */
 export class GroupLimits {
   readonly #rules: GroupRules
@@ -72,6 +74,8 @@ export class GroupLimits {
   #changedMs = Number.NEGATIVE_INFINITY
   #shrunkMs = Number.NEGATIVE_INFINITY
   #acceptedMs = Number.NEGATIVE_INFINITY
+  /** How many messages servers took before they ended a connection. Not stored: one refusal teaches it again. */
+  #perConnection: { messages: number; untilMs: number } | null = null
   /** When each learned rate last changed, and whether it was used up since. */
   readonly #learned: Record<Learned, { changedMs: number; isUsedUp: boolean }>
   /** Whether the state differs from the stored one. */
@@ -156,13 +160,8 @@ export class GroupLimits {
 
   /** A server refused for load: a message, or a connection when none was open. */
   refused(nowMs: number, reason: string): void {
-    if (this.unavailable(nowMs, reason)) this.#learn(nowMs)
-  }
-
-  /** Servers take nothing for now, which says nothing about a rate. Returns false if the group is paused already. */
-  unavailable(nowMs: number, reason: string): boolean {
     // These are answers to what was under way when the pause began.
-    if (nowMs < this.#state.pausedUntilMs) return false
+    if (nowMs < this.#state.pausedUntilMs) return
     const { refusals, refusedFirstMs } = this.#state
     const pauseMs = Math.min(firstPauseMs * 2 ** Math.min(refusals, 10), maxPauseMs)
     this.#change({
@@ -172,8 +171,20 @@ export class GroupLimits {
       pausedUntilMs: nowMs + pauseMs,
       reason,
     })
+    this.#learn(nowMs)
     this.shrink(nowMs, reason)
-    return true
+  }
+
+  /** The messages that one connection may carry. Null: no limit is known. */
+  perConnection(nowMs: number): number | null {
+    const { messages, untilMs } = this.#perConnection ?? { messages: 0, untilMs: 0 }
+    const ruled = this.#rules.messagesPerConnection
+    return nowMs < untilMs ? Math.min(messages, ruled ?? messages) : ruled
+  }
+
+  /** A server ended a connection that had carried `messages`. 0: that is no limit of connections, so none is known. */
+  ended(nowMs: number, messages: number): void {
+    this.#perConnection = messages > 0 ? { messages, untilMs: nowMs + hourMs } : null
   }
 
   /** A server refused a further connection, or a message in a way that may mean load. */

@@ -47,7 +47,7 @@ test('shaping: queues of a group get its connections in the order of their reque
   assert.ok(group.hasRoom)
 })
 
-test('shaping: a 421 pauses a provider that took mail before, but never nodes of our own', async () => {
+test('shaping: too many messages pause a provider that took mail before, but never nodes of our own', async () => {
   for (const [route, isPaused] of [
     ['far.test', true],
     ['@relay', true],
@@ -55,11 +55,11 @@ test('shaping: a 421 pauses a provider that took mail before, but never nodes of
     ['@capture', false],
   ] as const) {
     const { group, clock } = groupFor(route)
-    await open(group)
-    group.refused(busy, 'mail')
+    const slot = await open(group)
+    group.refused(slot, busy, 'mail')
     assert.equal(group.isPaused, false, `${route} has taken nothing yet`)
-    group.accepted()
-    group.refused(busy, 'mail')
+    group.accepted(slot)
+    group.refused(slot, busy, 'mail')
     assert.equal(group.isPaused, isPaused, route)
     const held = await group.enter(never)
     assert.equal('heldUntilMs' in held, isPaused)
@@ -81,11 +81,45 @@ test('shaping: a connection that is refused while others are open reduces their 
   assert.equal((await open(silent)).fail(busy), null)
 })
 
+test('shaping: a server that ends each connection after one message gets one in each, without a pause', async () => {
+  const { group } = groupFor('far.test')
+  const enough = { code: 421, enhanced: '4.7.0', text: 'one is enough' }
+  const first = await open(group)
+  assert.equal(await group.admit(first, 1, never), 'go')
+  group.accepted(first)
+  group.refused(first, enough, 'mail')
+  first.release()
+  assert.equal(group.isPaused, false)
+  assert.equal(group.limits.state.perMinute, null)
+  assert.equal(group.limits.state.connections, 5)
+  const second = await open(group)
+  assert.equal(await group.admit(second, 1, never), 'go')
+  assert.equal(await group.admit(second, 1, never), 'over')
+  second.release()
+  // It refuses the first message of a connection too, so the number of messages is not the reason.
+  const third = await open(group)
+  group.refused(third, enough, 'mail')
+  assert.equal(group.isPaused, false)
+  assert.equal(group.limits.state.connections, 3)
+  assert.equal(group.limits.perConnection(Date.now()), null)
+})
+
+test('shaping: a server that takes nothing for now is a fault of its queue, and gets fewer connections', async () => {
+  const { group } = groupFor('far.test')
+  const slot = await open(group)
+  group.accepted(slot)
+  slot.release()
+  const refused = await open(group)
+  refused.isOpen = false
+  assert.equal(refused.fail({ code: 421, enhanced: '4.3.2', text: 'closed' }), null)
+  assert.equal(group.isPaused, false)
+  assert.equal(group.limits.state.connections, 3)
+})
+
 test('shaping: a reply that a rule names pauses the group as long as the rule says', async () => {
   const replies = [{ code: null, enhanced: '4.7.*', text: null, pauseMs: 600_000 }]
   const { group, clock } = groupFor('far.test', { groups: [], usual: { ...usualRules, replies } })
-  await open(group)
-  group.refused({ code: 451, enhanced: '4.7.5', text: 'come back later' }, 'rcpt')
+  group.refused(await open(group), { code: 451, enhanced: '4.7.5', text: 'come back later' }, 'rcpt')
   clock.advance(599_000)
   assert.ok(group.isPaused)
   clock.advance(2_000)

@@ -5,7 +5,14 @@ import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import type { ReplyStage } from '../../mail/bounce/reply-code.ts'
 import { GroupLimits, type GroupState } from './group-limits.ts'
-import { type DestinationGroup, loadOf, ruleFor, type ShapedReply } from './shaping-rules.ts'
+import {
+  type DestinationGroup,
+  type Load,
+  loadOf,
+  mayEndConnectionOnly,
+  ruleFor,
+  type ShapedReply,
+} from './shaping-rules.ts'
 
 /** A queue waits this long for a connection or a message on the spot. For longer waits it gives up its lease. */
 const patienceMs = 5_000
@@ -27,7 +34,9 @@ export class Slot {
   readonly group: ShapedGroup
   isOpen = false
   isClosing = false
+  /** The messages that were admitted, and those that the server took. */
   messages = 0
+  taken = 0
 
   constructor(group: ShapedGroup) {
     this.group = group
@@ -158,18 +167,17 @@ export class ShapedGroup {
   }
 
   #mustClose(slot: Slot, count: number): boolean {
-    const { messagesPerConnection } = this.#rules
+    const perConnection = this.limits.perConnection(this.#nowMs)
     const staying = [...this.#slots].filter(({ isClosing }) => !isClosing).length
     if (staying > this.limits.connections(this.#nowMs)) return true
     // One connection is enough to wait for the next message.
     if (this.#isDelayed) return true
     if (slot.messages >= yieldAfter && this.#waiting.length > 0) return true
-    return (
-      messagesPerConnection !== null && slot.messages > 0 && slot.messages + count > messagesPerConnection
-    )
+    return perConnection !== null && slot.messages > 0 && slot.messages + count > perConnection
   }
 
-  accepted(): void {
+  accepted(slot: Slot): void {
+    slot.taken++
     this.limits.accepted(this.#nowMs)
     if (this.#waiting.length > 0) this.grant()
   }
@@ -180,25 +188,31 @@ export class ShapedGroup {
   }
 
   /** Notes a refusal of a message. */
-  refused(reply: ShapedReply, stage: ReplyStage): void {
-    const nowMs = this.#nowMs
+  refused(slot: Slot, reply: ShapedReply, stage: ReplyStage): void {
     if (this.#obeyRule(reply)) return
     const load = loadOf(reply, stage)
     if (load === null) return
+    const endsConnection = mayEndConnectionOnly(reply, stage)
+    if (endsConnection) this.limits.ended(this.#nowMs, slot.taken)
+    // The first message of the next connection shows whether the server meant more than this connection.
+    if (!endsConnection || slot.taken === 0) this.#refused(reply, load)
+  }
+
+  #refused(reply: ShapedReply, load: Load): void {
+    const nowMs = this.#nowMs
     meters.shapingRefusals.inc({ group: this.label })
     // A group that took nothing for an hour has not reached a limit. Its queue backs off.
     if (load === 'possible' || this.#isOwn || !this.limits.isAlive(nowMs))
       this.limits.shrink(nowMs, statusOf(reply))
     else {
-      if (load === 'rate') this.limits.refused(nowMs, statusOf(reply))
-      else this.limits.unavailable(nowMs, statusOf(reply))
+      this.limits.refused(nowMs, statusOf(reply))
       this.#logPause(reply)
     }
   }
 
   /**
-   * Notes that a connection could not open. `reply`: the server's reason, if it gave one. Returns the time until which the queue waits if that was a limit of the group.
-   * Null: the destination has a fault.
+   * Notes that a connection could not open. `reply`: the server's reason, if it gave one. Returns the time until which the
+   * queue waits if that was a limit of the group. Null: the destination has a fault, and its queue backs off.
    */
   refusedOpening(slot: Slot, reply: ShapedReply | null): Held | null {
     const nowMs = this.#nowMs
@@ -211,14 +225,10 @@ export class ShapedGroup {
       this.limits.shrink(nowMs, status, open)
       return isTemporary ? this.#hold(refusedWaitMs) : null
     }
-    if (reply === null) return null
-    const load = loadOf(reply, 'connect')
-    if (load === null || load === 'possible' || !this.limits.isAlive(nowMs)) return null
-    meters.shapingRefusals.inc({ group: this.label })
-    if (load === 'rate') this.limits.refused(nowMs, status)
-    else this.limits.unavailable(nowMs, status)
-    this.#logPause(reply)
-    return this.#hold(this.limits.pauseMs(nowMs))
+    const load = reply && loadOf(reply, 'connect')
+    if (load === null || !this.limits.isAlive(nowMs)) return null
+    this.#refused(reply!, load)
+    return this.isPaused ? this.#hold(this.limits.pauseMs(nowMs)) : null
   }
 
   #obeyRule(reply: ShapedReply): boolean {

@@ -1,7 +1,7 @@
 // Destination groups: which group a mail server belongs to, and which replies mean that we send too much.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { builtInRules, groupOf, loadOf, ruleFor, usualRules } from './shaping-rules.ts'
+import { builtInRules, groupOf, loadOf, mayEndConnectionOnly, ruleFor, usualRules } from './shaping-rules.ts'
 
 test('shaping: a group is the provider of the mail server, or its registered domain', () => {
   const names: [string, string, string][] = [
@@ -22,8 +22,9 @@ test('shaping: a group is the provider of the mail server, or its registered dom
 
 test('shaping: only replies about load count', () => {
   const replies: [number, string | null, string, ReturnType<typeof loadOf>][] = [
-    [421, '4.7.0', 'try again later', 'rate'],
-    [421, null, 'closing', 'unavailable'],
+    [421, '4.7.0', 'try again later', 'possible'],
+    [421, null, 'closing', 'possible'],
+    [421, null, 'too many messages in this connection', 'rate'],
     [421, '4.4.2', 'timeout exceeded', null],
     [450, '4.7.28', 'unusual rate of mail', 'rate'],
     [452, '4.3.2', 'too many messages', 'rate'],
@@ -35,6 +36,17 @@ test('shaping: only replies about load count', () => {
   ]
   for (const [code, enhanced, text, load] of replies)
     assert.equal(loadOf({ code, enhanced, text }, 'rcpt'), load, text)
+})
+
+test('shaping: a 421 may concern its connection only, unless its words are about a rate', () => {
+  const replies: [number, string, boolean][] = [
+    [421, 'one is enough', true],
+    [421, 'too many messages in this connection', true],
+    [421, 'too many messages', false],
+    [451, 'one is enough', false],
+  ]
+  for (const [code, text, may] of replies)
+    assert.equal(mayEndConnectionOnly({ code, enhanced: null, text }, 'mail'), may, text)
 })
 
 test('shaping: a rule matches by code, status and words', () => {

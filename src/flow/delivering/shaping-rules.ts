@@ -139,23 +139,27 @@ function matchesStatus(pattern: string, status: string | null): boolean {
   return pattern.endsWith('*') ? status.startsWith(pattern.slice(0, -1)) : status === pattern
 }
 
+export type Load = 'rate' | 'possible'
+
 /**
- * Returns whether the reply means that we send too much (`rate`, or `possible`), or that the server takes nothing for now
- * (`unavailable`). RFC 5321 3.8: 421 closes the channel, also when a server stops or after an idle time, so it says
- * nothing about a rate. RFC 3463 3.5: X.4.x is about the network, such as a timeout. RFC 3463 3.8: X.7 is about policy,
- * which may be a limit. Greylisting is not: the same message is taken later.
+ * Returns whether the reply means that we send too much. Only words or a status about a rate are certain. RFC 5321 3.8: a
+ * server says 421 when it closes the channel, also because it stops. RFC 3463 3.5: X.4.x is about the network, such as a
+ * timeout. RFC 3463 3.8: X.7 is about policy, which may be a limit. Greylisting is not: the same message is taken later.
  */
-export function loadOf(
-  reply: ShapedReply,
-  stage: ReplyStage,
-): 'rate' | 'unavailable' | 'possible' | null {
+export function loadOf(reply: ShapedReply, stage: ReplyStage): Load | null {
   const { code, enhanced } = reply
   if (code < 400 || code >= 500) return null
   const { classification } = classify(reply, stage)
   if (classification === 'greylisted') return null
   // 4.2 is about one mailbox, which may get too much mail from everyone.
   if (classification === 'rate_limited') return enhanced?.startsWith('4.2.') ? null : 'rate'
-  const isPolicy = enhanced?.startsWith('4.7.')
-  if (code === 421) return isPolicy ? 'rate' : enhanced?.startsWith('4.4.') ? null : 'unavailable'
-  return isPolicy ? 'possible' : null
+  if (enhanced?.startsWith('4.4.')) return null
+  return code === 421 || enhanced?.startsWith('4.7.') ? 'possible' : null
+}
+
+/** Whether the server may have reached a limit of this connection: it closes it, and does not say that we send too fast. */
+export function mayEndConnectionOnly(reply: ShapedReply, stage: ReplyStage): boolean {
+  if (reply.code !== 421) return false
+  // Such as Exim's "too many messages in this connection".
+  return classify(reply, stage).classification !== 'rate_limited' || /connection|session/i.test(reply.text)
 }
