@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { flushQueue } from '../../src/flow/delivering/end-deliveries.ts'
 import { listQueues } from '../../src/store/sending/routes.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { freePort } from '../support/free-port.ts'
@@ -135,11 +136,28 @@ test('without a file, the limit of a provider is learned, visible, and kept by t
   assert.ok(refused.length < 40, `${refused.length} refused`)
 })
 
+test('a flush ends the pause of a provider, and its mail goes at once', async (t) => {
+  const paused = `${file}\n[[group.reply]]\nenhanced = "4.7.*"\npause = "1d"\n`
+  const stage = await setStage(t, paused)
+  const { sink, node } = stage
+  const { db } = node.foundation
+  const { rule } = sink
+  sink.rule = ({ stage: step }) => (step === 'message' ? '450 4.7.28 unusual rate of mail' : null)
+  await submit(stage, toProvider(20))
+  await until('the pause to be stored', async () => {
+    const [queue] = await listQueues(db, 'strict.test')
+    return queue?.group?.pausedUntil && queue.owner === null && queue.notBefore
+  })
+  sink.rule = rule
+  await flushQueue(node.foundation, 'strict.test')
+  await until('the mail', () => sink.copies.length === 20)
+})
+
 test('two nodes divide the connections to a provider', async (t) => {
   const shared = `[[group]]\nname = "strict"\nmx = ["mx.strict.test"]\nconnections = 4\n`
   const stage = await setStage(t, shared)
   const { sink, node } = stage
-  await stage.addNode()
+  const other = await stage.addNode()
   let most = 0
   let isDivided = false
   sink.rule = async () => {
@@ -147,8 +165,14 @@ test('two nodes divide the connections to a provider', async (t) => {
     await sleep(100)
     return null
   }
-  const addresses = Array.from({ length: 200 }, (_, i) => `r${i}@${i % 2 ? 'also' : 'strict'}.test`)
-  const ended = submit(stage, addresses)
+  // A node acquires the queues of the mail that it accepts.
+  const ended = Promise.all([
+    submit(stage, toProvider(100)),
+    submit(
+      { ...stage, node: other },
+      toProvider(100).map((address) => address.replace('strict', 'also')),
+    ),
+  ])
   const nodesOf = () =>
     node.foundation.db.query('select from destination_group_node where name = $1', ['strict'])
   await until('both nodes to send', async () => (await nodesOf()).length === 2, { timeoutMs: 60_000 })
@@ -164,7 +188,7 @@ test('two nodes divide the connections to a provider', async (t) => {
   )
   isDivided = true
   await ended
-  await until('all mail', () => sink.copies.length === addresses.length, { timeoutMs: 120_000 })
+  await until('all mail', () => sink.copies.length === 200, { timeoutMs: 120_000 })
   t.diagnostic(`at most ${most} connections`)
   assert.ok(most >= 1 && most <= 4, `${most} connections`)
 })
