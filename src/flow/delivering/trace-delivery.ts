@@ -212,12 +212,16 @@ function describeRefusal({ status, suppression }: TracedSender, refusal: Foresee
   return limit ? `the limit ${limit} is reached for ${retryAfterSeconds} s` : code
 }
 
-function stopsOf({ paused, notBefore, failures, lastFault }: QueueRow, at: Date): string[] {
+function stopsOf({ paused, notBefore, failures, lastFault, group }: QueueRow, at: Date): string[] {
+  const groupUntil = group?.pausedUntil ? new Date(group.pausedUntil) : null
   const isBlocked = notBefore !== null && notBefore > at
   return [
     ...(paused ? ['the queue is paused'] : []),
     ...(isBlocked
       ? [`the queue waits until ${notBefore.toISOString()} (failure ${failures}): ${lastFault}`]
+      : []),
+    ...(groupUntil && groupUntil > at
+      ? [`the limits of ${group!.name} hold its mail until ${groupUntil.toISOString()}: ${group!.reason}`]
       : []),
   ]
 }
