@@ -28,8 +28,9 @@ export async function readDeliveryFile(file: string | null): Promise<ShapingRule
       `${file} cannot be read (${error.code}): let this user read it, or unset POSTHORN_DELIVERY_FILE`,
     )
   })
-  if (text.length > maxFileBytes) throw new SettingError(`${file} is too large: write at most 1 MiB`)
-  return parseDeliveryFile(text, file)
+  const named = `POSTHORN_DELIVERY_FILE ${file}`
+  if (text.length > maxFileBytes) throw new SettingError(`${named} is too large: write at most 1 MiB`)
+  return parseDeliveryFile(text, named)
 }
 
 /** Parses the text of the file. Throws a SettingError. */
@@ -51,7 +52,7 @@ function parseToml(text: string, file: string): Record<string, unknown> {
   } catch (error) {
     if (!(error instanceof TomlError)) throw error
     const reason = error.message.split('\n')[0]!.replace(/^Invalid TOML document: /, '')
-    throw new SettingError(`${file}:${error.line}: ${reason}: write TOML, as docs/settings.md shows`)
+    throw new SettingError(`${file}:${error.line}: ${reason}: write TOML, as docs/operating.md shows`)
   }
 }
 

@@ -268,6 +268,22 @@ const secrets: Case[] = [
   },
 ]
 
+const deliveryFiles: Case[] = [
+  {
+    setting: 'POSTHORN_DELIVERY_FILE',
+    what: 'names no file',
+    env: { POSTHORN_DELIVERY_FILE: 'missing' },
+    words: /missing cannot be read \(ENOENT\)/,
+  },
+  {
+    setting: 'POSTHORN_DELIVERY_FILE',
+    what: 'names a file that is not TOML',
+    env: { POSTHORN_DELIVERY_FILE: 'delivery.toml' },
+    prepare: (folder) => writeFileSync(join(folder, 'delivery.toml'), 'connections = \n'),
+    words: /delivery\.toml:1: /,
+  },
+]
+
 const databases: Case[] = [
   ['nobody listens there', 'postgres://posthorn@127.0.0.1:1/posthorn', /ECONNREFUSED/],
   ['another program listens there', `postgres://posthorn@${taken}/posthorn`, /./],
@@ -363,7 +379,7 @@ const privileged = [
 )
 
 const cases: Case[] = [
-  ...[...listeners, ...certificates, ...folders, ...secrets, ...databases, ...others],
+  ...[...listeners, ...certificates, ...folders, ...secrets, ...deliveryFiles, ...databases, ...others],
   ...(lowestPort > 80 ? privileged : []),
 ]
 
