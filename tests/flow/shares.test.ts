@@ -76,8 +76,11 @@ test('hostile 1: one organization’s 600 silent destinations delay no one, here
   const healthy = ['before', 'during', 'both'].flatMap((name) => [0, 1, 2].map((n) => `${name}${n}`))
   const names = Array.from({ length: 600 }, (_, i) => `t${i}.evil.test`)
   const dns = await DnsServer.start({
-    ...Object.fromEntries(names.map((name) => [name, { MX: [[10, 'mx.tar.test']] as [number, string][] }])),
-    'mx.tar.test': { A: ['127.0.0.5'] },
+    // Each at a provider of its own, as one provider gets few connections.
+    ...Object.fromEntries(
+      names.map((name, i) => [name, { MX: [[10, `mx.tar${i}.test`]] as [number, string][] }]),
+    ),
+    ...Object.fromEntries(names.map((_, i) => [`mx.tar${i}.test`, { A: ['127.0.0.5'] }])),
     ...Object.fromEntries(healthy.map((name) => [`${name}.test`, { A: [sink.host] }])),
   })
   t.after(() => dns.close())

@@ -7,7 +7,8 @@ import { type CourierDeps, RouteCourier } from '../../src/flow/delivering/courie
 import type { DeliveryJob } from '../../src/flow/delivering/delivery-job.ts'
 import { DeliveryResults } from '../../src/flow/delivering/delivery-results.ts'
 import { cancelOrganization } from '../../src/flow/delivering/end-deliveries.ts'
-import type { SmtpConnection } from '../../src/smtp/client/client.ts'
+import { Shaper } from '../../src/flow/delivering/shaper.ts'
+import { builtInRules } from '../../src/flow/delivering/shaping-rules.ts'
 import { listQueues } from '../../src/store/sending/routes.ts'
 import type { Acceptance, Api, Inbox } from '../support/api.ts'
 import { makePlace, send, startNode, untilStates } from '../support/node.ts'
@@ -111,13 +112,20 @@ test('held mail, and mail that may not leave, is not tried, and says nothing abo
   await suspend(held)
   const identities = { of: async () => 'unproved' }
   const results = new DeliveryResults({ ...foundation, wake: () => {} })
-  const deps = { ...foundation, retryScheduleMs: [60_000], identities, results } as unknown as CourierDeps
+  const shaper = new Shaper({ ...foundation, rules: builtInRules, node: { nodeId: null, hasOthers: false } })
+  const listAddresses = async () => [`${sink.host}:${sink.port}`]
+  const nextHop = { ehloName: 'own.test', ownEhloName: () => 'own.test', listAddresses }
+  const deps = { ...foundation, retryScheduleMs: [60_000], identities, results, shaper, nextHop }
   const courier = new RouteCourier(
-    deps,
-    { key: 'far.test', epoch: 1, asked: [], failures: 0, lastFaultAt: null },
+    deps as unknown as CourierDeps,
+    { key: '@local', epoch: 1, asked: [], failures: 0, lastFaultAt: null },
     () => true,
     null,
   )
+  const { signal } = new AbortController()
+  const opened = await courier.open(signal)
+  assert.ok('connection' in opened, JSON.stringify(opened))
+  const { connection } = opened
   const jobOf = ({ id }: Tenant) => {
     const submissionId = newUuid() as SubmissionId
     const dates = { queuedAt: new Date(), expiresAt: new Date() }
@@ -130,12 +138,12 @@ test('held mail, and mail that may not leave, is not tried, and says nothing abo
       ...dates,
     }
     const content = { submissionId, sender: { email: 'b@unproved.test' }, createdAt: new Date() }
-    return { route: 'far.test', epoch: 1, content, deliveries: [delivery] } as unknown as DeliveryJob
+    return { route: '@local', epoch: 1, content, deliveries: [delivery] } as unknown as DeliveryJob
   }
-  const line = { remote: { host: 'mx.far.test', ip: '127.0.0.1', tls: null, cipher: null } } as SmtpConnection
   const untried = { fault: null, isDecided: false, wasTried: false }
-  assert.deepEqual(await courier.carry(line, jobOf(held), 2_000), untried)
-  assert.deepEqual(await courier.carry(line, jobOf(other), 0), untried)
+  assert.deepEqual(await courier.carry(connection, jobOf(held), 2_000), untried)
+  assert.deepEqual(await courier.carry(connection, jobOf(other), 0), untried)
+  await courier.close(connection, signal)
   await courier.recorded()
 })
 
