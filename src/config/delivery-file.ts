@@ -1,5 +1,6 @@
 // Reads `delivery.toml`, the operator's limits of destinations. A wrong line or key stops the start.
-import { readFile } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
+import { text as readText } from 'node:stream/consumers'
 import { parse, TomlError } from 'smol-toml'
 import { parseDuration } from '../base/duration.ts'
 import {
@@ -23,7 +24,7 @@ const dayMs = 86_400_000
 /** Returns the built-in rules, changed by the file. Throws a SettingError that names the line or the key. */
 export async function readDeliveryFile(file: string | null): Promise<ShapingRules> {
   if (file === null) return builtInRules
-  const text = await readFile(file, 'utf8').catch((error) => {
+  const text = await readText(createReadStream(file, { end: maxFileBytes })).catch((error) => {
     throw new SettingError(
       `${file} cannot be read (${error.code}): let this user read it, or unset POSTHORN_DELIVERY_FILE`,
     )

@@ -24,7 +24,7 @@ test('shaping: only replies about load count', () => {
   const replies: [number, string | null, string, ReturnType<typeof loadOf>][] = [
     [421, '4.7.0', 'try again later', 'possible'],
     [421, null, 'closing', 'possible'],
-    [421, null, 'too many messages in this connection', 'rate'],
+    [421, null, 'too many messages in this connection', 'possible'],
     [421, '4.4.2', 'timeout exceeded', null],
     [450, '4.7.28', 'unusual rate of mail', 'rate'],
     [452, '4.3.2', 'too many messages', 'rate'],
@@ -33,6 +33,7 @@ test('shaping: only replies about load count', () => {
     [450, '4.2.1', 'The user is receiving mail at a rate that prevents delivery', null],
     [452, '4.2.2', 'mailbox full', null],
     [550, '5.7.1', 'too many messages', null],
+    [421, '4.7.0', 'too many concurrent SMTP connections', 'possible'],
   ]
   for (const [code, enhanced, text, load] of replies)
     assert.equal(loadOf({ code, enhanced, text }, 'rcpt'), load, text)

@@ -141,6 +141,11 @@ function matchesStatus(pattern: string, status: string | null): boolean {
 
 export type Load = 'rate' | 'possible'
 
+/** Whether the reply is about connections, such as "too many sessions", and not about messages. */
+function isAboutConnections({ text }: ShapedReply): boolean {
+  return /connection|session/i.test(text)
+}
+
 /**
  * Returns whether the reply means that we send too much. Only words or a status about a rate are certain. RFC 5321 3.8: a
  * server says 421 when it closes the channel, also because it stops. RFC 3463 3.5: X.4.x is about the network, such as a
@@ -152,14 +157,16 @@ export function loadOf(reply: ShapedReply, stage: ReplyStage): Load | null {
   const { classification } = classify(reply, stage)
   if (classification === 'greylisted') return null
   // 4.2 is about one mailbox, which may get too much mail from everyone.
-  if (classification === 'rate_limited') return enhanced?.startsWith('4.2.') ? null : 'rate'
+  if (classification === 'rate_limited' && enhanced?.startsWith('4.2.')) return null
+  if (classification === 'rate_limited' && !isAboutConnections(reply)) return 'rate'
   if (enhanced?.startsWith('4.4.')) return null
-  return code === 421 || enhanced?.startsWith('4.7.') ? 'possible' : null
+  const mayBeLoad = classification === 'rate_limited' || code === 421 || enhanced?.startsWith('4.7.')
+  return mayBeLoad ? 'possible' : null
 }
 
 /** Whether the server may have reached a limit of this connection: it closes it, and does not say that we send too fast. */
 export function mayEndConnectionOnly(reply: ShapedReply, stage: ReplyStage): boolean {
   if (reply.code !== 421) return false
   // Such as Exim's "too many messages in this connection".
-  return classify(reply, stage).classification !== 'rate_limited' || /connection|session/i.test(reply.text)
+  return classify(reply, stage).classification !== 'rate_limited' || isAboutConnections(reply)
 }
