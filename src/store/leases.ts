@@ -1,4 +1,4 @@
-// Leases: which node owns a row (a destination queue or an endpoint), until when, and under which epoch.
+// Leases: which node owns a row (a destination queue or an endpoint), and under which epoch.
 import type { Writer } from '../postgres/db.ts'
 import { isNodeLock } from './nodes.ts'
 
@@ -20,16 +20,16 @@ export interface LeasedTable {
 }
 
 /**
- * `$1` is the node that asks. An owner is lost if its lease has run out, or its advisory lock is gone, as after a kill -9.
+ * `$1` is the node that asks. An owner is lost if its advisory lock is gone: the process has ended, or it hangs and another
+ * node has ended its connection.
  */
-const isUnownedBut = (lost: string) =>
-  `(r.owner is null or r.lease_until < now() or (r.owner <> $1 and ${lost}))`
+const isUnownedBut = (lost: string) => `(r.owner is null or (r.owner <> $1 and ${lost}))`
 const nodeLock = `select l.objid::bigint as id from pg_locks l where ${isNodeLock}`
 /** For queries over many rows, the locks are read once. */
 export const living = `living as materialized (${nodeLock})`
 export const isUnowned = isUnownedBut('r.owner not in (select id from living)')
 
-/** Leases last in real time, even if tests change the clock. */
+/** A lease lasts until its owner releases it, or is lost. It does not end with time, because a clock may jump. */
 export class Leases<Row extends Lease> {
   readonly table: LeasedTable
 
@@ -41,48 +41,50 @@ export class Leases<Row extends Lease> {
    * Acquires those of the rows that have no living owner and that `mayBegin` allows. Each acquisition begins a new epoch,
    * which fences the old owner's claims and results.
    */
-  async acquire(
-    db: Writer,
-    { nodeId, leaseMs }: { nodeId: number; leaseMs: number },
-    at: Date,
-    keys: readonly string[],
-  ): Promise<Row[]> {
+  async acquire(db: Writer, nodeId: number, at: Date, keys: readonly string[]): Promise<Row[]> {
     const { name, id, columns, mayBegin } = this.table
     return await db.query<Row>(
+      // Nodes of the release before this one take a row over once its `lease_until` has passed, so it is null.
       `with free as (
         select r.${id} from ${name} r cross join (select $2::timestamptz as at) asked
         where r.${id} = any($3::text[]) and ${isUnownedBut(`not exists (${nodeLock} and l.objid = r.owner)`)}
           and ${mayBegin}
         order by r.${id} for no key update of r skip locked
       )
-      update ${name} r set owner = $1, epoch = r.epoch + 1, lease_until = now() + $4 * interval '1 ms'
+      update ${name} r set owner = $1, epoch = r.epoch + 1, lease_until = null
       from free where r.${id} = free.${id}
       returning ${columns}`,
-      [nodeId, at, keys, leaseMs],
+      [nodeId, at, keys],
     )
   }
 
-  /** Renews the leases that are still ours. A lease that is missing from the result was lost, or may not be kept. */
-  async renew(db: Writer, nodeId: number, held: readonly Lease[], leaseMs: number): Promise<Row[]> {
+  /** Reads the rows that are still ours. A row that is missing from the result was lost, or may not be kept. */
+  async check(db: Writer, nodeId: number, held: readonly Lease[]): Promise<Row[]> {
     const { name, id, columns, mayGoOn } = this.table
     return await db.query<Row>(
-      `with ours as (
-        select r.${id} from ${name} r
-        join unnest($2::text[], $3::bigint[]) as h(key, epoch) on r.${id} = h.key and r.epoch = h.epoch
-        where r.owner = $1 and ${mayGoOn} order by r.${id} for no key update of r
-      )
-      update ${name} r set lease_until = now() + $4 * interval '1 ms' from ours where r.${id} = ours.${id}
-      returning ${columns}`,
-      [nodeId, held.map(({ key }) => key), held.map(({ epoch }) => epoch), leaseMs],
+      `select ${columns} from ${name} r
+      join unnest($2::text[], $3::bigint[]) as h(key, epoch) on r.${id} = h.key and r.epoch = h.epoch
+      where r.owner = $1 and ${mayGoOn}`,
+      [nodeId, held.map(({ key }) => key), held.map(({ epoch }) => epoch)],
     )
   }
 
-  /** Releases a row at once, so that another node need not wait until the lease runs out. */
+  /** Releases rows that the node owns without knowing, because an answer of the database was lost. */
+  async releaseOthers(db: Writer, nodeId: number, held: readonly string[]): Promise<void> {
+    const { name, id } = this.table
+    await db.query(`update ${name} set owner = null where owner = $1 and ${id} <> all($2::text[])`, [
+      nodeId,
+      held,
+    ])
+  }
+
+  /** Releases a row, so that another node can acquire it. */
   async release(db: Writer, nodeId: number, { key, epoch }: Lease): Promise<void> {
     const { name, id } = this.table
-    await db.query(
-      `update ${name} set owner = null, lease_until = null where owner = $1 and ${id} = $2 and epoch = $3`,
-      [nodeId, key, epoch],
-    )
+    await db.query(`update ${name} set owner = null where owner = $1 and ${id} = $2 and epoch = $3`, [
+      nodeId,
+      key,
+      epoch,
+    ])
   }
 }

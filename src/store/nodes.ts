@@ -6,8 +6,13 @@ import { isLockOf, lockClasses } from '../postgres/locks.ts'
 
 /** The condition that the advisory lock `l` is a node's. */
 export const isNodeLock = isLockOf(lockClasses.node)
+/** The condition that the node `n` holds its lock. */
+const hasLock = `exists (select from pg_locks l where ${isNodeLock} and l.objid = n.id)`
 
-/** The condition that the node `n` hangs: its process is silent, while its connections, and so its lock, still exist. */
+/**
+ * The condition that the node `n` seems to hang: no report, while its connections, and so its lock, still exist. For
+ * operators, and for the order of addresses. Work is taken over only after the lock is gone, because a clock may be wrong.
+ */
 const isSilent = `coalesce(n.seen_at < now() - interval '15 s', false)`
 
 /**
@@ -16,16 +21,30 @@ const isSilent = `coalesce(n.seen_at < now() - interval '15 s', false)`
  */
 const silentMs = 5_000
 
+/** The latest report of a node. `reported` changes with each one; null before the first. */
+export interface NodeReport {
+  id: number
+  reported: string | null
+}
+
 export interface Node {
   id: number
   /** Rejects when the connection that holds the lock is lost. The node may be considered dead, and must leave. */
   lost: Promise<never>
   /**
-   * Reports this node as living, over that connection, with the word of its newest mark, if any. Returns whether other nodes
-   * now know that mark. May find the connection lost: without a query, the client never notices that the server has ended
-   * it, for example if the server died silently and another took its address. Does nothing during an earlier report.
+   * Reports this node as living, over that connection, with the word of its newest mark, if any. May find the connection
+   * lost: without a query, the client never notices that the server has ended it, for example if the server died silently
+   * and another took its address. Returns the latest reports of the other nodes that hold their locks. Returns null if this
+   * node is lost, and during an earlier report, in which it does nothing.
    */
-  report(word: string | null): Promise<boolean>
+  report(word: string | null): Promise<NodeReport[] | null>
+  /** When the last report that was answered began, or the joining, in monotonic milliseconds. */
+  readonly reportedMs: number
+  /**
+   * Ends the connection by which another node holds its lock, unless it has reported again. So a node that hangs counts as
+   * dead. Returns whether it was ended.
+   */
+  endSilent(silent: NodeReport): Promise<boolean>
   /** Whether other nodes live, as of the last report or join. True before the first report. */
   readonly hasOthers: boolean
   /** Sends a text of up to 7,999 bytes to the nodes that listen, this node included. Texts can be lost. */
@@ -81,17 +100,22 @@ const channel = 'posthorn_nodes'
 /** The text of a node that has joined. */
 const joined = ''
 
-/**
- * Registers this node under a new number, and holds its lock on a dedicated connection. `heard` gets each text that a node
- * sends.
- */
+interface Joining {
+  /** Gets each text that a node sends. */
+  heard?: (text: string) => void
+  /** The number that this process had before, and has lost. */
+  former?: number | null
+}
+
+/** Registers this node under a new number, and holds its lock on a dedicated connection. */
 export async function joinNodes(
   db: Db,
   profile: NodeProfile,
   at: Date,
-  heard: (text: string) => void = () => {},
+  { heard = () => {}, former = null }: Joining = {},
 ): Promise<Node> {
   const client = await db.dedicated()
+  const joinedMs = performance.now()
   const { promise: lost, reject } = Promise.withResolvers<never>()
   lost.catch(() => {}) // a caller that does not wait for it learns of the loss from its lease
   const lose = (error: Error) => reject(new DbFault(error))
@@ -103,12 +127,11 @@ export async function joinNodes(
     const id = await insertNode(client, profile, at)
     await client.query('select pg_advisory_lock($1, $2)', [lockClasses.node, id])
     await db.query(
-      `delete from node n where n.id <> $1 and not exists (
-        select from pg_locks l where ${isNodeLock} and l.objid = n.id)
-        and n.started_at < now() - interval '1 minute'`,
-      [id],
+      `delete from node n where n.id <> $1 and not ${hasLock}
+        and (n.id = $2 or n.started_at < now() - interval '1 minute')`,
+      [id, former],
     )
-    const node = connectedNode(client, id, { lost, lose, heard })
+    const node = connectedNode(client, id, { lost, lose, heard, joinedMs })
     await client.query(`listen ${channel}`)
     // Without it, other nodes learn of this node at their next report.
     await node.notify(joined).catch(() => {})
@@ -151,35 +174,49 @@ export async function writeNodeAddresses(
   await db.query('update node set smtp_address = $2, capture_address = $3 where id = $1', [id, smtp, capture])
 }
 
+const reported = 'extract(epoch from n.seen_at)::text'
 const reporting = `with seen as (
     update node set seen_at = now(), mark_word = coalesce($2, mark_word) where id = $1 returning id)
-  select exists (select from seen) as "isKnown", exists (select from node n where n.id <> $1
-    and coalesce(n.seen_at, n.started_at) > now() - interval '15 s') as "hasOthers"`
+  select exists (select from seen) as "isKnown", (
+    select coalesce(jsonb_agg(jsonb_build_object('id', n.id, 'reported', ${reported})), '[]')
+    from node n where n.id <> $1 and ${hasLock}) as others`
+
+/** The row is locked, so that a report under way either comes first or finds its connection ended. */
+const endingSilent = `with silent as (
+    select n.id from node n where n.id = $1 and ${reported} is not distinct from $2 for update)
+  select coalesce(bool_or(pg_terminate_backend(l.pid)), false) as "isEnded"
+  from silent join pg_locks l on ${isNodeLock} and l.objid = silent.id`
+
+interface Connected {
+  lost: Promise<never>
+  lose(error: Error): void
+  heard(text: string): void
+  joinedMs: number
+}
 
 /**
  * Makes one report at a time. A missing answer counts as a lost connection only after the usual query timeout, because a
  * slow server still holds the lock.
  */
-function connectedNode(
-  client: PoolClient,
-  id: number,
-  { lost, lose, heard }: { lost: Promise<never>; lose(error: Error): void; heard(text: string): void },
-): Node {
-  let [isReporting, hasOthers] = [false, true]
+function connectedNode(client: PoolClient, id: number, { lost, lose, heard, joinedMs }: Connected): Node {
+  let [isReporting, hasOthers, reportedMs] = [false, true, joinedMs]
   client.on('notification', ({ payload = joined }) => {
     if (payload === joined) hasOthers = true
     else heard(payload)
   })
   const report = async (word: string | null) => {
-    if (isReporting) return false
+    if (isReporting) return null
     isReporting = true
-    const values = [id, word]
-    const { rows } = await client.query<{ isKnown: boolean; hasOthers: boolean }>(
-      statement(reporting, values),
+    const askedMs = performance.now()
+    const { rows } = await client.query<{ isKnown: boolean; others: NodeReport[] }>(
+      statement(reporting, [id, word]),
     )
     isReporting = false
-    hasOthers = rows[0]!.hasOthers
-    return rows[0]!.isKnown
+    const [{ isKnown, others }] = rows as [(typeof rows)[0]]
+    if (!isKnown) throw new Error('the row of this node was deleted')
+    hasOthers = others.length > 0
+    reportedMs = askedMs
+    return others
   }
   return {
     id,
@@ -187,11 +224,19 @@ function connectedNode(
     get hasOthers() {
       return hasOthers
     },
+    get reportedMs() {
+      return reportedMs
+    },
     report: (word) =>
       report(word).catch((error) => {
         lose(error)
-        return false
+        return null
       }),
+    endSilent: async (silent) => {
+      const values = [silent.id, silent.reported]
+      const { rows } = await client.query<{ isEnded: boolean }>(statement(endingSilent, values))
+      return rows[0]!.isEnded
+    },
     notify: async (text) => {
       const notifying = client.query(inTime('select pg_notify($1, $2)', [channel, text]))
       await notifying.catch((error) => {
@@ -221,8 +266,7 @@ export async function listNodeAddresses(
   first: number | null,
 ): Promise<string[]> {
   const rows = await db.query<{ address: string | null }>(
-    `select case $1 when 'smtp' then n.smtp_address else n.capture_address end as address from node n where exists (
-      select from pg_locks l where ${isNodeLock} and l.objid = n.id)
+    `select case $1 when 'smtp' then n.smtp_address else n.capture_address end as address from node n where ${hasLock}
     order by n.id is distinct from $2, ${isSilent}, random()`,
     [kind, first],
   )
@@ -232,8 +276,7 @@ export async function listNodeAddresses(
 /** Lists the marks of living nodes. */
 export async function listNodeMarks(db: Queryable): Promise<NodeMark[]> {
   return await db.query(
-    `select n.mark_folder as folder, n.mark_word as word from node n where n.mark_word is not null and exists (
-      select from pg_locks l where ${isNodeLock} and l.objid = n.id)`,
+    `select n.mark_folder as folder, n.mark_word as word from node n where n.mark_word is not null and ${hasLock}`,
   )
 }
 
@@ -242,8 +285,7 @@ export async function listDisagreements(db: Queryable, own: AgreedSettings): Pro
   return await db.query(
     `select n.id as node, n.operator_address as operator, s.setting, s.value
     from node n cross join lateral jsonb_each_text(n.agreed) s (setting, value)
-    where $1::jsonb ->> s.setting <> s.value and exists (
-      select from pg_locks l where ${isNodeLock} and l.objid = n.id)
+    where $1::jsonb ->> s.setting <> s.value and ${hasLock}
     order by n.id, s.setting`,
     [JSON.stringify(own)],
   )
@@ -273,9 +315,7 @@ export async function isServed(db: Queryable): Promise<boolean> {
 
 /** Lists the numbers of the nodes that hold their locks, including nodes that hang. */
 export async function listLivingNodes(db: Queryable): Promise<number[]> {
-  const rows = await db.query<{ id: number }>(
-    `select n.id from node n where exists (select from pg_locks l where ${isNodeLock} and l.objid = n.id) order by n.id`,
-  )
+  const rows = await db.query<{ id: number }>(`select n.id from node n where ${hasLock} order by n.id`)
   return rows.map(({ id }) => id)
 }
 
@@ -284,7 +324,7 @@ export async function listNodes(db: Queryable): Promise<NodeRow[]> {
   return await db.query<NodeRow>(
     `select n.id, n.version, n.roles, n.operator_address as operator, n.host, n.smtp_address as smtp,
       n.capture_address as capture, n.started_at as "startedAt",
-      not ${isSilent} and exists (select from pg_locks l where ${isNodeLock} and l.objid = n.id) as "isAlive",
+      not ${isSilent} and ${hasLock} as "isAlive",
       coalesce(o.queues, 0) as queues
     from node n left join (select owner, count(*) as queues from route where owner is not null group by owner) o
       on o.owner = n.id

@@ -1,4 +1,4 @@
-// Acquires, renews and releases this node's leases on rows. A row is a destination queue or an endpoint.
+// Acquires, checks and releases this node's leases on rows. A row is a destination queue or an endpoint.
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { OutageLog } from '../base/outage-log.ts'
@@ -15,7 +15,7 @@ export interface LeaseWorker<Row extends Lease> {
   readonly isWoken: boolean
   /** Wakes the worker, because there may be work. */
   wake(): void
-  /** Applies changes that others made to the row. Called with the current row at each renewal of the lease. */
+  /** Applies changes that others made to the row. Called with the current row at each check of the lease. */
   apply?(row: Row): void
   /** Takes no new work. Work under way ends normally. */
   stop(): void
@@ -27,7 +27,7 @@ export interface LeaseWorker<Row extends Lease> {
 export interface LeaseTerms {
   clock: Clock
   log: Log
-  /** Becomes false before the lease runs out. Then nothing new may begin, and no message may be finished. */
+  /** Becomes false before another node can have the row. Then nothing new may begin, and no message may be finished. */
   mayFinish(): boolean
   /** How long the worker may live without work. */
   idleMs: number
@@ -68,34 +68,33 @@ export interface LeaseHolderOptions<Row extends Lease, Worker extends LeaseWorke
 
 interface Held<Worker> {
   epoch: number
-  leaseUntilMs: number
   worker: Worker
   ended: Promise<void>
 }
 
-const leaseMs = 15_000
-const renewIntervalMs = 3_000
-/** When less than this is left of the lease, nothing is finished and nothing new begins. */
-const leaseMarginMs = 2_000
+const checkIntervalMs = 3_000
 const idleMs = 1_000
 
 /**
  * The life of a lease. A row with work is *found* by a hint, or by a poll of all rows if some work is due. It is
- * *acquired* under a new epoch, which fences its former owner. Its worker runs while the lease is *held*, renewed every
+ * *acquired* under a new epoch, which fences its former owner. Its worker runs while the lease is *held*, checked every
  * three seconds. The lease is *released* once the worker has ended by itself, with all results recorded. If a hint came
- * after the worker's last poll, the row is searched for again. The lease is *lost* if a renewal does not return it, if
- * this node is considered dead, or if it had run out and was acquired again. Then the worker is cut, and its later results
- * are void. After a crash, the row's owner is a node whose advisory lock is gone, so another node may acquire the row.
+ * after the worker's last poll, the row is searched for again. The lease is *lost* if a check does not return it, or if
+ * this node is considered dead. Then the worker is cut, and its later results are void. After a crash or a hang, the row's
+ * owner is a node whose advisory lock is gone, so another node may acquire the row. If the answer to an acquisition or a
+ * release is lost, this node may own a row without a worker. It releases such rows before it acquires others.
  */
 export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
   readonly #options: LeaseHolderOptions<Row, Worker>
   readonly #held = new Map<string, Held<Worker>>()
   readonly #hinted = new Set<string>()
   readonly #acquiring: Loop
-  readonly #renewing: Loop
+  readonly #checking: Loop
   readonly #outage: OutageLog
   /** Whether all rows must be searched. */
   #isPollDue = true
+  /** Whether this node may own rows that it does not hold. */
+  #mayOwnOthers = false
 
   constructor(options: LeaseHolderOptions<Row, Worker>) {
     this.#options = options
@@ -110,17 +109,17 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
       collectMs: debounceMs,
       log,
     })
-    this.#renewing = new Loop({
-      name: `renew ${name}s`,
-      run: () => this.#renew(),
-      intervalMs: renewIntervalMs,
+    this.#checking = new Loop({
+      name: `check ${name}s`,
+      run: () => this.#check(),
+      intervalMs: checkIntervalMs,
       log,
     })
   }
 
   start(): void {
     this.#acquiring.start()
-    this.#renewing.start()
+    this.#checking.start()
   }
 
   /** Searches for all rows with work. */
@@ -156,7 +155,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     const timer = setTimeout(() => this.#cutAll(), graceMs)
     await Promise.all(held.map(({ ended }) => ended))
     clearTimeout(timer)
-    await this.#renewing.stop()
+    await this.#checking.stop()
   }
 
   #cutAll(): void {
@@ -168,6 +167,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     const { db, clock, membership, source } = this.#options
     const { nodeId } = membership
     if (nodeId === null) return false
+    if (this.#mayOwnOthers) await this.#releaseOthers(nodeId)
     const isPoll = this.#isPollDue
     if (!isPoll && this.#hinted.size === 0 && !source.hasMore(this.#held)) return false
     const at = clock.now()
@@ -179,27 +179,38 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     })
     // The database has answered, so there is no outage.
     if (isPoll) this.#outage.succeed()
-    const askedMs = performance.now()
-    const owner = { nodeId, leaseMs }
-    const rows = keys.length > 0 ? await source.leases.acquire(db.writer, owner, at, keys) : []
+    const rows =
+      keys.length > 0 ? await source.leases.acquire(db.writer, nodeId, at, keys).catch(this.#lose) : []
     if (membership.nodeId !== nodeId) return true
-    for (const row of rows) this.#hold(nodeId, row, askedMs + leaseMs)
+    for (const row of rows) this.#hold(nodeId, row)
     if (source.hasMore(this.#held)) this.#acquiring.wake()
     return this.#hinted.size > 0
   }
 
-  #hold(nodeId: number, row: Row, leaseUntilMs: number): void {
-    const { source, clock, log } = this.#options
+  readonly #lose = (error: Error): never => {
+    this.#mayOwnOthers = true
+    throw error
+  }
+
+  async #releaseOthers(nodeId: number): Promise<void> {
+    const { db, source } = this.#options
+    this.#mayOwnOthers = false
+    await source.leases.releaseOthers(db.writer, nodeId, [...this.#held.keys()]).catch(this.#lose)
+    this.#isPollDue = true
+  }
+
+  #hold(nodeId: number, row: Row): void {
+    const { source, clock, log, membership } = this.#options
     const { key, epoch } = row
     const worker = source.createWorker(row, {
       clock,
       log,
-      mayFinish: () => this.#held.get(key) === held && performance.now() < held.leaseUntilMs - leaseMarginMs,
+      mayFinish: () => this.#held.get(key) === held && membership.isCertain,
       idleMs,
       onRoom: () => this.#acquiring.wake(),
     })
-    const held: Held<Worker> = { epoch, leaseUntilMs, worker, ended: Promise.resolve() }
-    // The new lease may replace our own expired one. Work under the old epoch is void.
+    const held: Held<Worker> = { epoch, worker, ended: Promise.resolve() }
+    // The new lease may replace a lost one whose worker has not ended yet.
     this.#held.get(key)?.worker.cut()
     this.#held.set(key, held)
     held.ended = this.#work(nodeId, row, held)
@@ -217,30 +228,28 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
         this.#isPollDue = true
       } else log.warn({ err: error, [leases.table.name]: row.key }, 'leased work was interrupted')
     }
-    await leases.release(db.writer, nodeId, row).catch(() => {}) // the lease runs out by itself
+    await leases.release(db.writer, nodeId, row).catch(() => {
+      this.#mayOwnOthers = true
+    })
     if (this.#held.get(row.key) !== held) return
     this.#held.delete(row.key)
     if (held.worker.isWoken) this.#hint(row.key)
     else this.#acquiring.wake()
   }
 
-  async #renew(): Promise<boolean> {
+  async #check(): Promise<boolean> {
     const { db, membership, source } = this.#options
     const { nodeId } = membership
     if (nodeId === null || this.#held.size === 0) return false
     const held = [...this.#held].map(([key, { epoch }]) => ({ key, epoch }))
-    const askedMs = performance.now()
-    const rows = await source.leases.renew(db.writer, nodeId, held, leaseMs)
-    const renewed = new Map(rows.map((row) => [row.key, row]))
+    const rows = await source.leases.check(db.writer, nodeId, held)
+    const kept = new Map(rows.map((row) => [row.key, row]))
     for (const { key, epoch } of held) {
       const current = this.#held.get(key)
       if (current?.epoch !== epoch) continue
-      const row = renewed.get(key)
-      if (!row) current.worker.cut()
-      else {
-        current.leaseUntilMs = askedMs + leaseMs
-        current.worker.apply?.(row)
-      }
+      const row = kept.get(key)
+      if (row) current.worker.apply?.(row)
+      else current.worker.cut()
     }
     return false
   }

@@ -8,9 +8,11 @@ import {
   type NodeAddresses,
   type NodeMark,
   type NodeProfile,
+  type NodeReport,
   writeNodeAddresses,
 } from '../store/nodes.ts'
 import { Loop } from './loop.ts'
+import { SilentNodes } from './silent-nodes.ts'
 
 /** The mark that this node leaves among the blobs. It shows the other nodes that they share the blob folder. */
 export interface RenewedMark {
@@ -37,9 +39,14 @@ export interface MembershipOptions {
  * How often this node reports itself, with a new mark each time. Shorter than the time it takes to copy a data folder,
  * delete the copy's `folder-id` and start a node on the copy.
  */
-const markMs = 5_000
-/** The same while no mark can be left, for example on a full disk. For the other nodes a node hangs that is silent for 15 s. */
-const reportMs = 6_000
+const markMs = 4_000
+/** The same while no mark can be left, for example on a full disk. */
+const reportMs = 4_500
+/**
+ * For this long after a report this node knows that no other has taken its work. It is shorter than the time after which
+ * `SilentNodes` finds it silent, by more than it takes to send the last bytes of a message.
+ */
+const certainMs = 8_500
 
 /** Keeps this node known to the other nodes from `start` to `stop`, as long as the database can be reached. */
 export class Membership {
@@ -52,6 +59,11 @@ export class Membership {
   #published = this.#addresses
   /** The word of the newest mark; null once the other nodes know it. */
   #word: string | null = null
+  readonly #silent = new SilentNodes()
+  /** Reads the reports of the others at the moment at which one of them may be silent. */
+  #watch: NodeJS.Timeout | undefined
+  /** The number that was lost, until the node has joined anew. */
+  #former: number | null = null
   readonly #lostListeners: (() => void)[] = []
   #heard: (text: string) => void = () => {}
 
@@ -79,12 +91,18 @@ export class Membership {
     await Promise.all([this.#joining.stop(), this.#marking.stop()])
     const node = this.#node
     this.#node = null
+    clearTimeout(this.#watch)
     await node?.leave()
   }
 
   /** This node's current number; null while it has none. */
   get nodeId(): number | null {
     return this.#node?.id ?? null
+  }
+
+  /** Whether no other node can have taken over this node's work. Monotonic time counts, so a process that hung knows. */
+  get isCertain(): boolean {
+    return this.#node !== null && performance.now() < this.#node.reportedMs + certainMs
   }
 
   /** Calls `listener` when the number is lost. Other nodes then consider this node dead, so all work under it must end. */
@@ -117,16 +135,19 @@ export class Membership {
     const { db, clock, log, mark, program, admit } = this.#options
     const addresses = this.#addresses
     const profile = { ...addresses, mark: mark?.published ?? null, program }
-    const node = await joinNodes(db, profile, clock.now(), (text) => this.#heard(text))
+    const joining = { heard: (text: string) => this.#heard(text), former: this.#former }
+    const node = await joinNodes(db, profile, clock.now(), joining)
     await admit().catch(async (error) => {
       await node.leave()
       throw error
     })
     this.#node = node
+    this.#former = null
     this.#published = addresses
     node.lost.catch((error) => {
       if (this.#node !== node) return
       this.#node = null
+      this.#former = node.id
       void node.leave()
       log.warn({ number: node.id, reason: error.message }, 'connection that registers this node was lost')
       for (const listener of this.#lostListeners) listener()
@@ -136,9 +157,29 @@ export class Membership {
   }
 
   async #report(node: Node, word: string | null): Promise<void> {
-    if (!(await node.report(word)) || word === null) return
-    this.#options.mark?.publish()
-    this.#word = null
+    const others = await node.report(word)
+    if (!others || this.#node !== node) return
+    if (word !== null) {
+      this.#options.mark?.publish()
+      this.#word = null
+    }
+    for (const silent of this.#silent.observe(others, performance.now())) await this.#end(node, silent)
+    clearTimeout(this.#watch)
+    const soonestMs = this.#silent.soonestMs(performance.now())
+    if (soonestMs < reportMs) this.#watch = setTimeout(() => this.#joining.wake(), soonestMs).unref()
+  }
+
+  /** Makes a node that hangs count as dead, so that others take over its work. */
+  async #end(node: Node, silent: NodeReport): Promise<void> {
+    const { log } = this.#options
+    try {
+      if (await node.endSilent(silent)) log.warn({ number: silent.id }, 'silent node counts as dead')
+    } catch (error) {
+      log.error(
+        { err: error, number: silent.id },
+        'silent node keeps its work: its connection could not be ended',
+      )
+    }
   }
 
   /** Replaces the word in the mark, so that a copy of the blob folder passes for the original for at most `markMs`. */

@@ -12,8 +12,8 @@ import { startNetwork } from './net-namespace.ts'
 import { settle } from './settle.ts'
 
 const hungMs = 60_000
-/** A node's leases end by then, and so do its sessions if its machine is lost. */
-const leaseMs = 15_000
+/** A node counts as dead by then, and its sessions have ended if its machine is lost. */
+const deadMs = 15_000
 /** Mail without a part in the hung node arrives within this time after its 202 or 250. */
 const delayMs = 10_000
 /** A copy that the sink took by then was in transfer when the node hung. The sink answers within 300 ms. */
@@ -47,7 +47,7 @@ interface Stage {
   observer: Observer
   hang(): void
   goOn(): void
-  /** Everything that must end within `leaseMs`: SQL that is true once it has ended, by name. */
+  /** Everything that must end within `deadMs`: SQL that is true once it has ended, by name. */
   endings: Record<string, string>
 }
 
@@ -111,7 +111,6 @@ async function startStage(
   const number = await until('the node to have a number', () => numberOf(cluster, nodes[1]))
   const endings: Stage['endings'] = {
     'known to be lost': `not ${number} = any(living_nodes())`,
-    'its leases ended': `not exists (select from route where owner = ${number} and lease_until > now())`,
   }
   if (isDark) {
     const { host } = nodes[1].smtp
@@ -147,7 +146,7 @@ async function passHang({ cluster, number, hang, goOn, endings }: Stage): Promis
   }
   while (Date.now() < fromMs + hungMs) {
     // Repeated, because a request from before the hang may be answered after it.
-    const owned = await server.ask(`select key from route where owner = ${number} and lease_until > now()`)
+    const owned = await server.ask(`select key from route where owner = ${number}`)
     for (const { key } of owned) found.routes.add(String(key))
     for (const [name, sql] of Object.entries(endings)) {
       if (found.ended.has(name)) continue
@@ -199,14 +198,14 @@ function judge({ fromMs, untilMs, routes }: Hang, { well, hung }: { well: Delay[
   const isTouched = ({ route, answeredMs, arrivedMs }: Delay) => {
     // In progress when the other node hung, which may have held it.
     if (answeredMs < fromMs) return arrivedMs === null || arrivedMs >= fromMs
-    // A hung node owns its queues until its lease ends, so that no mail is sent twice.
-    return route !== null && routes.has(route) && answeredMs < fromMs + leaseMs
+    // A hung node owns its queues until it counts as dead, so that no mail is sent twice.
+    return route !== null && routes.has(route) && answeredMs < fromMs + deadMs
   }
   const isMeanwhile = ({ answeredMs }: Delay) => answeredMs >= fromMs && answeredMs < untilMs
   const touched = well.filter(isTouched)
   const untouched = well.filter((delay) => !isTouched(delay))
   const slow = untouched.filter((delay) => longestMs([delay]) > delayMs)
-  const slower = touched.filter((delay) => longestMs([delay]) > leaseMs + delayMs)
+  const slower = touched.filter((delay) => longestMs([delay]) > deadMs + delayMs)
   return {
     figures: [
       ['mail without part of the hung node, recipients', untouched.length],
@@ -224,7 +223,7 @@ function late({ ended }: Hang, { endings }: Stage): string[] {
   return Object.keys(endings).flatMap((name) => {
     const ms = ended.get(name)
     if (ms === undefined) return [`not ${name} after ${hungMs} ms`]
-    return ms > leaseMs + pollMs ? [`${name} only after ${ms} ms`] : []
+    return ms > deadMs + pollMs ? [`${name} only after ${ms} ms`] : []
   })
 }
 

@@ -82,7 +82,7 @@ export const netFaults: NetFault[] = [
 interface Options {
   faults: readonly NetFault[]
   rounds: number
-  /** The length of each fault. A lease ends after 15 s. */
+  /** The length of each fault. A silent node counts as dead after 15 s. */
   lengthMs: number
   seed: number
   report: (line: string) => void

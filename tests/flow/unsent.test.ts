@@ -16,6 +16,7 @@ import {
 } from '../../src/store/sending/routes.ts'
 import type { DeliveryStatus, SubmissionStatus } from '../../src/store/status.ts'
 import type { Submission } from '../support/api.ts'
+import { joinAsNode } from '../support/claims.ts'
 import { untilLocked } from '../support/lock-waits.ts'
 import { makePlace, send, startNode, untilStates } from '../support/node.ts'
 import { startSink } from '../support/sink.ts'
@@ -30,14 +31,11 @@ const { db, clock } = node.foundation
 /** An organization with an inbox, and an empty queue that never had an owner. */
 async function setQueueStage() {
   await db.query('delete from delivery')
-  await db.query(
-    'update route set owner = null, epoch = 0, lease_until = null, paused = false, not_before = null',
-  )
+  await db.query('update route set owner = null, epoch = 0, paused = false, not_before = null')
   const { api } = await node.createCaller()
   return { api, inbox: await api.createInbox() }
 }
 
-const leaseMs = 15_000
 const nowhere = { smtp: null, capture: null, mark: null, program: null }
 
 /** Acquires the queues that it finds, either among those named or in a walk through all of them. */
@@ -49,12 +47,7 @@ async function acquire(nodeId: number, among: string[] | null = null) {
   }
   const found = among ? await findAmong(db.writer, nodeId, at, among) : await find()
   const keys = found.map(({ key }) => key)
-  return await routeLeases.acquire(db.writer, { nodeId, leaseMs }, at, keys)
-}
-
-/** Acquires once the server has noticed that the former owner's connection has ended. */
-async function takeOver(nodeId: number) {
-  return await until('the lock to have fallen', async () => (await acquire(nodeId))[0])
+  return await routeLeases.acquire(db.writer, nodeId, at, keys)
 }
 
 function delivered(claim: { submissionId: SubmissionId; position: number }, epoch: number): DeliveryResult {
@@ -72,11 +65,10 @@ function delivered(claim: { submissionId: SubmissionId; position: number }, epoc
   }
 }
 
-test('check 93: a node with a past epoch cannot claim, record, renew or release', async (t) => {
+test('check 93: a node with a past epoch cannot claim, record, keep or release', async (t) => {
   const { api, inbox } = await setQueueStage()
   const { submission } = await send(api, inbox, ['a@far.test', 'b@far.test'])
-  const [first, second] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
-  t.after(() => second.leave())
+  const [first, second] = [await joinAsNode(t, node.foundation), await joinAsNode(t, node.foundation)]
   const [route] = await acquire(first.id)
   assert.deepEqual([route!.key, route!.epoch], ['@relay', 1])
   assert.deepEqual(await acquire(second.id), [])
@@ -90,18 +82,18 @@ test('check 93: a node with a past epoch cannot claim, record, renew or release'
   const [claimed] = await claim(1, 1)
   assert.equal(claimed!.attempts, 1)
 
-  // Its lock is released, as after a kill -9. The queue is acquired at once, whatever is left of the lease.
+  // Its lock is released, as after a kill -9.
   await first.leave()
-  const taken = await takeOver(second.id)
+  const taken = (await acquire(second.id))[0]!
   assert.deepEqual([taken.key, taken.epoch], ['@relay', 2])
   assert.equal(await reclaimOrphans(db.writer, taken, new Date()), 1)
   assert.deepEqual(await claim(1, 5), [])
   assert.deepEqual(await recordResults(db.writer, [delivered(claimed!, 1)], new Date()), [false])
-  assert.deepEqual(await routeLeases.renew(db.writer, first.id, [route!], leaseMs), [])
+  assert.deepEqual(await routeLeases.check(db.writer, first.id, [route!]), [])
   await routeLeases.release(db.writer, first.id, route!)
-  assert.equal((await routeLeases.renew(db.writer, second.id, [taken], leaseMs)).length, 1)
+  assert.equal((await routeLeases.check(db.writer, second.id, [taken])).length, 1)
   await routeLeases.release(db.writer, second.id, { key: '@relay', epoch: 1 })
-  assert.equal((await routeLeases.renew(db.writer, second.id, [taken], leaseMs)).length, 1)
+  assert.equal((await routeLeases.check(db.writer, second.id, [taken])).length, 1)
 
   const again = await claim(2, 5)
   assert.deepEqual(again.map(({ attempts }) => attempts).sort(), [1, 2])
@@ -119,14 +111,13 @@ test('check 93: a node with a past epoch cannot claim, record, renew or release'
 test('check 93: mail that a killed owner left on a paused queue is returned, and can be cancelled', async (t) => {
   const { api, inbox } = await setQueueStage()
   await send(api, inbox, ['a@far.test'])
-  const [first, second] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
-  t.after(() => second.leave())
+  const [first, second] = [await joinAsNode(t, node.foundation), await joinAsNode(t, node.foundation)]
   await acquire(first.id)
   const claim = { route: '@relay', epoch: 1, wanted: 5, passedOver: [], rounds: new RoundRobin() }
   await claimDeliveries(db.writer, claim, new Date())
   await db.query('update route set paused = true')
   await first.leave()
-  const route = await takeOver(second.id)
+  const route = (await acquire(second.id))[0]!
   assert.equal(await reclaimOrphans(db.writer, route, new Date()), 1)
   await routeLeases.release(db.writer, second.id, route)
   assert.deepEqual(await acquire(second.id), [])
@@ -151,8 +142,7 @@ test('check 96: mail accepted by one node leaves at once through another, though
 test('a node ignores another database’s lock with the same number', async (t) => {
   const { api, inbox } = await setQueueStage()
   await send(api, inbox, ['a@far.test'])
-  const [dead, alive] = [await joinNodes(db, nowhere, new Date()), await joinNodes(db, nowhere, new Date())]
-  t.after(() => alive.leave())
+  const [dead, alive] = [await joinAsNode(t, node.foundation), await joinAsNode(t, node.foundation)]
   const there = await makePlace(t)
   const foreign = new Db({ connection: there.connection })
   there.after(() => foreign.close())
@@ -162,14 +152,14 @@ test('a node ignores another database’s lock with the same number', async (t) 
   assert.equal(namesake.id, dead.id)
   assert.equal((await acquire(dead.id)).length, 1)
   await dead.leave()
-  assert.equal((await takeOver(alive.id)).epoch, 2)
+  assert.equal((await acquire(alive.id))[0]!.epoch, 2)
 })
 
 test('check 46: an address suppressed while a claim waits for its queue is not attempted', async (t) => {
   const { api, inbox } = await setQueueStage()
   await send(api, inbox, ['gone@far.test'])
-  const owner = { nodeId: 1, leaseMs: 60_000 }
-  const [route] = await routeLeases.acquire(db.writer, owner, clock.now(), ['@relay'])
+  const owner = await joinAsNode(t, node.foundation)
+  const [route] = await routeLeases.acquire(db.writer, owner.id, clock.now(), ['@relay'])
   const holder = new pg.Client(place.connection)
   await holder.connect()
   t.after(() => holder.end())

@@ -16,9 +16,13 @@ export interface JoinedNode {
 /** Joins as one more node. It leaves before the scope ends. */
 export async function joinAsNode(scope: Scope, { db, clock }: { db: Db; clock: Clock }): Promise<JoinedNode> {
   const node = await joinNodes(db, { smtp: null, capture: null, mark: null, program: null }, new Date())
-  node.lost.catch(() => {})
+  // The other nodes count a silent one as dead.
+  const reporting = setInterval(() => void node.report(null), 1_000)
   let leaving: Promise<void> | null = null
-  const end = () => (leaving ??= node.leave())
+  const end = () => {
+    clearInterval(reporting)
+    return (leaving ??= node.leave())
+  }
   scope.after(end)
   const isGone = async () => {
     const rows = await db.query(`select from pg_locks l where ${isNodeLock} and l.objid = $1`, [node.id])

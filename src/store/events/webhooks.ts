@@ -156,7 +156,7 @@ const isAgain = `status = 'pending' and next_attempt_at is not null`
 export async function isBeingCalled(tx: Tx, id: WebhookId, at: Date): Promise<boolean> {
   const due = (which: string) => `exists (select from webhook_delivery where webhook_id = w.id and ${which})`
   const rows = await tx.query(
-    `select from webhook w where w.id = $1 and w.status = 'active' and w.owner is not null and w.lease_until > now()
+    `select from webhook w where w.id = $1 and w.status = 'active' and w.owner = any(living_nodes())
       and (${due(isFirst)} or ${due(`${isAgain} and next_attempt_at <= $2`)})`,
     [id, at],
   )
