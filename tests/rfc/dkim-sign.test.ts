@@ -116,6 +116,69 @@ for (const judge of judges) {
   })
 }
 
+interface Parts {
+  fields: string[]
+  body: string
+}
+
+/** RFC 6376 3.4.2 and 3.4.4: relays change these, and the canonicalization `relaxed` ignores them. */
+const normalizations: [string, (parts: Parts) => Parts][] = [
+  ['each field on one line', inFields((field) => field.replace(/\r\n[ \t]+/g, ' '))],
+  ['fields folded at each space', inFields((field) => field.replace(/(?<=:.*) (?=\S)/g, '\r\n\t'))],
+  ['names in small letters', inFields((field) => field.replace(/^[^:]+/, (name) => name.toLowerCase()))],
+  ['more white space after names', inFields((field) => field.replace(':', ': \t '))],
+  [
+    'white space at the ends of body lines',
+    ({ fields, body }) => ({ fields, body: body.replaceAll('\r\n', ' \t\r\n') }),
+  ],
+  ['empty lines at the end', ({ fields, body }) => ({ fields, body: `${body}\r\n\r\n` })],
+]
+
+function inFields(change: (field: string) => string): (parts: Parts) => Parts {
+  return ({ fields, body }) => ({ fields: fields.map(change), body })
+}
+
+function changed(raw: Buffer, change: (parts: Parts) => Parts): Buffer {
+  const text = raw.toString('latin1')
+  const end = text.indexOf('\r\n\r\n')
+  const { fields, body } = change({
+    fields: text.slice(0, end).split(/\r\n(?![ \t])/),
+    body: text.slice(end + 4),
+  })
+  return Buffer.from(`${fields.join('\r\n')}\r\n\r\n${body}`, 'latin1')
+}
+
+for (const judge of judges)
+  test(`check 44: ${judge.name} accepts what relays make of a message`, async () => {
+    const composed = messages.slice(0, 4)
+    const copies = await Promise.all(
+      composed.flatMap(([, message]) =>
+        normalizations.map(async ([how, change]) => {
+          const bytes = Buffer.from(message as Buffer)
+          const signed = Buffer.concat([await signDkim(bytes, keys.slice(0, 1), at), bytes])
+          const copy = changed(signed, change)
+          assert.notDeepEqual(copy, signed, how)
+          return copy
+        }),
+      ),
+    )
+    const verdicts = await judge.verify(copies, records)
+    assert.equal(copies.length, composed.length * normalizations.length)
+    const refused = copies.filter((_, index) => !verdicts[index]).map(String)
+    assert.deepEqual(refused, [])
+  })
+
+test('check 44: what we compose has only 7-bit bytes, so no relay encodes it anew', () => {
+  const long = {
+    ...draft,
+    subject: 'für alle',
+    text: 'ä ö ü 🙂\n'.repeat(500),
+    html: '<p>é</p>',
+    attachments: [file],
+  }
+  assert.ok(compose(long).every((byte) => byte < 128))
+})
+
 const vectors = `${process.env.POSTHORN_TESTDATA ?? '../shared/testdata'}/dkim-chasquid/01-rfc8463`
 
 test('check 43: the key of RFC 8463 A signs its message, and its record verifies it', async (context) => {
