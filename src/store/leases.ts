@@ -19,15 +19,22 @@ export interface LeasedTable {
   mayGoOn: string
 }
 
+/** The node that asks, and the keys of the rows that it holds. */
+export interface Asker {
+  nodeId: number
+  held: readonly string[]
+}
+
 /**
- * `$1` is the node that asks. An owner is lost if its advisory lock is gone: the process has ended, or it hangs and another
- * node has ended its connection.
+ * `$1` and `$2` are the asker. An owner is lost if its advisory lock is gone: the process has ended, or it hangs and another
+ * node has ended its connection. A row that the asker owns and does not hold was left when an answer of the database was lost.
  */
-const isUnownedBut = (lost: string) => `(r.owner is null or (r.owner <> $1 and ${lost}))`
+const isUnownedBut = (id: LeasedTable['id'], lost: string) =>
+  `(r.owner is null or (r.owner = $1 and r.${id} <> all($2::text[])) or (r.owner <> $1 and ${lost}))`
 const nodeLock = `select l.objid::bigint as id from pg_locks l where ${isNodeLock}`
 /** For queries over many rows, the locks are read once. */
 export const living = `living as materialized (${nodeLock})`
-export const isUnowned = isUnownedBut('r.owner not in (select id from living)')
+export const isUnowned = (id: LeasedTable['id']) => isUnownedBut(id, 'r.owner not in (select id from living)')
 
 /** A lease lasts until its owner releases it, or is lost. It does not end with time, because a clock may jump. */
 export class Leases<Row extends Lease> {
@@ -41,20 +48,20 @@ export class Leases<Row extends Lease> {
    * Acquires those of the rows that have no living owner and that `mayBegin` allows. Each acquisition begins a new epoch,
    * which fences the old owner's claims and results.
    */
-  async acquire(db: Writer, nodeId: number, at: Date, keys: readonly string[]): Promise<Row[]> {
+  async acquire(db: Writer, { nodeId, held }: Asker, at: Date, keys: readonly string[]): Promise<Row[]> {
     const { name, id, columns, mayBegin } = this.table
     return await db.query<Row>(
       // Nodes of the release before this one take a row over once its `lease_until` has passed, so it is null.
       `with free as (
-        select r.${id} from ${name} r cross join (select $2::timestamptz as at) asked
-        where r.${id} = any($3::text[]) and ${isUnownedBut(`not exists (${nodeLock} and l.objid = r.owner)`)}
+        select r.${id} from ${name} r cross join (select $3::timestamptz as at) asked
+        where r.${id} = any($4::text[]) and ${isUnownedBut(id, `not exists (${nodeLock} and l.objid = r.owner)`)}
           and ${mayBegin}
         order by r.${id} for no key update of r skip locked
       )
       update ${name} r set owner = $1, epoch = r.epoch + 1, lease_until = null
       from free where r.${id} = free.${id}
       returning ${columns}`,
-      [nodeId, at, keys],
+      [nodeId, held, at, keys],
     )
   }
 
@@ -67,15 +74,6 @@ export class Leases<Row extends Lease> {
       where r.owner = $1 and ${mayGoOn}`,
       [nodeId, held.map(({ key }) => key), held.map(({ epoch }) => epoch)],
     )
-  }
-
-  /** Releases rows that the node owns without knowing, because an answer of the database was lost. */
-  async releaseOthers(db: Writer, nodeId: number, held: readonly string[]): Promise<void> {
-    const { name, id } = this.table
-    await db.query(`update ${name} set owner = null where owner = $1 and ${id} <> all($2::text[])`, [
-      nodeId,
-      held,
-    ])
   }
 
   /** Releases a row, so that another node can acquire it. */

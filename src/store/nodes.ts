@@ -10,8 +10,8 @@ export const isNodeLock = isLockOf(lockClasses.node)
 const hasLock = `exists (select from pg_locks l where ${isNodeLock} and l.objid = n.id)`
 
 /**
- * The condition that the node `n` seems to hang: no report, while its connections, and so its lock, still exist. For
- * operators, and for the order of addresses. Work is taken over only after the lock is gone, because a clock may be wrong.
+ * The condition that the node `n` seems to hang: no report, while its connections, and so its lock, still exist. Only for
+ * operators, because a clock may be wrong: work is taken over once the lock is gone.
  */
 const isSilent = `coalesce(n.seen_at < now() - interval '15 s', false)`
 
@@ -38,7 +38,7 @@ export interface Node {
    * node is lost, and during an earlier report, in which it does nothing.
    */
   report(word: string | null): Promise<NodeReport[] | null>
-  /** When the last report that was answered began, or the joining, in monotonic milliseconds. */
+  /** When the last answered report was sent, or when the node joined, in monotonic milliseconds. */
   readonly reportedMs: number
   /**
    * Ends the connection by which another node holds its lock, unless it has reported again. So a node that hangs counts as
@@ -181,9 +181,9 @@ const reporting = `with seen as (
     select coalesce(jsonb_agg(jsonb_build_object('id', n.id, 'reported', ${reported})), '[]')
     from node n where n.id <> $1 and ${hasLock}) as others`
 
-/** The row is locked, so that a report under way either comes first or finds its connection ended. */
+/** A report under way has locked the row. Otherwise the row is locked here, so a report finds its connection ended. */
 const endingSilent = `with silent as (
-    select n.id from node n where n.id = $1 and ${reported} is not distinct from $2 for update)
+    select n.id from node n where n.id = $1 and ${reported} = $2 for update skip locked)
   select coalesce(bool_or(pg_terminate_backend(l.pid)), false) as "isEnded"
   from silent join pg_locks l on ${isNodeLock} and l.objid = silent.id`
 
@@ -194,10 +194,10 @@ interface Connected {
   joinedMs: number
 }
 
-/**
- * Makes one report at a time. A missing answer counts as a lost connection only after the usual query timeout, because a
- * slow server still holds the lock.
- */
+/** After this long without an answer to a report, the connection counts as lost. Others count the node as dead by then. */
+const reportTimeoutMs = 15_000
+
+/** Makes one report at a time. */
 function connectedNode(client: PoolClient, id: number, { lost, lose, heard, joinedMs }: Connected): Node {
   let [isReporting, hasOthers, reportedMs] = [false, true, joinedMs]
   client.on('notification', ({ payload = joined }) => {
@@ -208,9 +208,8 @@ function connectedNode(client: PoolClient, id: number, { lost, lose, heard, join
     if (isReporting) return null
     isReporting = true
     const askedMs = performance.now()
-    const { rows } = await client.query<{ isKnown: boolean; others: NodeReport[] }>(
-      statement(reporting, [id, word]),
-    )
+    const asked = inTime(reporting, [id, word], reportTimeoutMs)
+    const { rows } = await client.query<{ isKnown: boolean; others: NodeReport[] }>(asked)
     isReporting = false
     const [{ isKnown, others }] = rows as [(typeof rows)[0]]
     if (!isKnown) throw new Error('the row of this node was deleted')
@@ -252,8 +251,12 @@ async function leave(client: PoolClient, id: number): Promise<void> {
   client.release(true)
 }
 
-function inTime(text: string, values: readonly unknown[]): ReturnType<typeof statement> {
-  return { ...statement(text, values), query_timeout: silentMs }
+function inTime(
+  text: string,
+  values: readonly unknown[],
+  timeoutMs: number = silentMs,
+): ReturnType<typeof statement> {
+  return { ...statement(text, values), query_timeout: timeoutMs }
 }
 
 /**
@@ -267,7 +270,7 @@ export async function listNodeAddresses(
 ): Promise<string[]> {
   const rows = await db.query<{ address: string | null }>(
     `select case $1 when 'smtp' then n.smtp_address else n.capture_address end as address from node n where ${hasLock}
-    order by n.id is distinct from $2, ${isSilent}, random()`,
+    order by n.id is distinct from $2, random()`,
     [kind, first],
   )
   return rows.flatMap(({ address }) => address ?? [])

@@ -35,13 +35,13 @@ export class DueEndpoints<Call extends { id: string }>
     return this.#isMore && held.size < this.#maxEndpoints
   }
 
-  async find({ db, nodeId, at, hinted, isPoll, held }: Search<EndpointWorker<Call>>): Promise<string[]> {
+  async find({ db, asker, at, hinted, isPoll, held }: Search<EndpointWorker<Call>>): Promise<string[]> {
     const room = Math.max(0, Math.min(this.#maxEndpoints - held.size, acquireAtOnce))
     const known = [...hinted]
     hinted.clear()
     // A search of all endpoints also finds the hinted ones.
     const isWhole = isPoll || this.hasMore(held)
-    const due = isWhole ? await findDueWebhooks(db, nodeId, at, room) : known
+    const due = isWhole ? await findDueWebhooks(db, asker, at, room) : known
     this.#isMore = due.length >= room
     return due.slice(0, room)
   }

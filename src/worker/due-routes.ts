@@ -73,17 +73,17 @@ export class DueRoutes<Job> implements LeaseSource<RouteRow, RouteWorker<Job>> {
   }
 
   /** Looks up hinted queues immediately. Walks all queues once a second, or when a left-out queue may get a slot. */
-  async #search({ db, nodeId, at, hinted, isPoll, held }: Search<RouteWorker<Job>>): Promise<Candidate[]> {
+  async #search({ db, asker, at, hinted, isPoll, held }: Search<RouteWorker<Job>>): Promise<Candidate[]> {
     const { ownRoutes } = this.#options
     const isWalk = isPoll || this.hasMore(held)
     const own = ownRoutes.filter((route) => hinted.has(route) || (isPoll && !held.has(route)))
     const among = [...new Set([...own, ...hinted])].slice(0, amongAtOnce)
     for (const route of among) hinted.delete(route)
-    const candidates = among.length > 0 ? await findAmong(db.writer, nodeId, at, among) : []
-    if (isPoll) candidates.push(...(await findOrphaned(db, nodeId)))
+    const candidates = among.length > 0 ? await findAmong(db.writer, asker, at, among) : []
+    if (isPoll) candidates.push(...(await findOrphaned(db, asker)))
     if (!isWalk) return candidates
     if (!this.#walkFrom) this.#lackedSlotsAt = 0
-    const walk = await walkQueues(db, nodeId, at, { from: this.#walkFrom, max: walkStep })
+    const walk = await walkQueues(db, asker, at, { from: this.#walkFrom, max: walkStep })
     this.#walkFrom = walk.next
     return [...candidates, ...walk.candidates]
   }

@@ -144,7 +144,7 @@ test('lease holder: nothing is finished while another node may have taken over',
   assert.equal(workers[0]!.terms.mayFinish(), true)
 })
 
-test('lease holder: a row whose release failed is released later, and a held one is kept', async (t) => {
+test('lease holder: a row whose release failed is acquired anew, and a held one is kept', async (t) => {
   const { db, holder, workers, ownerOf } = await makeHolder(t)
   holder.wake(['a.test', 'b.test'])
   await until('both to be taken over', () => workers.length === 2)
@@ -153,7 +153,12 @@ test('lease holder: a row whose release failed is released later, and a held one
   a!.stop()
   await until('its release to fail', () => !a!.terms.mayFinish())
   await db.query('alter table hidden rename to route')
+  assert.equal(await ownerOf('a.test'), 1)
+  holder.wake(['a.test', 'b.test'])
+  await until('it to be taken over again', () => workers.length === 3)
+  const again = workers[2]!
+  assert.deepEqual([again.route.key, again.route.epoch, again.terms.mayFinish()], ['a.test', 2, true])
+  assert.deepEqual([b!.calls, b!.terms.mayFinish()], [['wake'], true])
+  again.stop()
   await until('it to be let go', async () => (await ownerOf('a.test')) === null)
-  assert.equal(await ownerOf('b.test'), 1)
-  assert.deepEqual([b!.calls, b!.terms.mayFinish()], [[], true])
 })

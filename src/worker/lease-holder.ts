@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { OutageLog } from '../base/outage-log.ts'
 import { type Db, isLost } from '../postgres/db.ts'
-import type { Lease, Leases } from '../store/leases.ts'
+import type { Asker, Lease, Leases } from '../store/leases.ts'
 import { debounceMs, Loop } from './loop.ts'
 import type { Membership } from './membership.ts'
 
@@ -39,7 +39,7 @@ export type Workers<Worker> = ReadonlyMap<string, { readonly worker: Worker }>
 
 export interface Search<Worker> {
   db: Db
-  nodeId: number
+  asker: Asker
   at: Date
   /** Keys that are known to have work. The search removes each key that it has looked up. */
   hinted: Set<string>
@@ -82,7 +82,7 @@ const idleMs = 1_000
  * after the worker's last poll, the row is searched for again. The lease is *lost* if a check does not return it, or if
  * this node is considered dead. Then the worker is cut, and its later results are void. After a crash or a hang, the row's
  * owner is a node whose advisory lock is gone, so another node may acquire the row. If the answer to an acquisition or a
- * release is lost, this node may own a row without a worker. It releases such rows before it acquires others.
+ * release is lost, this node may own a row that it does not hold. It finds and acquires that row like one without an owner.
  */
 export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
   readonly #options: LeaseHolderOptions<Row, Worker>
@@ -93,8 +93,6 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
   readonly #outage: OutageLog
   /** Whether all rows must be searched. */
   #isPollDue = true
-  /** Whether this node may own rows that it does not hold. */
-  #mayOwnOthers = false
 
   constructor(options: LeaseHolderOptions<Row, Worker>) {
     this.#options = options
@@ -166,37 +164,24 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
   async #acquire(): Promise<boolean> {
     const { db, clock, membership, source } = this.#options
     const { nodeId } = membership
-    if (nodeId === null) return false
-    if (this.#mayOwnOthers) await this.#releaseOthers(nodeId)
+    if (nodeId === null || !membership.isCertain) return false
     const isPoll = this.#isPollDue
     if (!isPoll && this.#hinted.size === 0 && !source.hasMore(this.#held)) return false
     const at = clock.now()
     this.#isPollDue = false
-    const search = { db, nodeId, at, hinted: this.#hinted, isPoll, held: this.#held }
+    const asker = { nodeId, held: [...this.#held.keys()] }
+    const search = { db, asker, at, hinted: this.#hinted, isPoll, held: this.#held }
     const keys = await source.find(search).catch((error) => {
       this.#isPollDue ||= isPoll
       throw error
     })
     // The database has answered, so there is no outage.
     if (isPoll) this.#outage.succeed()
-    const rows =
-      keys.length > 0 ? await source.leases.acquire(db.writer, nodeId, at, keys).catch(this.#lose) : []
+    const rows = keys.length > 0 ? await source.leases.acquire(db.writer, asker, at, keys) : []
     if (membership.nodeId !== nodeId) return true
     for (const row of rows) this.#hold(nodeId, row)
     if (source.hasMore(this.#held)) this.#acquiring.wake()
     return this.#hinted.size > 0
-  }
-
-  readonly #lose = (error: Error): never => {
-    this.#mayOwnOthers = true
-    throw error
-  }
-
-  async #releaseOthers(nodeId: number): Promise<void> {
-    const { db, source } = this.#options
-    this.#mayOwnOthers = false
-    await source.leases.releaseOthers(db.writer, nodeId, [...this.#held.keys()]).catch(this.#lose)
-    this.#isPollDue = true
   }
 
   #hold(nodeId: number, row: Row): void {
@@ -205,7 +190,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
     const worker = source.createWorker(row, {
       clock,
       log,
-      mayFinish: () => this.#held.get(key) === held && membership.isCertain,
+      mayFinish: () => this.#held.get(key) === held && membership.nodeId === nodeId && membership.isCertain,
       idleMs,
       onRoom: () => this.#acquiring.wake(),
     })
@@ -228,9 +213,7 @@ export class LeaseHolder<Row extends Lease, Worker extends LeaseWorker<Row>> {
         this.#isPollDue = true
       } else log.warn({ err: error, [leases.table.name]: row.key }, 'leased work was interrupted')
     }
-    await leases.release(db.writer, nodeId, row).catch(() => {
-      this.#mayOwnOthers = true
-    })
+    await leases.release(db.writer, nodeId, row).catch(() => {}) // a row that we own and do not hold can be acquired
     if (this.#held.get(row.key) !== held) return
     this.#held.delete(row.key)
     if (held.worker.isWoken) this.#hint(row.key)

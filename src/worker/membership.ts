@@ -100,7 +100,7 @@ export class Membership {
     return this.#node?.id ?? null
   }
 
-  /** Whether no other node can have taken over this node's work. Monotonic time counts, so a process that hung knows. */
+  /** Whether no other node can have taken over this node's work. By monotonic time, so that a stopped process knows it. */
   get isCertain(): boolean {
     return this.#node !== null && performance.now() < this.#node.reportedMs + certainMs
   }

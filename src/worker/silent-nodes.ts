@@ -18,7 +18,10 @@ export class SilentNodes {
   #seen: ReadonlyMap<number, Seen> = new Map()
   #observedMs = Number.NEGATIVE_INFINITY
 
-  /** Takes the latest reports of all other nodes. Returns those of silent ones. `nowMs` is monotonic. */
+  /**
+   * Takes the latest reports of all other nodes. Returns those of silent ones. A node that has not reported yet is joining,
+   * and owns nothing. `nowMs` is monotonic.
+   */
   observe(reports: readonly NodeReport[], nowMs: number): NodeReport[] {
     const before = nowMs - this.#observedMs > maxGapMs ? new Map<number, Seen>() : this.#seen
     this.#observedMs = nowMs
@@ -26,8 +29,9 @@ export class SilentNodes {
       const known = before.get(id)
       return known?.reported === reported ? known : { reported, sinceMs: nowMs }
     }
-    this.#seen = new Map(reports.map((report) => [report.id, seenOf(report)]))
-    return reports.filter(({ id }) => nowMs - this.#seen.get(id)!.sinceMs >= silentMs)
+    const members = reports.filter(({ reported }) => reported !== null)
+    this.#seen = new Map(members.map((report) => [report.id, seenOf(report)]))
+    return members.filter(({ id }) => nowMs - this.#seen.get(id)!.sinceMs >= silentMs)
   }
 
   /** How long until a node is silent if it does not report before. */

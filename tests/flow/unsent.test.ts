@@ -41,13 +41,14 @@ const nowhere = { smtp: null, capture: null, mark: null, program: null }
 /** Acquires the queues that it finds, either among those named or in a walk through all of them. */
 async function acquire(nodeId: number, among: string[] | null = null) {
   const at = new Date()
+  const asker = { nodeId, held: [] }
   const find = async () => {
-    const { candidates } = await walkQueues(db, nodeId, at, { from: null, max: 100 })
-    return [...candidates, ...(await findOrphaned(db, nodeId))]
+    const { candidates } = await walkQueues(db, asker, at, { from: null, max: 100 })
+    return [...candidates, ...(await findOrphaned(db, asker))]
   }
-  const found = among ? await findAmong(db.writer, nodeId, at, among) : await find()
+  const found = among ? await findAmong(db.writer, asker, at, among) : await find()
   const keys = found.map(({ key }) => key)
-  return await routeLeases.acquire(db.writer, nodeId, at, keys)
+  return await routeLeases.acquire(db.writer, asker, at, keys)
 }
 
 function delivered(claim: { submissionId: SubmissionId; position: number }, epoch: number): DeliveryResult {
@@ -159,7 +160,9 @@ test('check 46: an address suppressed while a claim waits for its queue is not a
   const { api, inbox } = await setQueueStage()
   await send(api, inbox, ['gone@far.test'])
   const owner = await joinAsNode(t, node.foundation)
-  const [route] = await routeLeases.acquire(db.writer, owner.id, clock.now(), ['@relay'])
+  const [route] = await routeLeases.acquire(db.writer, { nodeId: owner.id, held: [] }, clock.now(), [
+    '@relay',
+  ])
   const holder = new pg.Client(place.connection)
   await holder.connect()
   t.after(() => holder.end())

@@ -3,7 +3,7 @@ import type { OrganizationId, PersonId, WebhookId } from '../../base/ids.ts'
 import { Arguments } from '../../postgres/arguments.ts'
 import type { Queryable, Tx } from '../../postgres/db.ts'
 import { anyDue, type DueCondition } from '../due.ts'
-import { isUnowned, type Lease, Leases, living } from '../leases.ts'
+import { type Asker, isUnowned, type Lease, Leases, living } from '../leases.ts'
 import { countRows } from '../rows.ts'
 import { skipScan } from '../sending/skip-scan.ts'
 
@@ -170,7 +170,7 @@ export const webhooksDue: DueCondition = `(exists (select from webhook_delivery 
 /** Finds up to `limit` endpoints with due deliveries and without a living owner. Endpoints without failures come first. */
 export async function findDueWebhooks(
   db: Queryable,
-  nodeId: number,
+  { nodeId, held }: Asker,
   at: Date,
   limit: number,
 ): Promise<string[]> {
@@ -178,10 +178,10 @@ export async function findDueWebhooks(
     `with recursive ${living},
     ${skipScan('first', 'webhook_id', `webhook_delivery where ${isFirst}`)},
     ${skipScan('again', 'webhook_id, next_attempt_at', `webhook_delivery where ${isAgain}`)},
-    due as (select webhook_id as id from first union select webhook_id from again where next_attempt_at <= $2)
-    select r.id from due join webhook r on r.id = due.id and ${isUnowned} and ${webhookLeases.table.mayBegin}
-    order by r.failing_since nulls first, r.id limit $3`,
-    [nodeId, at, limit],
+    due as (select webhook_id as id from first union select webhook_id from again where next_attempt_at <= $3)
+    select r.id from due join webhook r on r.id = due.id and ${isUnowned('id')} and ${webhookLeases.table.mayBegin}
+    order by r.failing_since nulls first, r.id limit $4`,
+    [nodeId, held, at, limit],
   )
   return rows.map(({ id }) => id)
 }

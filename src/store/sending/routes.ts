@@ -2,7 +2,7 @@
 import type { OrganizationId, SubmissionId } from '../../base/ids.ts'
 import type { Queryable, Tx, Writer } from '../../postgres/db.ts'
 import { anyDue, type DueCondition } from '../due.ts'
-import { isUnowned, type Lease, Leases, living } from '../leases.ts'
+import { type Asker, isUnowned, type Lease, Leases, living } from '../leases.ts'
 import type { StoredStep } from './conversation.ts'
 import { skipScan } from './skip-scan.ts'
 
@@ -76,14 +76,14 @@ export interface WalkCursor {
  * Returns those of the named queues that have no living owner, are not blocked, and have new mail due. There is one
  * candidate for each of up to 32 organizations with such mail.
  */
-export async function findAmong(db: Writer, nodeId: number, at: Date, keys: string[]): Promise<Candidate[]> {
+export async function findAmong(db: Writer, asker: Asker, at: Date, keys: string[]): Promise<Candidate[]> {
   return await db.query<Candidate>(
     `with ${living}
     select r.key, organization_id as "organizationId", r.failures
-    from unnest($3::text[]) k(key) join route r on r.key = k.key and ${isUnowned} and ${mayGoOut('$2')}
-    cross join lateral next_route_organizations(r.key, 'pending', $2, $4, '{}', 32, $4) t
+    from unnest($4::text[]) k(key) join route r on r.key = k.key and ${isUnowned('key')} and ${mayGoOut('$3')}
+    cross join lateral next_route_organizations(r.key, 'pending', $3, $5, '{}', 32, $5) t
     cross join unnest(t.organizations) organization_id`,
-    [nodeId, at, keys, beforeAll.organizationId],
+    [asker.nodeId, asker.held, at, keys, beforeAll.organizationId],
   )
 }
 
@@ -98,32 +98,32 @@ const lastOrganization = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
  */
 export async function walkQueues(
   db: Queryable,
-  nodeId: number,
+  asker: Asker,
   at: Date,
   walk: { from: WalkCursor | null; max: number },
 ): Promise<{ candidates: Candidate[]; next: WalkCursor | null }> {
   const from = walk.from ?? beforeAll
   const seen = await db.query<Candidate & WalkCursor & { isDue: boolean; step: number }>(
     `with recursive ${living}, walk as (
-      select $3::text as route, $4::text as status, $5::uuid as organization_id, null::timestamptz as due_at,
+      select $4::text as route, $5::text as status, $6::uuid as organization_id, null::timestamptz as due_at,
         0 as failures, 0 as step
       union all
       select next.*, walk.step + 1 from walk cross join lateral (
         select d.route, d.status, d.organization_id, d.due_at,
-          (select r.failures from route r where r.key = d.route and ${isUnowned} and ${mayGoOut('$2')}) as failures
+          (select r.failures from route r where r.key = d.route and ${isUnowned('key')} and ${mayGoOut('$3')}) as failures
         from delivery d
         where ${waiting} and (d.route, d.status, d.organization_id) > (walk.route,
           case when walk.failures is null then 'z' else walk.status end,
-          case when walk.failures is null then $7::uuid else walk.organization_id end)
+          case when walk.failures is null then $8::uuid else walk.organization_id end)
         order by d.route, d.status, d.organization_id, d.due_at limit 1) next
-      where walk.step < $6
+      where walk.step < $7
     ), judged as (
-      select *, due_at <= $2 and failures is not null
+      select *, due_at <= $3 and failures is not null
         and (select o.status from organization o where o.id = organization_id) = 'active' as is_due from walk
     )
     select route as key, status, organization_id as "organizationId", failures, coalesce(is_due, false) as "isDue", step
-    from judged where is_due or step = $6`,
-    [nodeId, at, from.key, from.status, from.organizationId, walk.max, lastOrganization],
+    from judged where is_due or step = $7`,
+    [asker.nodeId, asker.held, at, from.key, from.status, from.organizationId, walk.max, lastOrganization],
   )
   const candidates = seen.filter(({ isDue }) => isDue)
   return { candidates, next: seen.find(({ step }) => step === walk.max) ?? null }
@@ -134,13 +134,13 @@ export const routesDue: DueCondition = `(exists (select from delivery where clai
   or ${anyDue('d.due_at', `delivery d where ${waiting}`)})`
 
 /** Finds the queues whose lost owner left deliveries on the wire, each with the organization of one such delivery. */
-export async function findOrphaned(db: Queryable, nodeId: number): Promise<Candidate[]> {
+export async function findOrphaned(db: Queryable, { nodeId, held }: Asker): Promise<Candidate[]> {
   return await db.query<Candidate>(
     `with recursive ${living},
     ${skipScan('claimed', 'route, organization_id', 'delivery where claim_epoch is not null', 'route')}
     select r.key, c.organization_id as "organizationId", r.failures
-    from claimed c join route r on r.key = c.route and ${isUnowned}`,
-    [nodeId],
+    from claimed c join route r on r.key = c.route and ${isUnowned('key')}`,
+    [nodeId, held],
   )
 }
 
