@@ -19,7 +19,8 @@ const host = `127.25.${(process.pid >> 8) & 255}.${1 + (process.pid % 254)}`
 export async function startFarWorld(scope: Scope, destinations: number): Promise<FarWorld> {
   const zone: Record<string, ZoneRecords> = {}
   const recipients = Array.from({ length: destinations }, (_, number) => {
-    const domain = `d${number}.far.example`
+    // Each has a provider of its own: mail to one provider shares its limits.
+    const domain = `far${number}.example`
     zone[domain] = { MX: [[10, `mx.${domain}`]] }
     zone[`mx.${domain}`] = { A: [host] }
     return `u@${domain}`
