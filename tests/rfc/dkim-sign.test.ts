@@ -149,7 +149,7 @@ function changed(raw: Buffer, change: (parts: Parts) => Parts): Buffer {
 }
 
 for (const judge of judges)
-  test(`check 44: ${judge.name} accepts what relays make of a message`, async () => {
+  test(`check 44: ${judge.name} accepts a message that relays have normalized`, async () => {
     const composed = messages.slice(0, 4)
     const copies = await Promise.all(
       composed.flatMap(([, message]) =>
@@ -168,7 +168,7 @@ for (const judge of judges)
     assert.deepEqual(refused, [])
   })
 
-test('check 44: what we compose has only 7-bit bytes, so no relay encodes it anew', () => {
+test('check 44: a composed message has only 7-bit bytes, so no relay encodes it anew', () => {
   const long = {
     ...draft,
     subject: 'für alle',
