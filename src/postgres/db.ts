@@ -195,12 +195,14 @@ export class Db implements Queryable {
     values: readonly unknown[],
     signal: AbortSignal | undefined,
   ): Promise<Row[]> {
-    let isBroken = true
+    let isBroken = false
     const cancelled = cancelOn(signal, () => this.#cancel(client))
     try {
-      const rows = await this.#ask<Row>(client, text, values)
-      isBroken = false
-      return rows
+      return await this.#ask<Row>(client, text, values)
+    } catch (error) {
+      // On a full disk another connection may find no room for its first file.
+      isBroken = isLost(error) && (error as DbFault).sqlState !== diskFull
+      throw error
     } finally {
       // A late cancel must not end the connection's next statement.
       const wasCancelled = await cancelled()

@@ -2,7 +2,7 @@
 import { useNavigate } from '@tanstack/react-router'
 import { Search } from 'lucide-react'
 import { Dialog as Primitive } from 'radix-ui'
-import { type KeyboardEvent, useDeferredValue, useId, useState } from 'react'
+import { type KeyboardEvent, useId, useState } from 'react'
 import { classes } from '../parts/classes.ts'
 import { shell } from '../texts/shell.ts'
 import { type Found, useFound } from './found.ts'
@@ -27,7 +27,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
 function Finder({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
-  const { found, isSearching } = useFound(useDeferredValue(text))
+  const { found, isSearching } = useFound(text)
   const navigate = useNavigate()
   const listId = useId()
   const active = Math.min(at, found.length - 1)
