@@ -1,13 +1,13 @@
 // An S3 server of a test: s3rver, and before it a proxy that checks what S3 checks, and fails as a test wants.
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import S3rver from 's3rver'
-import type { Scope } from './until.ts'
+import S3rver, { type Store } from 's3rver'
+import { type Scope, until } from './until.ts'
 
 const bucket = 'posthorn-test'
 
@@ -74,6 +74,7 @@ export async function startS3(scope: Scope, { host = '127.0.0.1' } = {}): Promis
     vhostBuckets: false,
     configureBuckets: [{ name: bucket, configs: [] }],
   })
+  writeWholeFiles(store.store)
   const { port: storePort } = await store.run()
   const faults = { ...well }
   const calls: string[] = []
@@ -106,6 +107,26 @@ export async function startS3(scope: Scope, { host = '127.0.0.1' } = {}): Promis
         .filter((name) => wanted.test(name)),
     removeObject: (name) => rmSync(`${join(directory, bucket, name)}._S3rver_object`),
     uploads,
+  }
+}
+
+/** Keeps an upload unanswered until its file is whole, as S3 does. s3rver answers once it has read the upload. */
+function writeWholeFiles(store: Store): void {
+  const [putObject, putPart] = [store.putObject.bind(store), store.putPart.bind(store)]
+  const whole = async (file: string, size: number) =>
+    await until('the file to be whole', () => statSync(file).size === size)
+  store.putObject = async (object) => {
+    const stored = await putObject(object)
+    await whole(store.getResourcePath(object.bucket, object.key, 'object'), stored.size)
+    return stored
+  }
+  store.putPart = async (bucketName, uploadId, number, content) => {
+    const stored = await putPart(bucketName, uploadId, number, content)
+    await whole(
+      join(store.getResourcePath(bucketName, undefined, 'uploads'), uploadId, `${number}`),
+      stored.size,
+    )
+    return stored
   }
 }
 
