@@ -200,8 +200,9 @@ export class Db implements Queryable {
     try {
       return await this.#ask<Row>(client, text, values)
     } catch (error) {
-      // On a full disk another connection may find no room for its first file.
-      isBroken = isLost(error) && (error as DbFault).sqlState !== diskFull
+      // A new connection also forgets prepared statements that a migration has made invalid. But on a full disk it may find
+      // no room for its first file.
+      isBroken = (error as DbFault).sqlState !== diskFull
       throw error
     } finally {
       // A late cancel must not end the connection's next statement.
