@@ -82,7 +82,8 @@ async function setStage(scope: Scope, deliveryFile: string | null): Promise<Stag
 async function deliverAll({ sink, node }: Stage, wanted: number): Promise<number> {
   const { clock } = node.foundation
   const beganMs = clock.nowMs()
-  while (sink.copies.length < wanted) {
+  for (let turns = 0; sink.copies.length < wanted; turns++) {
+    assert.ok(turns < 400, `${sink.copies.length} of ${wanted} came`)
     const before = sink.copies.length
     await sleep(2_500)
     if (sink.copies.length === before) clock.advance(20_000)
