@@ -4,16 +4,14 @@ import { BoundedMap } from '../../base/bounded-map.ts'
 import type { Clock } from '../../base/clock.ts'
 import { type RefusalCode, ServiceError } from '../../base/errors.ts'
 import { type InboxId, newId, queueIdOf, type SubmissionId } from '../../base/ids.ts'
-import { KnownFor } from '../../base/known-for.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import { traced } from '../../base/trace.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
 import { commitRows } from '../../postgres/commit.ts'
 import { type Db, DbFault } from '../../postgres/db.ts'
-import { findInboxes, type InboxRow } from '../../store/mailbox/inboxes.ts'
 import { findMessage, findThread, type MessageRow } from '../../store/mailbox/messages.ts'
-import { insertRaws, maxInlineBytes, type RawRow } from '../../store/mailbox/raws.ts'
+import { maxInlineBytes, type RawRow } from '../../store/mailbox/raws.ts'
 import { insertRoutes } from '../../store/sending/routes.ts'
 import {
   acceptSends,
@@ -27,7 +25,6 @@ import { findSubmissions, type SendOperation, type SubmissionRow } from '../../s
 import type { SendingCaller } from '../caller.ts'
 import { deleteUnnamed } from '../delete-blobs.ts'
 import type { Idempotency } from '../idempotency.ts'
-import { knownForMs } from '../known-everywhere.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
 import { type RoutePolicy, routeFor, routeOf } from '../route-policy.ts'
 import { compileSend } from './compile-send.ts'
@@ -44,11 +41,11 @@ import {
   type ReplyBody,
   type SendBody,
   type SendDraft,
-  type Sender,
 } from './send-draft.ts'
 import { requireSendable, requireSendingKey } from './send-policy.ts'
 import { refuseSend } from './send-refusal.ts'
-import { writtenIdempotency } from './written-idempotency.ts'
+import { Senders } from './senders.ts'
+import { isReplayed, type WrittenIdempotency, writtenIdempotency } from './written-idempotency.ts'
 import { draftWritten, type WritingCaller, type WrittenMail } from './written-mail.ts'
 
 /** The answer to an accepted send, new or replayed. */
@@ -84,7 +81,7 @@ interface SendRequest {
   operation: SendOperation
   /** The inbox in the path. Null for `POST /v1/send` and for replies. */
   inboxId: string | null
-  idempotency: Idempotency
+  idempotency: Idempotency | WrittenIdempotency
   body: SendBody
   draft(): Promise<SendDraft>
 }
@@ -107,19 +104,12 @@ export class Acceptance {
   readonly #results: Batch<SubmissionId, SubmissionRow | undefined>
   readonly #running: RunningSends
   readonly #knownRoutes = new BoundedMap<string, true>(maxKnown)
-  readonly #inboxes: KnownFor<string, InboxRow>
+  readonly #senders: Senders
 
   constructor(deps: AcceptanceDeps) {
     this.#deps = deps
     this.#running = new RunningSends(deps.clock)
-    this.#inboxes = new KnownFor({
-      name: 'senders',
-      clock: deps.clock,
-      ms: knownForMs,
-      missingMs: 0,
-      max: maxKnown,
-      load: async (ids) => new Map((await findInboxes(deps.db, ids)).map((row) => [row.id, row])),
-    })
+    this.#senders = new Senders(deps)
     this.#batch = new Batch({
       name: 'accept',
       flush: (sends) => this.#flush(sends),
@@ -139,7 +129,7 @@ export class Acceptance {
     requireSendingKey(caller, 'message', inboxId)
     const draft = async (): Promise<SendDraft> => ({
       operation: 'message',
-      sender: await this.#sender(caller, inboxId),
+      sender: await this.#senders.find(caller, inboxId),
       ...addressTo(body),
       thread: { id: newId('thread', this.#deps.clock.nowMs()), isNew: true, subject: body.subject },
       subject: body.subject,
@@ -176,10 +166,8 @@ export class Acceptance {
 
   /** Accepts a mail that a client wrote, once in 24 hours for each Message-ID. Resolves after the commit. */
   async acceptWritten(caller: WritingCaller, mail: WrittenMail): Promise<AcceptedSend> {
-    const senderOf = (inboxId: string) => this.#sender(caller, inboxId)
-    const draft = () => draftWritten({ ...this.#deps, senderOf }, caller, mail)
-    const find = (digest: Buffer) => this.#earlier.add(digest)
-    const idempotency = await writtenIdempotency({ find, atMs: this.#deps.clock.nowMs() }, caller, mail)
+    const draft = () => draftWritten({ ...this.#deps, senders: this.#senders }, caller, mail)
+    const idempotency = writtenIdempotency(caller, mail, this.#deps.clock.nowMs())
     const { body } = mail
     return await this.#once(caller, { operation: 'submission', inboxId: null, idempotency, body, draft })
   }
@@ -217,7 +205,7 @@ export class Acceptance {
     if (!thread) throw noThread()
     if (target?.threadId !== thread.id)
       throw new ServiceError('not_found', 'There is no such message in this thread.')
-    const sender = await this.#sender(caller, thread.inboxId)
+    const sender = await this.#senders.find(caller, thread.inboxId)
     return {
       operation: 'reply',
       sender,
@@ -249,8 +237,12 @@ export class Acceptance {
   /** Looks for an earlier result first. A repeated request gets that result, even if the send would be refused now. */
   async #accept(caller: SendingCaller, request: SendRequest): Promise<AcceptedSend> {
     const { operation, idempotency, body } = request
-    const digest = idempotencyDigest(caller.organizationId, operation, idempotency.key)
-    const earlier = await this.#earlier.add(digest)
+    const digestOf = (key: string) => idempotencyDigest(caller.organizationId, operation, key)
+    const digest = digestOf(idempotency.key)
+    const earlier = await this.#findEarlier(
+      digest,
+      'formerKey' in idempotency ? digestOf(idempotency.formerKey) : null,
+    )
     if (earlier) return await this.#replay(caller, earlier, idempotency)
     const draft = await request.draft()
     await this.#requireSendable(caller, draft, body)
@@ -266,13 +258,22 @@ export class Acceptance {
     return await this.#commit(caller, { send, raw: content.raw, sizeBytes })
   }
 
+  async #findEarlier(digest: Buffer, formerDigest: Buffer | null): Promise<EarlierSend | null> {
+    const [earlier, former] = await Promise.all([
+      this.#earlier.add(digest),
+      formerDigest && this.#earlier.add(formerDigest),
+    ])
+    if (earlier) return earlier
+    return former && isReplayed(former, this.#deps.clock.nowMs()) ? former : null
+  }
+
   /** If the send is refused, reads the inbox anew. If it was deleted meanwhile, throws `not_found` instead. */
   async #requireSendable(caller: SendingCaller, draft: SendDraft, body: SendBody): Promise<void> {
     const { domains, routePolicy } = this.#deps
     try {
       await requireSendable({ domains, isLocal: routePolicy.isLocal }, caller, draft, body)
     } catch (refusal) {
-      if (draft.sender.id) await this.#sender(caller, draft.sender.id, this.#deps.clock.monotonicMs())
+      if (draft.sender.id) await this.#senders.find(caller, draft.sender.id, this.#deps.clock.monotonicMs())
       throw refusal
     }
   }
@@ -331,15 +332,13 @@ export class Acceptance {
   async #flush(sends: PendingSend[]): Promise<(SendVerdict | DbFault)[]> {
     const { db, clock } = this.#deps
     return await commitRows(sends, async (rows) => {
-      const news = rows.map(({ send }) => send)
-      const at = clock.now()
-      if (!rows.some(({ raw }) => raw)) return await acceptSends(db.writer, news, at)
-      return await db.transaction(async (tx) => {
-        const verdicts = await acceptSends(tx, news, at)
-        const raws = rows.flatMap(({ raw }, i) => (raw && verdicts[i]?.verdict === 'accepted' ? [raw] : []))
-        await insertRaws(tx, raws, at)
-        return verdicts
-      })
+      const raws = rows.flatMap(({ raw }) => raw ?? [])
+      return await acceptSends(
+        db.writer,
+        rows.map(({ send }) => send),
+        raws,
+        clock.now(),
+      )
     })
   }
 
@@ -366,15 +365,6 @@ export class Acceptance {
       submission?.messageId && (await findMessage(this.#deps.db, caller.organizationId, submission.messageId))
     if (!submission || !message) throw new ServiceError('idempotency_result_expired')
     return { message, submission, replayed: true }
-  }
-
-  /** Returns the inbox as the sender, from a look-up no older than `sinceMs`. The commit checks that the inbox still exists. */
-  async #sender(caller: SendingCaller, inboxId: string, sinceMs?: number): Promise<Sender> {
-    const inbox = await this.#inboxes.find(inboxId, sinceMs)
-    if (inbox?.organizationId !== caller.organizationId || inbox.status !== 'active')
-      throw new ServiceError('not_found', 'There is no such inbox.')
-    const { id, localPart, domain, domainId, displayName } = inbox
-    return { id, mailbox: { email: `${localPart}@${domain}`, name: displayName }, domain, domainId }
   }
 }
 

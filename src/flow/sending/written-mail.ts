@@ -7,15 +7,15 @@ import { type Mailbox, readEmail } from '../../mail/address.ts'
 import type { ReadMail } from '../../mail/parse-worker.ts'
 import type { WrittenHeader } from '../../mail/write/written-header.ts'
 import type { Db } from '../../postgres/db.ts'
-import { findInboxesByAddress } from '../../store/mailbox/inboxes.ts'
 import { findAncestor, findMessage } from '../../store/mailbox/messages.ts'
 import type { RawRow } from '../../store/mailbox/raws.ts'
 import { type Caller, hasScope, type SendingCaller } from '../caller.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
 import type { TlsWish } from '../route-policy.ts'
 import { replyRecipients } from './reply-draft.ts'
-import { addressTo, canonical, type SendDraft, type Sender, type WrittenBody } from './send-draft.ts'
+import { addressTo, canonical, type SendDraft, type WrittenBody } from './send-draft.ts'
 import { requireSendingKey } from './send-policy.ts'
+import type { Senders } from './senders.ts'
 
 /** A caller whose scopes decide how mail may be sent. */
 export type WritingCaller = SendingCaller & Pick<Caller, 'scopes'>
@@ -64,8 +64,7 @@ interface DraftDeps {
   db: Db
   clock: Clock
   domains: ProvedDomains
-  /** Returns the inbox as the sender. Throws `not_found` if it was deleted. */
-  senderOf(inboxId: string): Promise<Sender>
+  senders: Senders
 }
 
 /** Makes the draft. Throws the refusal if the key may not send from the address in From. */
@@ -75,17 +74,15 @@ export async function draftWritten(
   mail: WrittenMail,
 ): Promise<SendDraft> {
   const { mailbox, domain, key } = canonical(mail.from)
-  const [addressed] = await findInboxesByAddress(deps.db, [key], deps.clock.now())
-  // Security: the refusal must not reveal whether another organization has an inbox with this address.
-  const inbox = addressed?.organizationId === caller.organizationId ? addressed : null
-  requireScope(caller, inbox ? 'mailbox:send' : 'delivery:send')
+  const inboxId = await deps.senders.findId(caller, key)
+  requireScope(caller, inboxId ? 'mailbox:send' : 'delivery:send')
   const { subject, inReplyTo, references, tlsWish } = mail
   const named = { subject, inReplyTo, references, tlsWish }
   const fields = { ...addressing(mail), ...named, operation: 'submission' as const }
   const replyTo = mail.replyTo && { replyTo: mail.replyTo }
-  if (inbox) {
-    const thread = await findThreadFor(deps, caller, inbox.id, mail)
-    const { id, domainId } = await deps.senderOf(inbox.id)
+  if (inboxId) {
+    const thread = await findThreadFor(deps, caller, inboxId, mail)
+    const { id, domainId } = await deps.senders.find(caller, inboxId)
     return { ...fields, ...replyTo, sender: { id, mailbox, domain, domainId }, thread }
   }
   requireSendingKey(caller, 'submission', null)

@@ -29,8 +29,8 @@ export function packRaws(raws: RawRow[]): { rows: string; bytes: Buffer } {
   }
 }
 
-/** Returns a query that unpacks the parameters of `packRaws` into rows for an insert into raw. */
-function selectRaws(rows: string, bytes: string, at: string): string {
+/** Returns a query that unpacks the parameters of `packRaws` into rows `x` for an insert into raw. */
+export function selectRaws(rows: string, bytes: string, at: string): string {
   return `select x.id, x.size, substring(${bytes}::bytea from x.start + 1 for x.size), x.blob, ${at}::timestamptz
     from jsonb_to_recordset(${rows}::jsonb) as x(id uuid, size integer, start integer, blob text)`
 }

@@ -6,6 +6,7 @@ import { Arguments } from '../../postgres/arguments.ts'
 import { column, columnOf, lines, pick } from '../../postgres/columns.ts'
 import type { Queryable, Writer } from '../../postgres/db.ts'
 import type { MessageRow } from '../mailbox/messages.ts'
+import { packRaws, type RawRow, selectRaws } from '../mailbox/raws.ts'
 import type { SendOperation, SubmissionRow } from './submissions.ts'
 
 /** Returns the SHA-256 of the scope and the text of an idempotency key. The scope is the organization and the operation. */
@@ -135,9 +136,18 @@ export interface SendVerdict {
   suppressed: number[]
 }
 
-/** Decides and stores a batch in one statement. Returns a verdict for each send, in order. */
-export async function acceptSends(db: Writer, sends: NewSend[], at: Date): Promise<SendVerdict[]> {
-  const decided = await db.query<SendVerdict>(acceptance, Object.values(columnsOf(sends, at)))
+/** Decides and stores a batch in one statement, with the raw rows of the sends. Returns a verdict for each send, in order. */
+export async function acceptSends(
+  db: Writer,
+  sends: NewSend[],
+  raws: RawRow[],
+  at: Date,
+): Promise<SendVerdict[]> {
+  const columns = columnsOf(sends, at)
+  const decided =
+    raws.length === 0
+      ? await db.query<SendVerdict>(acceptance, Object.values(columns))
+      : await db.query<SendVerdict>(acceptanceWithRaws, Object.values({ ...columns, ...rawColumns(raws) }))
   let first = 1
   return decided.map((verdict, i) => {
     const suppressed = verdict.suppressed.map((ordinal) => ordinal - first)
@@ -146,10 +156,16 @@ export async function acceptSends(db: Writer, sends: NewSend[], at: Date): Promi
   })
 }
 
-const acceptance = accepting(new Arguments(columnsOf([], new Date(0))))
+const noColumns = columnsOf([], new Date(0))
+const acceptance = accepting(new Arguments(noColumns), '')
+const withRaws = new Arguments({ ...noColumns, ...rawColumns([]) })
+const acceptanceWithRaws = accepting(withRaws, `, stored as (${insertingRaws(withRaws)})`)
 
-/** Returns a statement that decides and then writes the passed sends, in one commit. It uses only names from `batch`. */
-function accepting(batch: Arguments): string {
+/**
+ * Returns a statement that decides and then writes the passed sends, in one commit. It uses only names from `batch`.
+ * `also`: a further part, which may use `passing`.
+ */
+function accepting(batch: Arguments, also: string): string {
   const inboxes = `${batch.parameter('in_inboxes')}::text[]`
   const decision = batch.of(
     'at orgs keys digests hashes in_inboxes replied_threads subs recipient_counts to_sends to_keys are_uncounted',
@@ -173,12 +189,24 @@ function accepting(batch: Arguments): string {
         (select insert_sent_messages(passed => p.passed, ${messages}) where array_remove(${inboxes}, null) <> '{}'),
         (select insert_send_contents(passed => p.passed, ${contents}) where array_position(${inboxes}, null) > 0)
       from passing p
-    )
+    )${also}
     select d.verdict, d.submission_id as "submissionId", d.retry_after as "retryAfterSeconds", d.suppressed,
       case when d.verdict = 'send_limit_exceeded' then exceeded_limit((${batch.parameter('orgs')}::uuid[])[d.i],
         (${batch.parameter('recipient_counts')}::integer[])[d.i] - cardinality(d.suppressed), ${batch.parameter('at')})
         end as "limit"
     from decided d cross join (select count(*) from written) w order by d.i`
+}
+
+/** Inserts the raw rows of the sends that passed. */
+function insertingRaws(batch: Arguments): string {
+  const rows = selectRaws(batch.parameter('raw_rows'), batch.parameter('raw_contents'), batch.parameter('at'))
+  return `insert into raw (id, size_bytes, bytes, blob, created_at) ${rows} where x.id in (
+    select r.id from passing p, unnest(p.passed, ${batch.parameter('raw_ids')}::uuid[]) r(passes, id) where r.passes)`
+}
+
+function rawColumns(raws: RawRow[]): Record<string, unknown> {
+  const { rows, bytes } = packRaws(raws)
+  return { raw_rows: rows, raw_contents: bytes }
 }
 
 function columnsOf(sends: NewSend[], at: Date): Record<string, unknown> {
