@@ -10,6 +10,7 @@ import { divided } from './base/share.ts'
 import { syncFolder } from './base/sync-folder.ts'
 import type { Blobs } from './blobs/blobs.ts'
 import { openBlobs } from './blobs/open-blobs.ts'
+import { type DeliveryRules, readDeliveryFile } from './config/delivery-file.ts'
 import type { Settings } from './config/settings.ts'
 import { DnsCache } from './dns/cache.ts'
 import { Resolver } from './dns/resolver.ts'
@@ -49,6 +50,8 @@ export interface Foundation {
    */
   hold: RestorationRow | null
   worker: OwnWorker
+  /** The limits of destinations, and the pools of source addresses. */
+  deliveryRules: DeliveryRules
   close(): Promise<void>
 }
 
@@ -167,6 +170,7 @@ async function open(
   missing: 'made' | 'found',
 ): Promise<Omit<Foundation, 'worker'>> {
   await requireNoMark(settings.dataDir)
+  const deliveryRules = await readDeliveryFile(settings.deliveryFile)
   const keys = await readKeys(settings)
   const { db, release } = await openDatabase(settings, log, progress)
   const leave = async () => {
@@ -204,6 +208,7 @@ async function open(
       blobs,
       dnsCache: createDnsCache(resolver, settings, db, clock),
       resolver: new SharedResolver({ resolver, workers: settings.workers }),
+      deliveryRules,
       close,
     }
   } catch (error) {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { groupOf } from '../flow/delivering/shaping-rules.ts'
+import { poolChoice } from '../flow/source-pools.ts'
 import { parseDeliveryFile } from './delivery-file.ts'
 import { SettingError } from './setting-reader.ts'
 
@@ -25,7 +26,29 @@ code = 421
 enhanced = "4.7.*"
 text = "Too Fast"
 pause = "10m"
+
+[[pool]]
+name = "letters"
+purposes = ["transactional"]
+
+[[pool.source]]
+address = "192.0.2.5"
+ehlo = "mail5.Example.com"
+
+[[pool.source]]
+address = "2001:db8::6"
+ehlo = "mail6.example.com"
+warm-up = { from = 2026-12-01, per-day = [50, 100] }
+
+[[pool]]
+name = "bulk"
+organizations = ["01890a5d-ac96-774b-bcce-b302099a8057"]
+source = [{ address = "192.0.2.7", ehlo = "bulk.example.com" }]
 `
+
+const pool = (name: string, address = '192.0.2.5') =>
+  `[[pool]]\nname = "${name}"\n[[pool.source]]\naddress = "${address}"\nehlo = "mx.example"\n`
+const warming = (plan: string) => `${pool('a')}warm-up = { ${plan} }`
 
 test('delivery file: its groups come before the built-in ones, and keep what they leave out', () => {
   const rules = parseDeliveryFile(example, 'delivery.toml')
@@ -44,6 +67,27 @@ test('delivery file: its groups come before the built-in ones, and keep what the
   assert.equal(groupOf(rules, 'gmail.com', 'aspmx.l.google.com').rules.connections, 20)
 })
 
+test('delivery file: pools have sources, and are chosen by organization before purpose', () => {
+  const { pools } = parseDeliveryFile(example, 'delivery.toml')
+  const [letters] = pools
+  assert.deepEqual(letters!.sources, [
+    { address: '192.0.2.5', ehlo: 'mail5.example.com', warmUp: null },
+    {
+      address: '2001:db8::6',
+      ehlo: 'mail6.example.com',
+      warmUp: { fromMs: Date.UTC(2026, 11, 1), perDay: [50, 100] },
+    },
+  ])
+  const bulk = '01890a5d-ac96-774b-bcce-b302099a8057'
+  const other = bulk.replace('0', '1')
+  const choose = poolChoice(pools)
+  assert.equal(choose(bulk, 'transactional'), 'bulk')
+  assert.equal(choose(other, 'transactional'), 'letters')
+  assert.equal(choose(other, 'unclassified'), null)
+  const rest = parseDeliveryFile('[[pool]]\nname = "rest"\nsource = [{ address = "::1", ehlo = "a.b" }]', 'd')
+  assert.equal(poolChoice(rest.pools)(other, 'unclassified'), 'rest')
+})
+
 test('delivery file: a fault names its line or key, and what to write', () => {
   const faults: [string, RegExp][] = [
     ['[default]\nconnections = ', /^delivery\.toml:2: .*: write TOML/],
@@ -60,6 +104,25 @@ test('delivery file: a fault names its line or key, and what to write', () => {
       /reply no\. 1: pause is not there: write pause = "10m"/,
     ],
     ['[[group]]\nname = "google"\nreply = [{ code = 250, pause = "1m" }]', /code = "250" is not valid/],
+    ['[[pool]]\nname = "requiretls"', /name = "requiretls" is not valid: write "bulk"/],
+    ['[[pool]]\nname = "a"', /pool "a": source is not there: write \[\[pool\.source\]\]/],
+    [pool('a', '192.0.2.5, 192.0.2.6'), /source no\. 1: address = "192\.0\.2\.5, 192\.0\.2\.6" is not valid/],
+    [pool('a', '0.0.0.0'), /address = "0\.0\.0\.0" is not valid: write "192\.0\.2\.5"/],
+    [pool('a').replace('mx.example', 'localhost'), /ehlo = "localhost" is not valid: write "mail5/],
+    [pool('a') + pool('a', '192.0.2.6'), /pool "a" is there twice/],
+    [pool('a') + pool('b'), /address "192\.0\.2\.5" is there twice: name it in one pool/],
+    [pool('a') + pool('b', '192.0.2.6'), /pool "b" is the second one for all other mail/],
+    [
+      '[[pool]]\nname = "a"\npurposes = ["marketing"]',
+      /purposes = .* is not valid: write \["transactional"\]/,
+    ],
+    [
+      '[[pool]]\nname = "a"\norganizations = ["shop"]',
+      /organizations = .* is not valid: write a list of ids/,
+    ],
+    [warming('from = "2026-02-31", per-day = [1]'), /warm-up: from = "2026-02-31" is not valid/],
+    [warming('from = "2026-12-01"'), /warm-up: per-day is not there: write per-day = \[50, 100, 200\]/],
+    [warming('from = "2026-12-01", per-day = [0]'), /per-day = "\[0\]" is not valid/],
     ['group = 3', /group = "3" is not valid: write \[\[group\]\]/],
   ]
   for (const [text, message] of faults)
@@ -68,7 +131,13 @@ test('delivery file: a fault names its line or key, and what to write', () => {
 
 test('delivery file: any text is read, or refused in one line', () => {
   const piece = fc.oneof(
-    fc.constantFrom(...example.split('\n'), '[[group.reply]]', 'mx = [1]', '"a'),
+    fc.constantFrom(
+      ...example.split('\n'),
+      '[[group.reply]]',
+      'mx = [1]',
+      '"a',
+      'warm-up = { from = 2026-02-31 }',
+    ),
     fc.string(),
   )
   fc.assert(

@@ -1,7 +1,7 @@
-// Reads `delivery.toml`, the operator's limits of destinations. A wrong line or key stops the start.
+// Reads `delivery.toml`: the operator's limits of destinations, and pools of source addresses. A mistake stops the start.
 import { createReadStream } from 'node:fs'
 import { text as readText } from 'node:stream/consumers'
-import { parse, TomlError } from 'smol-toml'
+import { parse, TomlDate, TomlError } from 'smol-toml'
 import { parseDuration } from '../base/duration.ts'
 import {
   builtInRules,
@@ -12,18 +12,27 @@ import {
   type ShapingRules,
   usualRules,
 } from '../flow/delivering/shaping-rules.ts'
+import { reservedPools } from '../flow/route-policy.ts'
+import { type Source, type SourcePool, takesTheRest, type WarmUp } from '../flow/source-pools.ts'
 import { parseDomain } from '../mail/address.ts'
 import { nearest } from './nearest.ts'
 import { quoted, SettingError } from './setting-reader.ts'
+import { outboundAddresses } from './setting-values.ts'
 
 const maxFileBytes = 1 << 20
 const maxGroups = 500
+const maxPools = 50
 const maxEntries = 100
+const maxOrganizations = 10_000
 const dayMs = 86_400_000
 
+export interface DeliveryRules extends ShapingRules {
+  pools: readonly SourcePool[]
+}
+
 /** Returns the built-in rules, changed by the file. Throws a SettingError that names the line or the key. */
-export async function readDeliveryFile(file: string | null): Promise<ShapingRules> {
-  if (file === null) return builtInRules
+export async function readDeliveryFile(file: string | null): Promise<DeliveryRules> {
+  if (file === null) return { ...builtInRules, pools: [] }
   const text = await readText(createReadStream(file, { end: maxFileBytes })).catch((error) => {
     throw new SettingError(
       `${file} cannot be read (${error.code}): let this user read it, or unset POSTHORN_DELIVERY_FILE`,
@@ -35,16 +44,55 @@ export async function readDeliveryFile(file: string | null): Promise<ShapingRule
 }
 
 /** Parses the text of the file. Throws a SettingError. */
-export function parseDeliveryFile(text: string, file: string): ShapingRules {
+export function parseDeliveryFile(text: string, file: string): DeliveryRules {
   const root = new Table(parseToml(text, file), file)
   const usual = root.has('default') ? readRules(root.table('default'), usualRules) : usualRules
   const named = root.tables('group', maxGroups).map((table) => readGroup(table, usual))
+  const pools = root.tables('pool', maxPools).map(readPool)
   root.refuseOthers()
   const names = named.map(({ name }) => name)
-  const twice = names.find((name, index) => names.indexOf(name) < index)
-  if (twice !== undefined)
-    throw new SettingError(`${file}: group ${quoted(twice)} is there twice: write one table for it`)
-  return { usual, groups: [...named, ...builtInRules.groups.filter(({ name }) => !names.includes(name))] }
+  refuseTwice(file, 'group', names, 'write one table for it')
+  refuseSharing(file, pools)
+  const builtIn = builtInRules.groups.filter(({ name }) => !names.includes(name))
+  return { usual, groups: [...named, ...builtIn], pools }
+}
+
+function refuseTwice(file: string, what: string, names: readonly string[], mend: string): void {
+  const seen = new Set<string>()
+  for (const name of names) {
+    if (seen.has(name)) throw new SettingError(`${file}: ${what} ${quoted(name)} is there twice: ${mend}`)
+    seen.add(name)
+  }
+}
+
+/** A mail must have one pool, and an address one warm-up plan. */
+function refuseSharing(file: string, pools: readonly SourcePool[]): void {
+  const listed = <Value>(of: (pool: SourcePool) => readonly Value[]) => pools.flatMap(of)
+  refuseTwice(
+    file,
+    'pool',
+    listed(({ name }) => [name]),
+    'write one table for it',
+  )
+  refuseTwice(
+    file,
+    'organization',
+    listed(({ organizations }) => organizations),
+    'name it in one pool',
+  )
+  refuseTwice(
+    file,
+    'purpose',
+    listed(({ purposes }) => purposes),
+    'name it in one pool',
+  )
+  const addresses = listed(({ sources }) => sources.map(({ address }) => address))
+  refuseTwice(file, 'address', addresses, 'name it in one pool')
+  const [, other] = pools.filter(takesTheRest)
+  if (other)
+    throw new SettingError(
+      `${file}: pool ${quoted(other.name)} is the second one for all other mail: write organizations or purposes`,
+    )
 }
 
 function parseToml(text: string, file: string): Record<string, unknown> {
@@ -97,6 +145,44 @@ function readReply(table: Table): ReplyRule {
     throw table.error('code', 'is not there', 'write code, enhanced or text, because each reply would match')
   table.refuseOthers()
   return { code, enhanced, text, pauseMs }
+}
+
+function readPool(table: Table): SourcePool {
+  const example = '"bulk": small letters, digits and hyphens'
+  const name = table.read('name', poolName, example)
+  if (name === undefined) throw table.error('name', 'is not there', `write name = ${example}`)
+  const organizations =
+    table.read(
+      'organizations',
+      listOf(uuid, maxOrganizations),
+      'a list of ids, as "posthorn org list" shows',
+    ) ?? []
+  const purposes =
+    table.read('purposes', listOf(purpose), '["transactional"], ["unclassified"], or both of them') ?? []
+  const sources = table.tables('source', maxEntries).map(readSource)
+  if (sources.length === 0)
+    throw table.error('source', 'is not there', 'write [[pool.source]] with an address and its ehlo')
+  table.refuseOthers()
+  return { name, organizations, purposes, sources }
+}
+
+function readSource(table: Table): Source {
+  const address = table.read('address', ownAddress, '"192.0.2.5", an address of this machine')
+  const ehlo = table.read('ehlo', hostName, '"mail5.example.com", the full name of the address')
+  if (address === undefined) throw table.error('address', 'is not there', 'write address = "192.0.2.5"')
+  if (ehlo === undefined) throw table.error('ehlo', 'is not there', 'write ehlo = "mail5.example.com"')
+  const warmUp = table.has('warm-up') ? readWarmUp(table.table('warm-up')) : null
+  table.refuseOthers()
+  return { address, ehlo, warmUp }
+}
+
+function readWarmUp(table: Table): WarmUp {
+  const fromMs = table.read('from', day, '"2026-12-01", the first day')
+  const perDay = table.read('per-day', listOf(count(10_000_000)), '[50, 100, 200]: messages of each day')
+  if (fromMs === undefined) throw table.error('from', 'is not there', 'write from = "2026-12-01"')
+  if (!perDay?.length) throw table.error('per-day', 'is not there', 'write per-day = [50, 100, 200]')
+  table.refuseOthers()
+  return { fromMs, perDay }
 }
 
 type Parse<Value> = (given: unknown) => Value | null
@@ -212,3 +298,37 @@ const groupName: Parse<string> = (given) =>
   typeof given === 'string' && /^(?:[a-z0-9][a-z0-9-]{0,62}|@(?:local|relay|capture))$/.test(given)
     ? given
     : null
+
+const poolName: Parse<string> = (given) =>
+  typeof given === 'string' && /^[a-z0-9][a-z0-9-]{0,31}$/.test(given) && !reservedPools.includes(given)
+    ? given
+    : null
+
+const uuid: Parse<string> = (given) =>
+  typeof given === 'string' && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(given)
+    ? given.toLowerCase()
+    : null
+
+/** The purposes that a send may have. Mail that names none is unclassified. */
+const purpose: Parse<string> = (given) =>
+  given === 'transactional' || given === 'unclassified' ? given : null
+
+const ownAddress: Parse<string> = (given) => {
+  const found = typeof given === 'string' ? outboundAddresses(given) : null
+  return found?.ipv4 && found.ipv6 ? null : (found?.ipv4 ?? found?.ipv6 ?? null)
+}
+
+// RFC 5321 4.1.1.1: a client greets with its fully-qualified domain name.
+const hostName: Parse<string> = (given) => {
+  const name = mailServer(given)
+  return name?.includes('.') ? name : null
+}
+
+/** Returns the beginning of the day in UTC. TOML has dates of its own, without quotes. */
+const day: Parse<number> = (given) => {
+  const text = given instanceof TomlDate && given.isDate() ? given.toISOString() : given
+  if (typeof text !== 'string' || !/^\d{4}-\d{2}-\d{2}$/.test(text)) return null
+  const date = new Date(`${text}T00:00:00Z`)
+  // `Date` reads the 31st of February as the 3rd of March.
+  return Number.isNaN(date.getTime()) || !date.toISOString().startsWith(text) ? null : date.getTime()
+}

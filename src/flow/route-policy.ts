@@ -18,6 +18,8 @@ export interface RoutePolicy {
   mode: DeliveryMode
   /** The deployment's own domain, whose mail goes to our own MX. */
   isLocal(domain: string): boolean
+  /** The pool of source addresses for a mail of this purpose, or null. If absent, there are no pools. */
+  choosePool?(organizationId: string, purpose: string): string | null
 }
 
 /** Within these waits a stopped node of ours is back, or another node takes its mail. */
@@ -33,11 +35,16 @@ export function retryScheduleOf(route: string, scheduleMs: readonly number[]): r
   return isInside ? [...insideStepsMs.filter((stepMs) => stepMs < scheduleMs[0]!), ...scheduleMs] : scheduleMs
 }
 
-/** Returns the queue of mail with this wish. A demand stays with mail for our own nodes, as its domain may leave them. */
-export function routeFor(route: string, wish: TlsWish | null): string {
+/**
+ * Returns the queue of mail with this wish that leaves from this pool of source addresses. A demand stays with mail for our
+ * own nodes, as its domain may leave them. A pool counts only for mail to servers of other domains.
+ */
+export function routeFor(route: string, wish: TlsWish | null, pool: string | null = null): string {
+  const isSpecial = route.startsWith('@')
+  const pooled = pool === null || isSpecial ? route : `${pool}:${route}`
   // The operator says what TLS a smarthost needs. The field TLS-Required stays in the mail.
-  const isMoot = wish === 'optional' && route.startsWith('@')
-  return wish === null || isMoot ? route : wishPrefixes[wish] + route
+  const isMoot = wish === 'optional' && isSpecial
+  return wish === null || isMoot ? pooled : wishPrefixes[wish] + pooled
 }
 
 /** The queue and those of mail for the same next hop with a wish. */
@@ -45,13 +52,20 @@ export function withWishes(route: string): string[] {
   return [route, ...Object.values(wishPrefixes).map((prefix) => prefix + route)]
 }
 
-/** Reads the key of a queue. `hop`: the domain or the special queue without the wish. */
-export function readRoute(key: string): { hop: string; wish: TlsWish | null } {
-  for (const wish of ['required', 'optional'] as const) {
-    const prefix = wishPrefixes[wish]
-    if (key.startsWith(prefix)) return { hop: key.slice(prefix.length), wish }
-  }
-  return { hop: key, wish: null }
+/** Names that no pool may have, because they begin the keys of queues. */
+export const reservedPools: readonly string[] = Object.values(wishPrefixes).map((prefix) =>
+  prefix.slice(0, -1),
+)
+
+/**
+ * Reads the key of a queue: `hop`, `POOL:hop`, and either of them with a wish before it. `hop`: the domain or the special
+ * queue.
+ */
+export function readRoute(key: string): { hop: string; wish: TlsWish | null; pool: string | null } {
+  const wish = (['required', 'optional'] as const).find((one) => key.startsWith(wishPrefixes[one])) ?? null
+  const rest = wish === null ? key : key.slice(wishPrefixes[wish].length)
+  const colon = rest.indexOf(':')
+  return { hop: rest.slice(colon + 1), wish, pool: colon < 0 ? null : rest.slice(0, colon) }
 }
 
 /** The queue's key for a recipient's domain. A customer's domain is local only if its MX is proved to be ours. */

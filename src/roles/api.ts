@@ -25,7 +25,7 @@ import { ParsePool } from '../mail/parse-pool.ts'
 import type { DueWork } from '../worker/due-work.ts'
 import type { Certificate } from './certificate.ts'
 import { createDashboard, startOrganizationLetters } from './dashboard.ts'
-import { allowsMailTo, graceMs, isLocal, type Part } from './part.ts'
+import { allowsMailTo, createRoutePolicy, graceMs, isLocal, type Part } from './part.ts'
 import type { Signals } from './signals.ts'
 import { startSubmission } from './submission.ts'
 import { createAddressGuard, createEventStreams } from './webhooks.ts'
@@ -127,9 +127,10 @@ interface AcceptanceNeeds {
 }
 
 function createAcceptance(
-  { settings, db, clock, log, blobs }: Foundation,
+  foundation: Foundation,
   { domains, contents, sendCache, signals, wakeQueues }: AcceptanceNeeds,
 ): Acceptance {
+  const { settings, db, clock, log, blobs } = foundation
   return new Acceptance({
     db,
     clock,
@@ -139,7 +140,7 @@ function createAcceptance(
     lifetimeMs: settings.retryLifetimeMs,
     contents,
     sendCache,
-    routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
+    routePolicy: createRoutePolicy(foundation),
     accepted: ({ routes, inboxId }) => {
       wakeQueues(routes)
       signals.announced(inboxId ? [inboxId] : [])

@@ -33,7 +33,7 @@ export function createDashboard(
     clock,
     log,
     secretBox,
-  }: Omit<Foundation, 'close' | 'dnsCache' | 'resolver' | 'blobs' | 'settings' | 'hold' | 'worker'> & {
+  }: Pick<Foundation, 'db' | 'clock' | 'log' | 'secretBox'> & {
     settings: Pick<
       Foundation['settings'],
       | 'isDevelopment'

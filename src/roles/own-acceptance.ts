@@ -4,7 +4,7 @@ import { Acceptance } from '../flow/sending/accept-send.ts'
 import { SendContents } from '../flow/sending/send-contents.ts'
 import type { Foundation } from '../foundation.ts'
 import type { ParsePool } from '../mail/parse-pool.ts'
-import { isLocal } from './part.ts'
+import { createRoutePolicy } from './part.ts'
 import type { Signals } from './signals.ts'
 
 export interface ReportingParts {
@@ -25,7 +25,7 @@ export function createOwnAcceptance(foundation: Foundation, { parsePool, signals
     domains: new ProvedDomains({ db, clock }),
     lifetimeMs: settings.retryLifetimeMs,
     contents,
-    routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
+    routePolicy: createRoutePolicy(foundation),
   })
   return { acceptance, contents }
 }

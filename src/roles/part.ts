@@ -4,6 +4,9 @@ import { RecentlyUsed } from '../base/recently-used.ts'
 import { divided } from '../base/share.ts'
 import type { Settings } from '../config/settings.ts'
 import { isPublicUnicast } from '../dns/public-address.ts'
+import type { RoutePolicy } from '../flow/route-policy.ts'
+import { poolChoice } from '../flow/source-pools.ts'
+import type { Foundation } from '../foundation.ts'
 
 /** A running part. Parts stop in the reverse order of their start. */
 export interface Part {
@@ -37,6 +40,15 @@ export function createMailCache<Value>(options: MailCacheOptions): RecentlyUsed<
 /** Returns a check of whether a domain is the deployment's own. */
 export function isLocal({ managedDomain }: Settings): (domain: string) => boolean {
   return (domain) => domain === managedDomain
+}
+
+/** Returns how the queue of a mail is chosen. */
+export function createRoutePolicy({
+  settings,
+  deliveryRules: { pools },
+}: Pick<Foundation, 'settings' | 'deliveryRules'>): RoutePolicy {
+  const policy = { mode: settings.delivery, isLocal: isLocal(settings) }
+  return pools.length === 0 ? policy : Object.assign(policy, { choosePool: poolChoice(pools) })
 }
 
 /** Returns a check of whether mail may go to an IP address. */

@@ -4,15 +4,15 @@ import { ProvedDomains } from '../flow/proved-domains.ts'
 import type { Foundation } from '../foundation.ts'
 import { createStsDeps } from './mta-sts.ts'
 import { createNextHop } from './next-hop.ts'
-import { isLocal } from './part.ts'
+import { createRoutePolicy } from './part.ts'
 
 export function openTracing(foundation: Foundation): { deps: TraceDeps; close(): Promise<void> } {
-  const { settings, db, clock } = foundation
+  const { db, clock } = foundation
   const policies = createStsDeps(foundation)
   const deps = {
     policies,
     domains: new ProvedDomains({ db, clock }),
-    routePolicy: { mode: settings.delivery, isLocal: isLocal(settings) },
+    routePolicy: createRoutePolicy(foundation),
     nextHop: createNextHop(foundation, null),
   }
   return { deps, close: () => policies.fetcher.close() }

@@ -27,7 +27,7 @@ import { deleteUnnamed } from '../delete-blobs.ts'
 import type { Idempotency } from '../idempotency.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
 import { type RoutePolicy, routeFor, routeOf } from '../route-policy.ts'
-import { compileSend } from './compile-send.ts'
+import { compileSend, usualPurpose } from './compile-send.ts'
 import { replyRecipients, replyReferences, replySubject } from './reply-draft.ts'
 import { RunningSends } from './running-sends.ts'
 import { commitCached, type SendCache } from './send-cache.ts'
@@ -249,7 +249,7 @@ export class Acceptance {
     const { clock, lifetimeMs, contents } = this.#deps
     const content = await contents.make(caller, draft, body)
     if (content.raw) await this.#keepLarge(content.raw)
-    const routes = await this.#routesOf(draft)
+    const routes = await this.#routesOf(caller, draft, body)
     const at = clock.now()
     const circumstances = { idempotency: { ...idempotency, digest }, content, routes, lifetimeMs, at }
     const send = compileSend(caller, draft, body, circumstances)
@@ -306,12 +306,17 @@ export class Acceptance {
   }
 
   /** Returns the route of each recipient's domain. */
-  async #routesOf({ recipients, tlsWish = null }: SendDraft): Promise<Map<string, string>> {
+  async #routesOf(
+    { organizationId }: SendingCaller,
+    { recipients, tlsWish = null }: SendDraft,
+    { purpose = usualPurpose }: SendBody,
+  ): Promise<Map<string, string>> {
     const { domains, routePolicy } = this.#deps
+    const pool = routePolicy.choosePool?.(organizationId, purpose) ?? null
     const names = [...new Set(recipients.map(({ domain }) => domain))]
     const proved = await Promise.all(names.map((name) => domains.find(name)))
     const routeTo = (name: string, i: number) => routeOf(routePolicy, name, proved[i] ?? null)
-    return new Map(names.map((name, i) => [name, routeFor(routeTo(name, i), tlsWish)]))
+    return new Map(names.map((name, i) => [name, routeFor(routeTo(name, i), tlsWish, pool)]))
   }
 
   /** Writes attachments too large for a row to the blob store. They are flushed to disk before the commit that names them. */

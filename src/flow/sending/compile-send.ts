@@ -15,6 +15,9 @@ export interface Circumstances {
   at: Date
 }
 
+/** The purpose of mail that names none. */
+export const usualPurpose = 'unclassified'
+
 export function compileSend(
   caller: SendingCaller,
   draft: SendDraft,
@@ -28,7 +31,7 @@ export function compileSend(
     sender: sender.mailbox,
     subject: draft.subject,
     metadata: body.metadata ?? {},
-    purpose: body.purpose ?? 'unclassified',
+    purpose: body.purpose ?? usualPurpose,
     createdAt: at,
     updatedAt: at,
   }

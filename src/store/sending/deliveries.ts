@@ -7,6 +7,7 @@ import type { EventFact } from '../events/events.ts'
 import type { AttachmentEntry, MailboxValue, MessageRow } from '../mailbox/messages.ts'
 import type { DeliveryStatus } from '../status.ts'
 import { dueOf, type RoundRobin, type RoundStates } from './round-robin.ts'
+import { isPausedWith } from './routes.ts'
 import { skipScan } from './skip-scan.ts'
 
 export interface ClaimedDelivery {
@@ -305,9 +306,11 @@ export async function moveToRoutes(
   const isLocal = (name: string) =>
     `(${name} = $2 or ${name} in (select name from domain where status = 'verified' and inbound = 'verified'))`
   // The key of a queue may begin with the sender's wish for TLS, `requiretls:`, which stays. Mail for our
-  // own nodes keeps it too, because the MX of its domain may cease to be ours.
-  const wish = `coalesce(substring(delivery.route from '^[a-z]+:'), '')`
-  const proper = `${wish} || case when ${isLocal('domain')} then '@local' else coalesce($1, domain) end`
+  // own nodes keeps it too, because the MX of its domain may cease to be ours. The pool of source addresses, `bulk:`,
+  // stays with mail for servers of other domains.
+  const wish = `coalesce(substring(delivery.route from '^(?:requiretls|anytls):'), '')`
+  const pool = `coalesce(substring(delivery.route from '^(?:(?:requiretls|anytls):)?([a-z0-9-]+:)'), '')`
+  const proper = `${wish} || case when ${isLocal('domain')} then '@local' else coalesce($1, ${pool} || domain) end`
   const rows = await db.query<{ route: string }>(
     // Skips queues of a single domain whose deliveries already are where they belong.
     `with recursive ${queues}, misplaced as materialized (
@@ -315,10 +318,11 @@ export async function moveToRoutes(
         select submission_id, position, ${proper} as route from delivery
         where route = queues.route and ${waiting} and route <> ${proper} limit 5000 for update skip locked
       ) m
-      where $1 is not null or queues.route ~ '^([a-z]+:)?@' or ${isLocal(`regexp_replace(queues.route, '^[a-z]+:', '')`)}
+      where $1 is not null or queues.route ~ '(^|:)@' or ${isLocal(`substring(queues.route from '[^:]*$')`)}
       limit 5000
     ), added as (
-      insert into route (key, created_at) select distinct route, $3::timestamptz from misplaced on conflict do nothing
+      insert into route (key, paused, created_at)
+      select distinct route, ${isPausedWith('misplaced.route')}, $3::timestamptz from misplaced on conflict do nothing
     )
     update delivery d set route = m.route from misplaced m
     where d.submission_id = m.submission_id and d.position = m.position returning d.route`,

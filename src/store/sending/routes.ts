@@ -6,11 +6,22 @@ import { type Asker, isUnowned, type Lease, Leases, living } from '../leases.ts'
 import type { StoredStep } from './conversation.ts'
 import { skipScan } from './skip-scan.ts'
 
+/**
+ * The SQL that says whether a new queue begins paused. The key of a queue may have prefixes: a wish for TLS, a pool of source
+ * addresses. A pause of `far.test` or `bulk:far.test` holds for `requiretls:bulk:far.test` too, as otherwise a sender
+ * could avoid it.
+ */
+export function isPausedWith(key: string): string {
+  return `exists (select from route b where b.paused and b.key in
+    (substring(${key} from ':([^:]*)$'), substring(${key} from ':([^:]*:[^:]*)$')))`
+}
+
 /** Adds missing routes. Acceptance calls this once per route and remembers it. */
 export async function insertRoutes(db: Writer, keys: string[], at: Date): Promise<void> {
   await db.query(
     // In order, so that two transactions that add the same routes cannot deadlock.
-    `insert into route (key, created_at) select distinct key, $2::timestamptz from unnest($1::text[]) key order by key
+    `insert into route (key, paused, created_at)
+    select distinct k.key, ${isPausedWith('k.key')}, $2::timestamptz from unnest($1::text[]) k(key) order by 1
     on conflict do nothing`,
     [keys, at],
   )
@@ -217,7 +228,7 @@ export interface QueueRow extends RouteRow {
 
 /**
  * Lists for operators every route with waiting or claimed mail, and every paused or failed one; or only the route `key`. A
- * route that is paused with that of its domain is left out while it has no mail: it is `prefix:key`.
+ * route that is paused with that of its domain is left out while it has no mail: its key has a prefix.
  */
 export async function listQueues(db: Queryable, key: string | null): Promise<QueueRow[]> {
   return await db.query<QueueRow>(
@@ -237,7 +248,8 @@ export async function listQueues(db: Queryable, key: string | null): Promise<Que
         from destination_group g where g.name = r.destination_group) as "group"
     from route r left join n on n.route = r.key
     where r.key = $1 or ($1::text is null and (n.route is not null or r.failures > 0 or (r.paused and not exists (
-      select from route b where b.key = substring(r.key from '^[a-z]+:(.*)') and b.paused))))
+      select from route b where b.key in (substring(r.key from ':([^:]*)$'), substring(r.key from ':([^:]*:[^:]*)$'))
+        and b.paused))))
     order by n.waiting desc nulls last, r.key`,
     [key],
   )
@@ -295,8 +307,12 @@ export async function listWaiting(
   )
 }
 
-/** Pauses the queues, even if they do not exist yet. Mail that comes for them later waits. */
+/** The queues whose keys end with one of the keys in `$1`, after a prefix. */
+const withPrefix = `key ~ ':' and array[substring(key from ':([^:]*)$'), substring(key from ':([^:]*:[^:]*)$')] && $1`
+
+/** Pauses the queues, even if they do not exist yet, and those with a prefix. Mail that comes for them later waits. */
 export async function pauseRoutes(tx: Tx, keys: readonly string[], at: Date): Promise<void> {
+  await tx.query(`update route set paused = true where ${withPrefix}`, [keys])
   await tx.query(
     `insert into route (key, paused, created_at) select key, true, $2 from unnest($1::text[]) key order by key
     on conflict (key) do update set paused = true`,
@@ -304,9 +320,12 @@ export async function pauseRoutes(tx: Tx, keys: readonly string[], at: Date): Pr
   )
 }
 
-/** Resumes the queues. Returns false if there are no such queues. */
+/** Resumes the queues, and those with a prefix. Returns false if there are no such queues. */
 export async function resumeRoutes(tx: Tx, keys: readonly string[]): Promise<boolean> {
-  const rows = await tx.query('update route set paused = false where key = any($1) returning key', [keys])
+  const rows = await tx.query(
+    `update route set paused = false where key = any($1) or (${withPrefix}) returning key`,
+    [keys],
+  )
   return rows.length > 0
 }
 
