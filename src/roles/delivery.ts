@@ -2,7 +2,6 @@
 
 import type { Clock } from '../base/clock.ts'
 import { StartRefused } from '../base/errors.ts'
-import { readDeliveryFile } from '../config/delivery-file.ts'
 import { tryListening } from '../config/listener.ts'
 import type { ListenAddress } from '../config/setting-values.ts'
 import type { Role, Settings } from '../config/settings.ts'
@@ -15,6 +14,7 @@ import { ProvedDomains } from '../flow/proved-domains.ts'
 import { Capture } from '../flow/receiving/capture.ts'
 import { moveDeliveries, retryScheduleOf, specialRoutes, withWishes } from '../flow/route-policy.ts'
 import type { SendCache } from '../flow/sending/send-cache.ts'
+import type { SourcePool } from '../flow/source-pools.ts'
 import type { Foundation } from '../foundation.ts'
 import { SmtpServer } from '../smtp/server/server.ts'
 import { routesDue } from '../store/sending/routes.ts'
@@ -53,7 +53,8 @@ export async function startDelivery(
 ): Promise<Delivery> {
   const { settings, db, clock, log, blobs, secretBox, hold } = foundation
   await requireOutbound(settings)
-  const shaping = await startShaping(foundation, membership)
+  const pools = await findOwnSources(foundation)
+  const shaping = await startShaping(foundation, membership, pools)
   const mtaSts = createMtaSts(foundation)
   const tlsSessions = startTlsSessions(foundation)
   const deps: CourierDeps = {
@@ -71,6 +72,7 @@ export async function startDelivery(
     retryScheduleMs: settings.retryScheduleMs,
     nextHop: {
       ...createNextHop(foundation, membership.nodeId),
+      pools,
       tlsRules: mtaSts.rules,
       ...(tlsSessions && { noteTls: tlsSessions.note }),
     },
@@ -107,11 +109,11 @@ const sharingMs = 3_000
 
 /** Starts to store the limits of destinations, and to share them with the other nodes. */
 async function startShaping(
-  { settings, db, clock, log }: Foundation,
+  { db, clock, log, deliveryRules: rules }: Foundation,
   membership: Membership,
+  pools: readonly SourcePool[],
 ): Promise<Part & { shaper: Shaper }> {
-  const rules = await readDeliveryFile(settings.deliveryFile)
-  const shaper = new Shaper({ db, clock, log, rules, node: membership })
+  const shaper = new Shaper({ db, clock, log, rules, pools, node: membership })
   const run = async () => {
     await shaper.synchronize()
     return false
@@ -139,6 +141,31 @@ async function requireOutbound({ outbound: { ipv4, ipv6 } }: Settings): Promise<
         'set it to an address of this machine',
       )
   }
+}
+
+/**
+ * Returns the pools with those of their sources that this machine has: nodes on several machines share the file. Refuses to
+ * start if a pool has none, as its mail must not leave from another address.
+ */
+async function findOwnSources({ settings, deliveryRules, log }: Foundation): Promise<SourcePool[]> {
+  if (settings.delivery !== 'direct') return []
+  const pools: SourcePool[] = []
+  for (const pool of deliveryRules.pools) {
+    const codes = await Promise.all(
+      pool.sources.map(({ address }) => tryListening({ host: address, port: 0 })),
+    )
+    const sources = pool.sources.filter((_, index) => codes[index] === null)
+    if (sources.length === 0)
+      throw new StartRefused(
+        'outbound address',
+        `POSTHORN_DELIVERY_FILE: no source of the pool ${pool.name} is an address of this machine (${codes[0]})`,
+        'add one of its addresses to this machine, or correct the file',
+      )
+    for (const { address } of pool.sources.filter((source) => !sources.includes(source)))
+      log.warn({ pool: pool.name, address }, 'source is not an address of this machine: it is left out')
+    pools.push({ ...pool, sources })
+  }
+  return pools
 }
 
 async function createIdentities(foundation: Foundation): Promise<SendingIdentities> {

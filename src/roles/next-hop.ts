@@ -9,7 +9,7 @@ import { allowsMailTo } from './part.ts'
 
 /** `nodeId`: the node whose own listener is tried first. */
 export function createNextHop(foundation: Foundation, nodeId: number | null): NextHopDeps {
-  const { settings, db, clock, secretBox } = foundation
+  const { settings, db, clock, secretBox, deliveryRules } = foundation
   return {
     hopFinder: createHopFinder(foundation),
     resolver: foundation.resolver.for('delivery'),
@@ -17,6 +17,7 @@ export function createNextHop(foundation: Foundation, nodeId: number | null): Ne
     relay: settings.relay,
     mxPort: settings.mxPort,
     outbound: settings.outbound,
+    pools: deliveryRules.pools,
     ehloName: settings.mailHost,
     ownEhloName: () => ownNameOf(secretBox, settings.mailHost, clock.now()),
     // This node's own listener needs no other node, and hangs only if this node hangs.

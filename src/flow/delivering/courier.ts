@@ -63,8 +63,10 @@ export class RouteCourier {
   /** The round to continue if this connection has a fault. */
   readonly #roundOf = new WeakMap<SmtpConnection, Round>()
   readonly #slots = new WeakMap<SmtpConnection, Slot>()
-  /** The group of the last connection. */
-  #group: ShapedGroup | null = null
+  /** The groups of the last connection: its own, and those of the other sources of its pool. */
+  #groups: readonly ShapedGroup[] = []
+  /** The messages of the job that the next connection is for. */
+  #wanted = 1
   /** The hosts that were asked before the last fault, and until when they are asked last. */
   #faulty: { asked: readonly string[]; untilMs: number }
 
@@ -93,7 +95,8 @@ export class RouteCourier {
     const { key } = this.#route
     const { asked, untilMs } = this.#faulty
     const { clock, nextHop, shaper } = this.#deps
-    const enter = (host: string) => shaper.enter(key, host, signal)
+    const enter = (target: { host: string; address: string }) =>
+      shaper.enter(key, target, this.#wanted, signal)
     const asking = { asker: this.#asker, signal, asked: clock.nowMs() < untilMs ? asked : [], enter }
     const opened = await openRoute(nextHop, key, asking)
     if ('heldUntilMs' in opened) return { heldUntil: new Date(opened.heldUntilMs) }
@@ -114,17 +117,22 @@ export class RouteCourier {
 
   /** How many connections the queue may have now. */
   get maxConnections(): number {
-    return Math.max(1, this.#group?.limits.connections(this.#deps.clock.nowMs()) ?? 1)
+    const nowMs = this.#deps.clock.nowMs()
+    return this.#groups.reduce((sum, { limits }) => sum + limits.connections(nowMs), 0) || 1
   }
 
   /** Whether the destination's group has room for a further connection. */
   get hasRoom(): boolean {
-    return this.#group?.hasRoom ?? false
+    return this.#groups.some(({ hasRoom }) => hasRoom)
   }
 
   async admit(connection: SmtpConnection, job: DeliveryJob, signal: AbortSignal): Promise<Admission> {
     const slot = this.#slots.get(connection)!
-    return await slot.group.admit(slot, job.deliveries.length, signal)
+    const count = job.deliveries.length
+    const admission = await slot.group.admit(slot, count, signal)
+    // Another source must be able to take the whole job, otherwise connections would open and close for nothing.
+    this.#wanted = admission === 'over' && slot.rivals.length > 0 ? count : 1
+    return admission
   }
 
   async close(connection: SmtpConnection, { aborted }: AbortSignal): Promise<void> {
@@ -147,8 +155,8 @@ export class RouteCourier {
       )
       this.#record(unwritten(this.#deps, { ...this.#lease, deliveries }, 'passing'))
     }
-    const perConnection = this.#group?.limits.perConnection(this.#deps.clock.nowMs()) ?? null
-    return perConnection === null ? jobs : jobs.flatMap((job) => parted(job, perConnection))
+    const largest = Math.min(...this.#groups.map(({ largestJob }) => largestJob ?? Number.POSITIVE_INFINITY))
+    return Number.isFinite(largest) ? jobs.flatMap((job) => parted(job, largest)) : jobs
   }
 
   organizationOf({ deliveries }: DeliveryJob): OrganizationId {
@@ -217,6 +225,7 @@ export class RouteCourier {
     const slot = this.#slots.get(connection)!
     const { group } = slot
     const heard = (result: RecipientResult) => noteResult(slot, result)
+    const isBlock = group.isBlock.bind(group)
     let isDecided = false
     let wasTried = false
     const take = (result: DeliveryResult) => {
@@ -234,7 +243,7 @@ export class RouteCourier {
         'server.address': connection.remote.host,
       })
       const sent = await traced('deliver', describe, () =>
-        deliver(this.#deps, connection, job, { mayFinish: this.#mayFinish, record: take, heard }),
+        deliver(this.#deps, connection, job, { mayFinish: this.#mayFinish, record: take, heard, isBlock }),
       )
       if (sent.reply && !sent.recipients.some((result) => 'reply' in result && result.reply === sent.reply))
         group.refused(slot, sent.reply, 'message')
@@ -291,7 +300,9 @@ export class RouteCourier {
 
   #takeSlot(connection: SmtpConnection, slot: Slot): void {
     slot.isOpen = true
-    this.#group = slot.group
+    const { source } = slot.group
+    if (source) connection.remote.source = source.address
+    this.#groups = [slot.group, ...slot.rivals]
     this.#slots.set(connection, slot)
   }
 

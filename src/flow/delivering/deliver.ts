@@ -5,6 +5,7 @@ import { buffer as readBuffer } from 'node:stream/consumers'
 import { queueIdOf } from '../../base/ids.ts'
 import type { SecretBox } from '../../base/secret-box.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
+import type { ReplyStage } from '../../mail/bounce/reply-code.ts'
 import { returnPathOf } from '../../mail/return-path.ts'
 import { compose, type DraftAttachment } from '../../mail/write/compose.ts'
 import { dateTime } from '../../mail/write/date-time.ts'
@@ -19,6 +20,7 @@ import type { DeliveryJob, JobDeps } from './delivery-job.ts'
 import { resultOf, withhold } from './endings.ts'
 import { programFields } from './program-fields.ts'
 import type { SendingIdentities, SendingIdentity } from './sending-identity.ts'
+import type { ShapedReply } from './shaping-rules.ts'
 
 export interface DeliveryDeps extends JobDeps {
   blobs: Blobs
@@ -37,6 +39,8 @@ export interface DeliverOptions {
   record(result: DeliveryResult): void
   /** Gets each result as the server gave it. */
   heard(result: RecipientResult): void
+  /** Whether a refusal is about our source address, so that another source may deliver the mail. */
+  isBlock(reply: ShapedReply, stage: ReplyStage): boolean
 }
 
 /** Sends one transaction per recipient, each with its own return path. Returns the connection's fault, if any. */
@@ -44,7 +48,7 @@ export async function deliver(
   deps: DeliveryDeps,
   connection: SmtpConnection,
   job: DeliveryJob,
-  { mayFinish, record, heard }: DeliverOptions,
+  { mayFinish, record, heard, isBlock }: DeliverOptions,
 ): Promise<SendResult> {
   const identity = await identityOf(deps, job)
   if (typeof identity === 'string') {
@@ -55,7 +59,8 @@ export async function deliver(
   const beginning = () => ({ beganAt: deps.clock.now(), beganMs: performance.now() })
   let begun = beginning()
   const onResult = (index: number, result: RecipientResult, steps: readonly Step[]) => {
-    const attempt = { ...begun, remote: connection.remote, steps }
+    const isBlocked = result.outcome === 'refused' && isBlock(result.reply, result.stage)
+    const attempt = { ...begun, remote: connection.remote, steps, isBlocked }
     record(resultOf(deps, job, job.deliveries[index]!, result, attempt))
     heard(result)
     begun = beginning()

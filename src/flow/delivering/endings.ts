@@ -21,6 +21,8 @@ export interface Attempt {
   beganMs: number
   remote: Outcome['remote']
   steps: readonly Step[]
+  /** Whether a refusal is about our source address. */
+  isBlocked: boolean
 }
 
 const delivered = { status: 'delivered', dueAt: null, failureCode: null } as const
@@ -51,7 +53,7 @@ export function resultOf(
   if (result.outcome === 'untried' || result.outcome === 'abandoned') return giveBack(job, delivery)
   const key = claimKeyOf(job, delivery)
   const at = clock.now()
-  const { beganAt, beganMs, remote, steps } = attempt
+  const { beganAt, beganMs, remote, steps, isBlocked } = attempt
   const tried = {
     at,
     beganAt,
@@ -80,6 +82,9 @@ export function resultOf(
       outcome: { ...answered, type: 'delivered', classification: null },
     }
   const { isPermanent, classification, failureCode, suppresses } = classify(result.reply, result.stage)
+  // The source rests, so another source delivers the mail now, or the queue waits for the first one that is back.
+  if (isBlocked)
+    return { ...key, ...deferred(at), response, outcome: { ...answered, type: 'deferred', classification } }
   if (!isPermanent)
     return { ...key, ...later, response, outcome: { ...answered, type: 'deferred', classification } }
   const outcome = { ...answered, type: 'bounced', classification }

@@ -1,4 +1,5 @@
 // The present limits of one destination group: they shrink when its servers refuse for load, and grow with success. Pure.
+import { warmUpAt } from '../source-pools.ts'
 import { SentCounts, type StoredCounts } from './sent-counts.ts'
 import type { GroupRules, Rate } from './shaping-rules.ts'
 
@@ -29,6 +30,7 @@ export interface NodeShare {
 const alone: NodeShare = { nodes: 1, rank: 0 }
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
+const dayMs = 24 * hourMs
 
 /** A destination that was never refused begins here, and reaches its rule after a few dozen messages. */
 const usualFirst = 5
@@ -38,12 +40,17 @@ const growMs = 10_000
 /** The pause after the first refusal. It doubles with each further one, up to ten minutes. */
 const firstPauseMs = 15_000
 const maxPauseMs = 600_000
+/** How long a source rests that a destination blocks. It doubles with each further refusal, up to a day. */
+const firstRestMs = hourMs
+const maxRestMs = dayMs
 /** Learned rates never go below these, and grow by a fiftieth, at least 1, in each period that they filled. */
 const least = { perMinute: 5, perHour: 20 }
 const learnedGrowth = 1 / 50
 const learnedCut = 0.95
 /** Without a refusal for this long, learned rates are forgotten. */
-const learnedMs = 24 * hourMs
+const learnedMs = dayMs
+/** Begins the reason of a source that rests. */
+export const blockedReason = 'blocked: '
 /** Shares of a remainder change their node at this interval, so that none waits for good. */
 const rotationMs = 60_000
 
@@ -85,7 +92,8 @@ export class GroupLimits {
     this.#rules = rules
     this.#state = stored ?? initialState(rules)
     this.#state.connections = Math.min(this.#state.connections, rules.connections)
-    for (const periodMs of new Set([minuteMs, hourMs, ...rules.rates.map((rate) => rate.periodMs)]))
+    const ruled = rules.rates.map((rate) => rate.periodMs)
+    for (const periodMs of new Set([minuteMs, hourMs, ...ruled, ...(rules.warmUp ? [dayMs] : [])]))
       this.#counts.set(periodMs, new SentCounts(periodMs, stored?.sent[periodMs]))
     if (this.#counts.get(hourMs)!.count(nowMs) > 0) this.#acceptedMs = nowMs
     this.#learned = {
@@ -102,7 +110,8 @@ export class GroupLimits {
 
   /** Whether the state is worth a row: the group was refused, or its rules count messages. */
   get mustBeStored(): boolean {
-    return this.#rules.rates.length > 0 || this.#state.reason !== null
+    const { rates, warmUp } = this.#rules
+    return rates.length > 0 || warmUp !== undefined || this.#state.reason !== null
   }
 
   /** Takes over what another node has stored since. Counts of messages stay this node's own. */
@@ -134,6 +143,9 @@ export class GroupLimits {
   delayMs(nowMs: number, count: number): number {
     let delayMs = this.pauseMs(nowMs)
     for (const rate of this.#rules.rates) delayMs = Math.max(delayMs, this.#waitMs(rate, nowMs, count))
+    const day = this.#warmUpAt(nowMs)
+    // The next day of the plan may allow more.
+    if (day) delayMs = Math.max(delayMs, Math.min(this.#waitMs(day, nowMs, count), day.untilMs - nowMs))
     for (const name of learnedNames) {
       const most = this.#state[name]
       if (most === null) continue
@@ -175,6 +187,11 @@ export class GroupLimits {
     this.shrink(nowMs, reason)
   }
 
+  /** The messages that the warm-up plan allows in 24 hours now. Null: there is no plan, or it is over. */
+  perDay(nowMs: number): number | null {
+    return this.#warmUpAt(nowMs)?.count ?? null
+  }
+
   /** The messages that one connection may carry. Null: no limit is known. */
   perConnection(nowMs: number): number | null {
     const { messages, untilMs } = this.#perConnection ?? { messages: 0, untilMs: 0 }
@@ -201,6 +218,20 @@ export class GroupLimits {
   pause(nowMs: number, pauseMs: number, reason: string): void {
     if (nowMs + pauseMs <= this.#state.pausedUntilMs) return
     this.#change({ pausedUntilMs: nowMs + pauseMs, refusedAtMs: nowMs, reason })
+  }
+
+  /** The destination blocks the source of the group, which rests. */
+  blocked(nowMs: number, status: string): void {
+    const { refusals, refusedFirstMs, pausedUntilMs, reason } = this.#state
+    // These are answers to messages that were under way when the rest began.
+    if (nowMs < pausedUntilMs && reason?.startsWith(blockedReason)) return
+    this.#change({
+      refusals: refusals + 1,
+      refusedFirstMs: refusals === 0 ? nowMs : refusedFirstMs,
+      refusedAtMs: nowMs,
+      pausedUntilMs: nowMs + Math.min(firstRestMs * 2 ** Math.min(refusals, 10), maxRestMs),
+      reason: blockedReason + status,
+    })
   }
 
   /** Whether the group took a message within the last hour. If not, a refused connection is a fault of its queue. */
@@ -246,6 +277,10 @@ export class GroupLimits {
     if (nowMs - learned.changedMs < learnedPeriods[name] || !learned.isUsedUp) return
     this.#learned[name] = { changedMs: nowMs, isUsedUp: false }
     this.#change({ [name]: most + Math.max(1, Math.floor(most * learnedGrowth)) })
+  }
+
+  #warmUpAt(nowMs: number) {
+    return this.#rules.warmUp ? warmUpAt(this.#rules.warmUp, nowMs) : null
   }
 
   #waitMs({ count, periodMs }: Rate, nowMs: number, wanted: number): number {

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Clock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
-import { ShapedGroup, Slot } from './group-slots.ts'
-import { builtInRules, groupOf, type ShapingRules, usualRules } from './shaping-rules.ts'
+import { enterOne, ShapedGroup, Slot } from './group-slots.ts'
+import { builtInRules, groupOf, type ShapingRules, usualRules, warmUpGroup } from './shaping-rules.ts'
 
 const never = new AbortController().signal
 
@@ -124,4 +124,97 @@ test('shaping: a reply that a rule names pauses the group as long as the rule sa
   assert.ok(group.isPaused)
   clock.advance(2_000)
   assert.equal(group.isPaused, false)
+})
+
+/** The groups of two sources for one provider. */
+function twoSources(clock = new Clock(), whole: ShapedGroup | null = null) {
+  const groups = ['192.0.2.5', '192.0.2.6'].map((address, index) => {
+    const source = { address, ehlo: 'mx.example', warmUp: null }
+    const group = groupOf(builtInRules, 'bulk:far.test', 'mx.far.test', source)
+    return new ShapedGroup({ clock, log: silentLog }, group, null, index === 0 ? whole : null)
+  })
+  return { clock, groups, first: groups[0]!, second: groups[1]! }
+}
+
+async function openOne(groups: readonly ShapedGroup[]): Promise<Slot> {
+  const slot = await enterOne(groups, 1, never)
+  assert.ok(slot instanceof Slot)
+  return slot
+}
+
+const listed = { code: 554, enhanced: '5.7.1', text: 'Client host [192.0.2.5] blocked using bl.example' }
+
+test('sources: connections are divided among them, and one that is blocked rests longer each time', async () => {
+  const { clock, groups, first, second } = twoSources()
+  const slots = [await openOne(groups), await openOne(groups), await openOne(groups), await openOne(groups)]
+  assert.deepEqual([first.open, second.open], [2, 2])
+  const slot = slots.find(({ group }) => group === first)!
+  assert.equal(await first.admit(slot, 1, never), 'go')
+  first.refused(slot, listed, 'rcpt')
+  first.refused(slot, listed, 'rcpt')
+  // Its connection closes, because the other source may take the next message.
+  assert.equal(await first.admit(slot, 1, never), 'over')
+  for (const open of slots) open.release()
+  assert.equal((await openOne(groups)).group, second)
+  const held = await enterOne([first], 1, never)
+  assert.ok('heldUntilMs' in held && held.heldUntilMs >= clock.nowMs() + 3_599_000)
+  clock.advance(3_601_000)
+  assert.equal(first.isPaused, false)
+  const again = await openOne([first])
+  again.rest(listed)
+  clock.advance(3_601_000)
+  assert.ok(first.isPaused, 'the second rest takes two hours')
+  clock.advance(3_600_000)
+  assert.equal(first.isPaused, false)
+  const slotOfFirst = await openOne([first])
+  first.accepted(slotOfFirst)
+  assert.equal(first.limits.state.refusals, 0)
+})
+
+test('sources: if all rest, the queue is held until the first is back', async () => {
+  const { clock, groups, first, second } = twoSources()
+  first.blockedBy(listed)
+  clock.advance(600_000)
+  second.blockedBy(listed)
+  const held = await enterOne(groups, 1, never)
+  assert.ok('heldUntilMs' in held)
+  const waitMs = held.heldUntilMs - clock.nowMs()
+  assert.ok(waitMs >= 2_990_000 && waitMs < 3_400_000, `${waitMs} ms`)
+})
+
+test('sources: without a source, a block is a refusal like others', async () => {
+  const { group } = groupFor('far.test')
+  group.refused(await open(group), listed, 'rcpt')
+  assert.equal(group.isPaused, false)
+})
+
+test('warm-up: a source sends no more than its plan says, then other sources do, and the next day it sends more', async () => {
+  const clock = new Clock()
+  const warmUp = { fromMs: clock.nowMs(), perDay: [2, 5] }
+  const source = { address: '192.0.2.5', ehlo: 'mx.example', warmUp }
+  const whole = new ShapedGroup({ clock, log: silentLog }, warmUpGroup(source, warmUp), null)
+  const { groups, first, second } = twoSources(clock, whole)
+  const slot = await openOne([first])
+  slot.rivals = [second]
+  assert.equal(first.largestJob, 2)
+  assert.equal(await first.admit(slot, 1, never), 'go')
+  assert.equal(await first.admit(slot, 1, never), 'go')
+  assert.equal(await first.admit(slot, 1, never), 'over')
+  slot.release()
+  assert.equal((await openOne(groups)).group, second)
+  const held = await enterOne([first], 1, never)
+  assert.ok('heldUntilMs' in held && held.heldUntilMs > clock.nowMs() + 86_000_000)
+  // A restart keeps the count.
+  const restarted = new ShapedGroup(
+    { clock, log: silentLog },
+    warmUpGroup(source, warmUp),
+    whole.limits.state,
+  )
+  assert.ok(restarted.waitMs(1) > 86_000_000)
+  clock.advance(86_400_000)
+  assert.equal(restarted.waitMs(3), 0)
+  const next = await openOne([first])
+  for (const _ of [1, 2, 3]) assert.equal(await first.admit(next, 1, never), 'go')
+  clock.advance(86_400_000)
+  assert.equal(whole.waitMs(1_000), 0, 'the plan is over')
 })

@@ -10,6 +10,7 @@ import {
   type Load,
   loadOf,
   mayEndConnectionOnly,
+  meansBlocked,
   ruleFor,
   type ShapedReply,
 } from './shaping-rules.ts'
@@ -37,9 +38,17 @@ export class Slot {
   /** The messages that were admitted, and those that the server took. */
   messages = 0
   taken = 0
+  /** The groups of the other sources that the connection could have had. */
+  rivals: readonly ShapedGroup[] = []
 
   constructor(group: ShapedGroup) {
     this.group = group
+  }
+
+  /** Gives up a connection because the server blocks its source. */
+  rest(reply: ShapedReply): void {
+    this.group.blockedBy(reply)
+    this.release()
   }
 
   /** Gives up a connection that could not open. Returns until when the queue waits, if that was a limit of the group. */
@@ -54,6 +63,29 @@ export class Slot {
   }
 }
 
+/**
+ * Takes a connection from one of the groups: the one that may send first, has room, and has the fewest connections. There
+ * is one group for each source of a pool. Holds the queue only if every source must wait.
+ */
+export async function enterOne(
+  groups: readonly ShapedGroup[],
+  wanted: number,
+  signal: AbortSignal,
+): Promise<Slot | Held> {
+  const order = groups.map((group) => ({ group, waitMs: group.waitMs(wanted), chance: Math.random() }))
+  order.sort(
+    (a, b) =>
+      a.waitMs - b.waitMs ||
+      Number(b.group.hasRoom) - Number(a.group.hasRoom) ||
+      a.group.open - b.group.open ||
+      a.chance - b.chance,
+  )
+  const { group } = order[0]!
+  const entered = await group.enter(signal, wanted)
+  if (entered instanceof Slot) entered.rivals = groups.filter((other) => other !== group)
+  return entered
+}
+
 export interface GroupDeps {
   clock: Clock
   log: Log
@@ -65,17 +97,29 @@ export class ShapedGroup {
   readonly limits: GroupLimits
   /** Whether a table names it. Only those have a label of their own in metrics, because they are few. */
   readonly isNamed: boolean
+  readonly provider: string
+  readonly source: DestinationGroup['source']
   readonly #deps: GroupDeps
   readonly #rules: DestinationGroup['rules']
   readonly #isOwn: boolean
   readonly #slots = new Set<Slot>()
   readonly #waiting: ((slot: Slot | null) => void)[] = []
+  /** The group of all messages of the source, while it is warming up. */
+  readonly #whole: ShapedGroup | null
   /** Whether a connection waits until the group may get its next message. */
   #isDelayed = false
 
-  constructor(deps: GroupDeps, { name, rules, isNamed, isOwn }: DestinationGroup, stored: GroupState | null) {
+  constructor(
+    deps: GroupDeps,
+    { name, provider, source, rules, isNamed, isOwn }: DestinationGroup,
+    stored: GroupState | null,
+    whole: ShapedGroup | null = null,
+  ) {
     this.name = name
+    this.provider = provider
+    this.source = source
     this.isNamed = isNamed
+    this.#whole = whole
     this.limits = new GroupLimits(rules, stored, deps.clock.nowMs())
     this.#deps = deps
     this.#rules = rules
@@ -95,6 +139,17 @@ export class ShapedGroup {
     return this.limits.pauseMs(this.#nowMs) > 0
   }
 
+  get open(): number {
+    return this.#slots.size
+  }
+
+  /** The most messages of one job. Null: no limit is known. */
+  get largestJob(): number | null {
+    const limits = [this.limits.perConnection(this.#nowMs), this.#whole?.limits.perDay(this.#nowMs) ?? null]
+    const known = limits.filter((limit) => limit !== null)
+    return known.length > 0 ? Math.min(...known) : null
+  }
+
   /** Whether a further connection may open at once. */
   get hasRoom(): boolean {
     return this.#waiting.length === 0 && this.#hasFree
@@ -106,13 +161,19 @@ export class ShapedGroup {
 
   get #hasFree(): boolean {
     // A connection without a message to send would only open and close.
-    const isWaiting = this.#isDelayed || this.limits.delayMs(this.#nowMs, 1) > 0
+    const isWaiting = this.#isDelayed || this.waitMs(1) > 0
     return !isWaiting && this.#slots.size < this.limits.connections(this.#nowMs)
   }
 
-  /** Takes a connection, in the order of the requests. Queues wait for it briefly. */
-  async enter(signal: AbortSignal): Promise<Slot | Held> {
-    const pauseMs = this.limits.delayMs(this.#nowMs, 1)
+  /** How long `count` messages must wait, also for the warm-up of the source. 0: they may be sent now. */
+  waitMs(count: number): number {
+    const wholeMs = this.#whole?.limits.delayMs(this.#nowMs, count) ?? 0
+    return Math.max(wholeMs, this.limits.delayMs(this.#nowMs, count))
+  }
+
+  /** Takes a connection for a job of `wanted` messages, in the order of the requests. Queues wait for it briefly. */
+  async enter(signal: AbortSignal, wanted = 1): Promise<Slot | Held> {
+    const pauseMs = this.waitMs(wanted)
     if (pauseMs > patienceMs || signal.aborted) return this.#hold(Math.max(patienceMs, pauseMs))
     if (this.hasRoom) return this.#take()
     const { promise, resolve } = Promise.withResolvers<Slot | null>()
@@ -128,7 +189,7 @@ export class ShapedGroup {
     clearTimeout(timer)
     signal.removeEventListener('abort', giveUp)
     meters.shapingWaits.inc({ group: this.label, for: 'connection' })
-    return slot ?? this.#hold(Math.max(patienceMs, this.limits.delayMs(this.#nowMs, 1)))
+    return slot ?? this.#hold(Math.max(patienceMs, this.waitMs(wanted)))
   }
 
   /** Gives free connections to queues that wait for one. */
@@ -137,6 +198,7 @@ export class ShapedGroup {
   }
 
   release(slot: Slot): void {
+    this.#whole?.release(slot)
     if (this.#slots.delete(slot)) this.grant()
   }
 
@@ -147,16 +209,28 @@ export class ShapedGroup {
         slot.isClosing = true
         return 'over'
       }
-      const nowMs = this.#nowMs
-      const delayMs = this.limits.delayMs(nowMs, count)
+      const delayMs = this.waitMs(count)
       if (delayMs === 0) {
-        this.limits.sent(nowMs, count)
+        this.#sent(count)
         slot.messages += count
         return 'go'
       }
-      if (delayMs > patienceMs || signal.aborted) return this.#hold(delayMs)
+      if (delayMs > patienceMs || signal.aborted) return this.#yield(slot, delayMs, count)
       await this.#delay(delayMs, signal)
     }
+  }
+
+  /** Gives the messages to another source if one may send them soon. */
+  #yield(slot: Slot, delayMs: number, count: number): Admission {
+    const shortestMs = Math.min(delayMs, ...slot.rivals.map((rival) => rival.waitMs(count)))
+    if (shortestMs === delayMs || shortestMs > patienceMs) return this.#hold(shortestMs)
+    slot.isClosing = true
+    return 'over'
+  }
+
+  #sent(count: number): void {
+    this.limits.sent(this.#nowMs, count)
+    this.#whole?.limits.sent(this.#nowMs, count)
   }
 
   async #delay(delayMs: number, signal: AbortSignal): Promise<void> {
@@ -184,12 +258,29 @@ export class ShapedGroup {
 
   /** Takes back messages that were admitted and not tried. */
   untried(count: number): void {
-    this.limits.sent(this.#nowMs, -count)
+    this.#sent(-count)
+  }
+
+  /** Whether the reply means that the destination blocks the source of this group. */
+  isBlock(reply: ShapedReply, stage: ReplyStage): boolean {
+    return this.source !== null && meansBlocked(reply, stage, this.source.address)
+  }
+
+  /** Lets the source rest for this destination. */
+  blockedBy(reply: ShapedReply): void {
+    meters.shapingRefusals.inc({ group: this.label })
+    this.limits.blocked(this.#nowMs, statusOf(reply))
+    const fields = { source: this.source?.address, status: statusOf(reply), until: this.#pausedUntil }
+    this.#deps.log.warn({ provider: this.provider, ...fields }, 'source address blocked: it rests')
   }
 
   /** Notes a refusal of a message. */
   refused(slot: Slot, reply: ShapedReply, stage: ReplyStage): void {
-    if (this.#obeyRule(reply)) return
+    if (this.isBlock(reply, stage)) this.blockedBy(reply)
+    else if (!this.#obeyRule(reply)) this.#refusedFor(slot, reply, stage)
+  }
+
+  #refusedFor(slot: Slot, reply: ShapedReply, stage: ReplyStage): void {
     const load = loadOf(reply, stage)
     if (load === null) return
     const endsConnection = mayEndConnectionOnly(reply, stage)
@@ -241,14 +332,19 @@ export class ShapedGroup {
   }
 
   #logPause(reply: ShapedReply): void {
-    const { pausedUntilMs, connections, perMinute, perHour } = this.limits.state
-    const fields = { group: this.name, until: new Date(pausedUntilMs), connections, perMinute, perHour }
+    const { connections, perMinute, perHour } = this.limits.state
+    const fields = { group: this.name, until: this.#pausedUntil, connections, perMinute, perHour }
     this.#deps.log.info({ ...fields, status: statusOf(reply) }, 'destination group paused')
+  }
+
+  get #pausedUntil(): Date {
+    return new Date(this.limits.state.pausedUntilMs)
   }
 
   #take(): Slot {
     const slot = new Slot(this)
     this.#slots.add(slot)
+    if (this.#whole) this.#whole.#slots.add(slot)
     return slot
   }
 

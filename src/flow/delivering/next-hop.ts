@@ -5,9 +5,11 @@ import type { HopFinder, Hops, Progress } from '../../dns/mx.ts'
 import type { ConnectOptions, SmtpConnection } from '../../smtp/client/client.ts'
 import type { Round, RouteFault } from '../../store/sending/routes.ts'
 import { type DeliveryMode, readRoute, specialRoutes } from '../route-policy.ts'
+import { isOfFamily, type SourcePool, sourcesOf } from '../source-pools.ts'
 import type { Held, Slot } from './group-slots.ts'
 import {
   type Destination,
+  type HostAsking,
   type HostDeps,
   type HostFault,
   limited,
@@ -31,6 +33,8 @@ export interface NextHopDeps extends HostDeps {
   relay: RelayTarget | null
   /** The source addresses of mail to other servers. Connections to our own nodes are not bound to them. */
   outbound: OutboundAddresses
+  /** Pools of source addresses. Mail of a queue with a pool leaves from one of its sources. */
+  pools?: readonly SourcePool[]
   /** The EHLO name by which our own MX nodes recognize this deployment. */
   ownEhloName(): string
   /** How long one attempt may take for look-ups and all hosts together. Default: `attemptMs`. */
@@ -65,8 +69,8 @@ interface Targets extends Progress {
 export interface OpenAsking extends Asking {
   /** Names and addresses that were asked in this round. */
   asked: readonly string[]
-  /** Takes a connection to a host. If absent, there is no limit. */
-  enter?(host: string): Promise<Slot | Held>
+  /** Takes a connection to an address of a host. If absent, there is no limit. */
+  enter?(target: Pick<Target, 'host' | 'address'>): Promise<Slot | Held>
 }
 
 /**
@@ -114,7 +118,7 @@ async function openWithin(
 ): Promise<Opened> {
   const { asker, signal, untilMs } = asking
   const destination = readRoute(route)
-  const found = await findTargets(deps, destination, asking)
+  const found = await findTargets(deps, route, asking)
   if (!('targets' in found)) return found
   const asked = new Set(asking.asked)
   const unasked = found.targets.filter((target) => !isAsked(asked, target))
@@ -124,26 +128,43 @@ async function openWithin(
   for (const [index, target] of targets.entries()) {
     if (signal.aborted) break
     const shareMs = () => (untilMs - performance.now()) / (targets.length - index)
-    const slot = await asking.enter?.(target.host)
-    if (slot && 'heldUntilMs' in slot) return slot
-    const opened = await openHost(deps, destination, target, { asker, signal, shareMs, faults }).catch(
-      (error) => {
-        slot?.release()
-        throw error
-      },
-    )
+    const { enter } = asking
+    const opened = await openFromSource(deps, destination, target, { asker, signal, shareMs, faults, enter })
+    if ('heldUntilMs' in opened) return opened
     asked.add(target.address)
-    if ('connection' in opened) return { ...opened, round: roundAfter(found, asked), slot }
-    // An attempt that we ended, or a lack of TLS, says nothing about limits.
-    const isLimit = opened.kind !== 'tls' && !signal.aborted
-    const held = isLimit ? slot?.fail(opened.step.reply) : slot?.release()
-    if (held) return held
+    if ('connection' in opened) return { ...opened, round: roundAfter(found, asked) }
     faults.push(opened)
   }
   const round = roundAfter(found, asked)
   const isWhole = asking.asked.length === 0 && !round.hasUnasked && !signal.aborted
   const refusal = isWhole ? unmetByAll(faults) : null
   return refusal ? { refusal } : { fault: { ...describeFaults(faults), ...round } }
+}
+
+/** Connects to one address. If its server blocks our source address, connects from another source of the pool. */
+async function openFromSource(
+  deps: NextHopDeps,
+  destination: Destination,
+  target: Target,
+  asking: HostAsking & Pick<OpenAsking, 'enter'>,
+): Promise<{ connection: SmtpConnection; slot: Slot | undefined } | Held | HostFault> {
+  for (;;) {
+    const slot = await asking.enter?.(target)
+    if (slot && 'heldUntilMs' in slot) return slot
+    const source = slot?.group.source
+    const bound = source ? { ...target, localAddress: source.address, ehloName: source.ehlo } : target
+    const opened = await openHost(deps, destination, bound, asking).catch((error) => {
+      slot?.release()
+      throw error
+    })
+    if ('connection' in opened) return { ...opened, slot }
+    // An attempt that we ended, or a lack of TLS, says nothing about limits.
+    const isLimit = opened.kind !== 'tls' && !asking.signal.aborted
+    const blocking = isLimit && opened.reply && slot?.group.isBlock(opened.reply, 'connect')
+    // A source that rests is not chosen again, so each is asked once.
+    if (blocking) slot!.rest(opened.reply!)
+    else return (isLimit ? slot?.fail(opened.step.reply) : slot?.release()) ?? opened
+  }
 }
 
 /** The refusal if none of the destination's hosts can fulfil the senders' demand for TLS. */
@@ -184,11 +205,13 @@ function describeFaults(faults: readonly HostFault[]): RouteFault {
   return faultOf(faults.some(({ kind }) => kind === 'tls') ? 'tls' : 'network', text.join('; '))
 }
 
+/** Returns the servers of the queue with this key. */
 export async function findTargets(
   deps: NextHopDeps,
-  { hop: route }: Pick<Destination, 'hop'>,
+  key: string,
   { asker, signal, asked }: OpenAsking,
 ): Promise<Targets | { fault: RouteFault } | { refusal: Refusal }> {
+  const { hop: route } = readRoute(key)
   if (route === specialRoutes.local) return await ownTargets(deps, 'smtp')
   // A queue left over from another delivery mode must not send: its mail is moved to the right queue.
   const isOurs = deps.mode === 'direct' ? !route.startsWith('@') : route === specialRoutes[deps.mode]
@@ -197,7 +220,7 @@ export async function findTargets(
   if (route === specialRoutes.capture) return await ownTargets(deps, 'capture')
   if (route === specialRoutes.relay) return await relayTargets(deps)
   const hops = await deps.hopFinder.find(route, { asker, signal, passed: new Set(asked) })
-  if (hops.status === 'ok') return targetsOf(deps, hops)
+  if (hops.status === 'ok') return fromPool(deps, key, targetsOf(deps, hops))
   if (hops.status !== 'temporary') return { refusal: refusalOf(hops) }
   const round = roundAfter(
     { targets: [], searched: hops.searched ?? [], left: hops.left ?? 0 },
@@ -219,6 +242,17 @@ function targetsOf(deps: NextHopDeps, { hosts, searched = [], left = 0 }: FoundH
     targets.filter(({ address }) => canReach(deps.outbound, address) === isNear),
   )
   return { targets: [...near, ...far], searched, left }
+}
+
+/** Leaves only servers that a source of the queue's pool may connect to. Its mail must not leave from another address. */
+function fromPool({ pools = [] }: NextHopDeps, key: string, found: Targets): Targets | { fault: RouteFault } {
+  const sources = sourcesOf(pools, key)
+  if (!sources) return found
+  const targets = found.targets.filter(({ address }) => sources.some((source) => isOfFamily(source, address)))
+  if (targets.length > 0 || found.left > 0) return { ...found, targets }
+  const { pool } = readRoute(key)
+  const family = sources.some(({ address }) => address.includes(':')) ? 'IPv4' : 'IPv6'
+  return { fault: faultOf('network', `its mail servers need ${family}, which the pool ${pool} lacks`) }
 }
 
 type FoundHops = Extract<Hops, { status: 'ok' }>

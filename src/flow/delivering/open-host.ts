@@ -64,6 +64,8 @@ export interface HostFault {
   kind: RouteFault['classification']
   text: string
   step: Step
+  /** The reply that was the reason. */
+  reply: ConnectFault['reply']
   /** The status of RFC 8689 if the host cannot fulfil the senders' demand, and a later attempt would not change that. */
   unmet?: '5.7.10' | '5.7.30'
 }
@@ -255,5 +257,5 @@ function hostFault(
     reply: { code: reply?.code ?? 0, enhanced: reply?.enhanced ?? null, text },
   }
   // Lack of time says nothing about the TLS of the server.
-  return { kind: kind === 'tls' && !aborted ? 'tls' : 'network', text, step }
+  return { kind: kind === 'tls' && !aborted ? 'tls' : 'network', text, step, reply }
 }

@@ -11,15 +11,18 @@ import {
   noteGroupsOfRoutes,
   saveGroups,
 } from '../../store/sending/destination-groups.ts'
+import { isOfFamily, type Source, type SourcePool, sourcesOf, warmUpAt } from '../source-pools.ts'
 import type { GroupState } from './group-limits.ts'
-import { type Held, ShapedGroup, type Slot } from './group-slots.ts'
-import { type DestinationGroup, groupOf, type ShapingRules } from './shaping-rules.ts'
+import { enterOne, type Held, ShapedGroup, type Slot } from './group-slots.ts'
+import { type DestinationGroup, groupOf, type ShapingRules, warmUpGroup } from './shaping-rules.ts'
 
 export interface ShaperDeps {
   db: Db
   clock: Clock
   log: Log
   rules: ShapingRules
+  /** The pools with the sources of this machine. If absent, there are none. */
+  pools?: readonly SourcePool[]
   /** This node's number, and whether other nodes live. */
   node: { readonly nodeId: number | null; readonly hasOthers: boolean }
 }
@@ -58,15 +61,36 @@ export class Shaper {
     this.#deps = deps
   }
 
-  /** Takes a connection to the host for the queue, or says until when the queue must wait. */
-  async enter(route: string, host: string, signal: AbortSignal): Promise<Slot | Held> {
-    const destination = groupOf(this.#deps.rules, route, host)
-    const known = await this.#find(destination)
-    known.usedAtMs = this.#deps.clock.monotonicMs()
+  /**
+   * Takes a connection to the host for a job of `wanted` messages of the queue, from a source of its pool. Otherwise says
+   * until when the queue must wait.
+   */
+  async enter(
+    route: string,
+    { host, address }: { host: string; address: string },
+    wanted: number,
+    signal: AbortSignal,
+  ): Promise<Slot | Held> {
+    const pool = sourcesOf(this.#deps.pools ?? [], route)
+    const sources = pool ? pool.filter((source) => isOfFamily(source, address)) : [null]
+    const found = await Promise.all(sources.map((source) => this.#use(route, host, source)))
+    // An operator may have ended a pause since the last `synchronize`.
+    await this.#adopt(found.filter(({ group }) => group.isPaused))
+    return await enterOne(
+      found.map(({ group }) => group),
+      wanted,
+      signal,
+    )
+  }
+
+  async #use(route: string, host: string, source: Source | null): Promise<Known> {
+    const { rules, clock } = this.#deps
+    const plan = source?.warmUp && warmUpAt(source.warmUp, clock.nowMs()) ? source.warmUp : null
+    const whole = source && plan ? await this.#find(warmUpGroup(source, plan), null) : null
+    const known = await this.#find(groupOf(rules, route, host, source), whole?.group ?? null)
+    for (const one of [known, whole]) if (one) one.usedAtMs = clock.monotonicMs()
     if (known.routes.size < maxUnnoted) known.routes.add(route)
-    // An operator may have ended the pause since the last `synchronize`.
-    if (known.group.isPaused) await this.#adopt([known])
-    return await known.group.enter(signal)
+    return known
   }
 
   /** Stores the groups that have changed, and adopts what other nodes and operators have changed. */
@@ -94,20 +118,25 @@ export class Shaper {
     await this.#leave(all.filter(({ isJoined }) => isJoined))
   }
 
-  async #find(destination: DestinationGroup): Promise<Known> {
+  /** `whole`: the group of all messages of its source, while that is warming up. */
+  async #find(destination: DestinationGroup, whole: ShapedGroup | null): Promise<Known> {
     const { name } = destination
     const known = this.#known.get(name)
     if (known && (known.isJoined || !this.#deps.node.hasOthers)) return known
-    const loading = this.#loading.get(name) ?? this.#load(destination, known)
+    const loading = this.#loading.get(name) ?? this.#load(destination, known, whole)
     this.#loading.set(name, loading)
     return await loading.finally(() => this.#loading.delete(name))
   }
 
-  async #load(destination: DestinationGroup, before: Known | undefined): Promise<Known> {
+  async #load(
+    destination: DestinationGroup,
+    before: Known | undefined,
+    whole: ShapedGroup | null,
+  ): Promise<Known> {
     const { db, clock, node } = this.#deps
     const [row] = before ? [] : await findGroups(db.writer, [destination.name])
     const known = before ?? {
-      group: new ShapedGroup(this.#deps, destination, row ? stateOf(row) : null),
+      group: new ShapedGroup(this.#deps, destination, row ? stateOf(row) : null, whole),
       knownAtMs: row?.changedAt.getTime() ?? 0,
       usedAtMs: clock.monotonicMs(),
       isJoined: false,
@@ -135,7 +164,7 @@ export class Shaper {
 
   async #noteRoutes(unnoted: Known[]): Promise<void> {
     const pairs = unnoted.flatMap(({ group, routes }) =>
-      [...routes].map((route) => ({ route, name: group.name })),
+      [...routes].map((route) => ({ route, name: group.provider })),
     )
     if (pairs.length === 0) return
     await noteGroupsOfRoutes(this.#deps.db.writer, pairs)

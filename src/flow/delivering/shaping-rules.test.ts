@@ -1,7 +1,16 @@
 // Destination groups: which group a mail server belongs to, and which replies mean that we send too much.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { builtInRules, groupOf, loadOf, mayEndConnectionOnly, ruleFor, usualRules } from './shaping-rules.ts'
+import type { ReplyStage } from '../../mail/bounce/reply-code.ts'
+import {
+  builtInRules,
+  groupOf,
+  loadOf,
+  mayEndConnectionOnly,
+  meansBlocked,
+  ruleFor,
+  usualRules,
+} from './shaping-rules.ts'
 
 test('shaping: a group is the provider of the mail server, or its registered domain', () => {
   const names: [string, string, string][] = [
@@ -64,4 +73,44 @@ test('shaping: a rule matches by code, status and words', () => {
   assert.equal(pauseOf(421, '4.7.0', 'busy'), 1)
   assert.equal(pauseOf(421, '4.3.2', 'busy'), undefined)
   assert.equal(pauseOf(451, null, 'deferred [TSS04]'), 2)
+})
+
+test('shaping: a source is blocked only by replies about its address', () => {
+  const replies: [number, string | null, string, ReplyStage, boolean][] = [
+    [
+      554,
+      '5.7.1',
+      'Service unavailable; Client host [192.0.2.5] blocked using zen.spamhaus.org',
+      'rcpt',
+      true,
+    ],
+    [450, '4.7.1', 'Service unavailable; Client host [198.51.100.9] blocked using bl.example', 'rcpt', true],
+    [
+      550,
+      '5.7.1',
+      "Unfortunately, messages from [192.0.2.5] weren't sent: on our block list (S3140)",
+      'mail',
+      true,
+    ],
+    [554, null, 'Your IP has a poor reputation', 'connect', true],
+    [554, '5.7.1', 'blocked', 'connect', true],
+    [554, null, 'no SMTP service here', 'connect', false],
+    [421, '4.7.0', 'too many connections', 'connect', false],
+    [550, '5.7.1', 'Sender address rejected: blocked using dbl.spamhaus.org', 'rcpt', false],
+    [550, '5.1.1', 'no such user', 'rcpt', false],
+    [550, '5.7.1', 'Message rejected as spam by content filtering', 'message', false],
+    [550, '5.7.1', '[192.0.2.5] likely unsolicited mail', 'message', false],
+    [451, '4.7.1', 'Greylisted, your host is blocked for five minutes', 'rcpt', false],
+  ]
+  for (const [code, enhanced, text, stage, isBlock] of replies)
+    assert.equal(meansBlocked({ code, enhanced, text }, stage, '192.0.2.5'), isBlock, text)
+})
+
+test('shaping: a source has limits of its own at each provider', () => {
+  const source = { address: '192.0.2.5', ehlo: 'mx.example', warmUp: null }
+  const group = groupOf(builtInRules, 'requiretls:bulk:gmail.com', 'alt1.gmail-smtp-in.l.google.com', source)
+  assert.deepEqual(
+    [group.name, group.provider, group.rules.connections],
+    ['google from 192.0.2.5', 'google', 20],
+  )
 })

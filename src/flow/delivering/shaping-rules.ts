@@ -2,6 +2,7 @@
 import { classify, type ReplyStage } from '../../mail/bounce/reply-code.ts'
 import { isWithin, registeredDomain } from '../../mailauth/dmarc/dns-name.ts'
 import { readRoute, specialRoutes } from '../route-policy.ts'
+import type { Source, WarmUp } from '../source-pools.ts'
 
 /** At most `count` messages in any period of `periodMs`. */
 export interface Rate {
@@ -26,6 +27,8 @@ export interface GroupRules {
   messagesPerConnection: number | null
   rates: readonly Rate[]
   replies: readonly ReplyRule[]
+  /** The plan of a new source address. Only for the group of all of its messages. */
+  warmUp?: WarmUp
 }
 
 export interface NamedGroup extends GroupRules {
@@ -93,6 +96,10 @@ export const builtInRules: ShapingRules = { groups: builtInGroups, usual: usualR
 /** A group and its rules. `isNamed`: a table names it, so the number of such groups is small. */
 export interface DestinationGroup {
   name: string
+  /** The name without the source address. */
+  provider: string
+  /** The source of its connections. Null: the queue has no pool. Providers count the mail of each address on its own. */
+  source: Source | null
   rules: GroupRules
   isNamed: boolean
   /** Its servers are nodes of this deployment. They restart within seconds, so their 421 pauses nothing. */
@@ -101,9 +108,37 @@ export interface DestinationGroup {
 
 /**
  * Returns the group of a mail server: the first one that names its host, otherwise its registered domain by the public
- * suffix list. A special queue, such as `@relay`, is a group of its own.
+ * suffix list. A special queue, such as `@relay`, is a group of its own. With a source, it is the group of both.
  */
-export function groupOf({ groups, usual }: ShapingRules, route: string, host: string): DestinationGroup {
+export function groupOf(
+  rules: ShapingRules,
+  route: string,
+  host: string,
+  source: Source | null = null,
+): DestinationGroup {
+  const { name, ...group } = providerOf(rules, route, host)
+  return { ...group, name: source === null ? name : `${name} from ${source.address}`, provider: name, source }
+}
+
+/** The group of all messages from a source that is warming up. It limits nothing else. */
+export function warmUpGroup(source: Source, warmUp: WarmUp): DestinationGroup {
+  const most = 1_000_000
+  const rules = {
+    connections: most,
+    firstConnections: most,
+    messagesPerConnection: null,
+    ...unlimited,
+    warmUp,
+  }
+  const name = `source ${source.address}`
+  return { name, provider: name, source, rules, isNamed: false, isOwn: false }
+}
+
+function providerOf(
+  { groups, usual }: ShapingRules,
+  route: string,
+  host: string,
+): Omit<DestinationGroup, 'provider' | 'source'> {
   const { hop } = readRoute(route)
   if (hop.startsWith('@')) {
     const named = groups.find(({ name }) => name === hop)
@@ -169,4 +204,20 @@ export function mayEndConnectionOnly(reply: ShapedReply, stage: ReplyStage): boo
   if (reply.code !== 421) return false
   // Such as Exim's "too many messages in this connection".
   return classify(reply, stage).classification !== 'rate_limited' || isAboutConnections(reply)
+}
+
+/**
+ * Whether the reply means that the server takes no mail from our address, such as 554 5.7.1 "Client host blocked using
+ * zen.example". A reply to the message itself may be about its content, and others about the sender's domain.
+ */
+export function meansBlocked(reply: ShapedReply, stage: ReplyStage, address: string): boolean {
+  if (stage === 'data' || stage === 'message') return false
+  const { text } = reply
+  const { classification } = classify(reply, stage)
+  const isBlock = classification === 'spam' || (classification === 'policy' && /\bblocked\b/i.test(text))
+  // Before MAIL, the server knows nothing of us but our address and our name.
+  if (!isBlock || stage === 'connect') return isBlock
+  // The address that the server sees is another one behind a NAT.
+  if (text.includes(address) || /\b\d{1,3}(?:\.\d{1,3}){3}\b/.test(text)) return true
+  return /\b(?:client|ip|host|network)\b/i.test(text) && !/\b(?:sender|domain|recipient)\b/i.test(text)
 }

@@ -144,7 +144,7 @@ interface WayAsking {
 
 async function traceHosts(deps: TraceDeps, key: string, { asked, policy, signal }: WayAsking): Promise<Way> {
   const asking = { asker: '', signal, asked }
-  const found = await findTargets(deps.nextHop, { hop: key }, asking)
+  const found = await findTargets(deps.nextHop, key, asking)
   const none = { hosts: [], furtherHosts: 0 }
   if ('fault' in found) return { ...none, obstacle: { outcome: 'waits', reason: found.fault.text } }
   if ('refusal' in found) return { ...none, obstacle: { outcome: 'fails', reason: found.refusal.reason } }

@@ -255,6 +255,8 @@ interface Peer {
   /** The requirement that applied (`nameOf`), and how the connection violates it. Absent without a requirement. */
   policy?: string
   violation?: string
+  /** Our address, if it is one of a pool. */
+  source?: string
 }
 
 /** One connection, ready to send. It carries one transaction at a time. */
