@@ -6,6 +6,7 @@ import {
   type TracedSender,
   traceDelivery,
 } from '../flow/delivering/trace-delivery.ts'
+import type { TracedPool, TracedSource } from '../flow/delivering/trace-sources.ts'
 import { openTracing } from '../roles/tracing.ts'
 import { type OutputOptions, print, table, withFoundation } from './context.ts'
 
@@ -14,11 +15,17 @@ Reads DNS, and the MTA-STS policy if it must be fetched, as a delivery would. Op
 stores nothing. With --org, also says whether that organization may send to the address now. Exit status 0 if mail would
 be sent now, otherwise 1.`
 
-export async function trace(address: string, options: OutputOptions & { org?: string }): Promise<void> {
+interface TraceOptions extends OutputOptions {
+  org?: string
+  purpose?: string
+}
+
+export async function trace(address: string, options: TraceOptions): Promise<void> {
   const found = await withFoundation(options, async (foundation) => {
     const { deps, close } = openTracing(foundation)
     try {
-      return await traceDelivery(deps, address, options.org ?? null)
+      const { org: organizationId, purpose } = options
+      return await traceDelivery(deps, { email: address, organizationId, purpose })
     } finally {
       await close()
     }
@@ -49,7 +56,9 @@ function describe(found: Trace): string {
     ...(sender ? senderFacts(sender) : []),
     ...policyFacts(found),
   ]
-  const lines = facts.map(([name, words]) => `  ${name.padEnd(12)}  ${words}`)
+  const lines = [...facts, ...sourceFacts(found.pool)].map(
+    ([name, words]) => `  ${name.padEnd(12)}  ${words}`,
+  )
   const asked = hosts.length > 0 ? ['', table(head, hosts.map(cells))] : []
   const further = furtherHosts > 0 ? [`and ${counted(furtherHosts, 'further mail server')}`] : []
   const conclusion = [
@@ -81,6 +90,23 @@ function policyFacts({ mtaSts }: Trace): [string, string][] {
   const { policy, fault } = mtaSts
   const words = policy ? [policy.mode, ...policy.mx].join(' ') : 'no policy'
   return [['MTA-STS', fault === null ? words : `${words} (not fetched: ${fault})`]]
+}
+
+/** The sources of the queue's pool. `queue show` prints them too. */
+export function sourceFacts(pool: TracedPool | null): [string, string][] {
+  return (pool?.sources ?? []).map(({ address, ehlo, warmUp, limits }) => {
+    const parts = [
+      `${address}, ${ehlo}`,
+      ...(warmUp ? [`warm-up: ${warmUp.sent} of ${warmUp.perDay} messages in 24 hours`] : []),
+      ...limits.map(describeLimits),
+    ]
+    return [`from ${pool!.name}`, parts.join('; ')]
+  })
+}
+
+function describeLimits({ name, connections, pausedUntil, reason }: TracedSource['limits'][number]): string {
+  const pause = pausedUntil === null ? '' : `, paused until ${pausedUntil.toISOString()}`
+  return `${name}: up to ${counted(connections, 'connection')}${pause}, last refused with ${reason}`
 }
 
 const head = ['HOST', 'ADDRESS', 'PORT', 'FROM', 'TLS', 'REFUSED']

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { counted } from '../base/counted.ts'
 import { ServiceError } from '../base/errors.ts'
 import { cancelOrganization, cancelQueue, flushQueue, pauseQueue } from '../flow/delivering/end-deliveries.ts'
+import { type TracedPool, tracePool } from '../flow/delivering/trace-sources.ts'
 import { specialRoutes } from '../flow/route-policy.ts'
 import type { Foundation } from '../foundation.ts'
 import { parseDomain } from '../mail/address.ts'
@@ -13,7 +14,7 @@ import { listQueues, type QueueRow } from '../store/sending/routes.ts'
 import { type OutputOptions, print, remark, table, withFoundation } from './context.ts'
 import { inertLine } from './inert-text.ts'
 import { requireUuid } from './organizations.ts'
-import { trace, traceHelp } from './queue-trace.ts'
+import { sourceFacts, trace, traceHelp } from './queue-trace.ts'
 
 const maxAttempts = 5
 
@@ -21,7 +22,7 @@ const queueHelp = `
 A queue has the name of the domain that its mail goes to. Three queues are special: @local (mail for our own domains),
 @relay (the smarthost of POSTHORN_DELIVERY=relay) and @capture (POSTHORN_DELIVERY=capture, as in development).
 Mail whose sender asked for REQUIRETLS waits in requiretls:DOMAIN, and mail with the field "TLS-Required: No" in
-anytls:DOMAIN. A pause of DOMAIN holds for all three.`
+anytls:DOMAIN. Mail of a pool of source addresses waits in POOL:DOMAIN. A pause of DOMAIN holds for all of them.`
 
 export function addQueueCommands(program: Command): void {
   const queue = program
@@ -43,6 +44,7 @@ export function addQueueCommands(program: Command): void {
     .description('say what would happen to mail for an address, without sending any')
     .option('--org <id>', 'also check suppression and limits of this organization', requireUuid)
     .option('--json', 'print JSON')
+    .option('--purpose <purpose>', 'as for mail of this purpose, which may have a pool of source addresses')
     .addHelpText('after', traceHelp)
     .action(trace)
   queue
@@ -77,9 +79,11 @@ async function list(options: OutputOptions): Promise<void> {
 
 async function show(domain: string, options: OutputOptions): Promise<void> {
   const key = keyOf(domain)
-  const [[queue], found] = await withFoundation(options, ({ db }) =>
-    Promise.all([listQueues(db, key), listLastAttempts(db, key, maxAttempts)]),
-  )
+  const { queue, found, pool } = await withFoundation(options, async ({ db, clock, deliveryRules }) => {
+    const [[queue], found] = await Promise.all([listQueues(db, key), listLastAttempts(db, key, maxAttempts)])
+    const providers = queue?.provider ? [queue.provider] : []
+    return { queue, found, pool: await tracePool(db, deliveryRules.pools, { key, providers }, clock.now()) }
+  })
   if (!queue)
     throw new ServiceError(
       'not_found',
@@ -88,8 +92,10 @@ async function show(domain: string, options: OutputOptions): Promise<void> {
   const attempts = found.map((row) => ({ ...row, conversation: readConversation(row.conversation) }))
   print(
     options,
-    { ...queue, attempts },
-    [table(head, [cells(queue)]), ...limitsOf(queue), ...attempts.map(describe)].join('\n\n'),
+    { ...queue, pool, attempts },
+    [table(head, [cells(queue)]), ...limitsOf(queue), ...sourcesIn(pool), ...attempts.map(describe)].join(
+      '\n\n',
+    ),
   )
 }
 
@@ -107,11 +113,22 @@ function limitsOf({ group }: QueueRow): string[] {
   return [inertLine(`Limits of ${name}: ${parts.filter((part) => part !== null).join(', ')}`)]
 }
 
+function sourcesIn(pool: TracedPool | null): string[] {
+  return pool
+    ? [
+        sourceFacts(pool)
+          .map((fact) => inertLine(fact.join(' ')))
+          .join('\n'),
+      ]
+    : []
+}
+
 type Attempt = Omit<AttemptRow, 'conversation'> & { conversation: ReturnType<typeof readConversation> }
 
 /** Formats one attempt: its recipient, its server, and the conversation. */
 function describe({ recipient, attempt, endedAt, remote, response, conversation }: Attempt): string {
-  const server = remote ? `${remote.host} [${remote.ip}] ${remote.tls ?? 'without TLS'}` : 'no server'
+  const from = remote?.source ? ` from ${remote.source}` : ''
+  const server = remote ? `${remote.host} [${remote.ip}] ${remote.tls ?? 'without TLS'}${from}` : 'no server'
   const first = `${recipient}: attempt ${attempt}, ${endedAt.toISOString()}, ${server}`
   if (!conversation) return [first, ...(response ? [`  ${response}`] : [])].map(inertLine).join('\n')
   const steps = conversation.steps.map(({ command, atMs, code, enhancedStatus, text }) => {

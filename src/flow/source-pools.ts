@@ -23,6 +23,9 @@ export interface SourcePool {
   sources: readonly Source[]
 }
 
+/** The purpose of mail that names none. */
+export const usualPurpose = 'unclassified'
+
 /** Returns the name of the pool for a mail of this organization and purpose. Null: it leaves as if there were no pools. */
 export type ChoosePool = (organizationId: string, purpose: string) => string | null
 

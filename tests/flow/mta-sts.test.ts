@@ -7,6 +7,7 @@ import { createOrganization, defaultLimits } from '../../src/flow/accounts/organ
 import { pauseQueue } from '../../src/flow/delivering/end-deliveries.ts'
 import { MtaSts, type MtaStsDeps, refreshPolicies } from '../../src/flow/delivering/mta-sts.ts'
 import { openRoute } from '../../src/flow/delivering/next-hop.ts'
+import { builtInRules } from '../../src/flow/delivering/shaping-rules.ts'
 import { type TraceDeps, traceDelivery } from '../../src/flow/delivering/trace-delivery.ts'
 import { ProvedDomains } from '../../src/flow/proved-domains.ts'
 import { purgeStale } from '../../src/flow/upkeep/purge-stale.ts'
@@ -186,6 +187,7 @@ const tracing: TraceDeps = {
   domains: new ProvedDomains({ db, clock }),
   routePolicy: { mode: 'direct', isLocal: (domain) => domain === 'inbox.test' },
   nextHop: stage.nextHopWith(new MtaSts(deps)),
+  rules: builtInRules,
 }
 
 test('a trace names hosts, source, policy and outcome of mail, connects to no server and stores no policy', async (t) => {
@@ -196,7 +198,7 @@ test('a trace names hosts, source, policy and outcome of mail, connects to no se
       [20, other.host],
     ],
   })
-  const found = await traceDelivery(tracing, `You@${far.domain.toUpperCase()}`, null)
+  const found = await traceDelivery(tracing, { email: `You@${far.domain.toUpperCase()}` })
   assert.deepEqual(
     found.hosts.map(({ host, port, source, tls, refusal }) => [host, port, source, tls, refusal]),
     [
@@ -223,7 +225,7 @@ test('a trace names hosts, source, policy and outcome of mail, connects to no se
 
   dns.set(far.domain, { MX: [[10, other.host]] })
   const none = { ...tracing, nextHop: stage.nextHopWith(new MtaSts(deps)) }
-  const refused = await traceDelivery(none, `you@${far.domain}`, null)
+  const refused = await traceDelivery(none, { email: `you@${far.domain}` })
   assert.deepEqual([refused.outcome, refused.reasons.length], ['waits', 1])
   assert.match(refused.reasons[0]!, /does not name this mail server$/)
 })
@@ -231,8 +233,8 @@ test('a trace names hosts, source, policy and outcome of mail, connects to no se
 test('a trace names what holds mail back: the queue, the domain, the sender', async () => {
   dns.set('held.test', { A: ['127.0.0.1'] })
   dns.set('null.test', { MX: [[0, '.']] })
-  const outcome = async (email: string, organization: string | null = null) => {
-    const found = await traceDelivery(tracing, email, organization)
+  const outcome = async (email: string, organizationId?: string) => {
+    const found = await traceDelivery(tracing, { email, organizationId })
     return `${found.outcome} ${found.reasons.join('; ')}`.trim()
   }
   assert.equal(await outcome('one@held.test'), 'sent')

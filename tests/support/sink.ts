@@ -9,6 +9,8 @@ type Stage = 'banner' | 'hello' | 'mail' | 'rcpt' | 'text' | 'message'
 /** The current command: the client's words, and the commands of its transaction so far. */
 interface Step {
   stage: Stage
+  /** The client's address. */
+  peer: string
   command: string
   from: string
   recipients: readonly string[]
@@ -24,6 +26,9 @@ interface Copy {
   recipient: string
   atMs: number
   raw: Buffer
+  /** The client's address, and the name in its EHLO. */
+  peer: string
+  hello: string
 }
 
 export interface Sink {
@@ -98,6 +103,8 @@ class Conversation {
   readonly wire: Wire
   readonly #sink: Sink
   readonly #extensions: string[]
+  readonly peer: string
+  hello = ''
   from = ''
   recipients: string[] = []
   chunks: Buffer[] = []
@@ -110,11 +117,12 @@ class Conversation {
     this.#sink = sink
     this.#extensions = extensions
     this.wire = new Wire(socket)
+    this.peer = socket.remoteAddress ?? ''
   }
 
   /** Answers by the rule or as usual. Returns whether the session continues, and with a positive or negative reply. */
   async answer(stage: Stage, command: string): Promise<'yes' | 'no' | 'over'> {
-    const step = { stage, command, from: this.from, recipients: this.recipients }
+    const step = { stage, peer: this.peer, command, from: this.from, recipients: this.recipients }
     const reply = (await this.#sink.rule(step)) ?? usual[stage]
     if (reply === 'cut') return 'over'
     if (stage === 'message' && reply.startsWith('2')) this.#count()
@@ -132,8 +140,9 @@ class Conversation {
   #count(): void {
     const raw = Buffer.concat(this.chunks)
     const messageId = messageIdOf(raw)
+    const { from, peer, hello } = this
     for (const recipient of this.recipients)
-      this.#sink.copies.push({ messageId, from: this.from, recipient, atMs: Date.now(), raw })
+      this.#sink.copies.push({ messageId, from, recipient, atMs: Date.now(), raw, peer, hello })
   }
 }
 
@@ -169,6 +178,7 @@ async function obey(peer: Conversation, verb: string, command: string): Promise<
     case 'EHLO':
     case 'HELO':
       peer.forget()
+      peer.hello = command.slice(5)
       return peer.answer('hello', command)
     case 'MAIL': {
       peer.forget()

@@ -5,6 +5,7 @@ import type { Settings } from '../../config/settings.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import type { PolicyFetcher } from '../../flow/delivering/fetch-policy.ts'
 import type { SendingIdentities } from '../../flow/delivering/sending-identity.ts'
+import type { SourcePool } from '../../flow/source-pools.ts'
 import type { ManagedDomain } from './dns.ts'
 
 export interface Chain {
@@ -16,4 +17,5 @@ export interface Chain {
   customers: { organizationId: OrganizationId; name: string }[]
   managed: ManagedDomain
   fetcher: Pick<PolicyFetcher, 'fetch'>
+  pools: readonly SourcePool[]
 }

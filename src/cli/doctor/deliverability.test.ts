@@ -10,6 +10,7 @@ import { Clock } from '../../base/clock.ts'
 import { readSettings } from '../../config/settings.ts'
 import { Resolver } from '../../dns/resolver.ts'
 import { ownOrganizationId } from '../../flow/own-organization.ts'
+import type { SourcePool } from '../../flow/source-pools.ts'
 import { type DkimKey, generateDkimKey } from '../../mailauth/dkim-sign.ts'
 import type { Chain } from './chain.ts'
 import { checkChain } from './deliverability.ts'
@@ -46,7 +47,11 @@ for (const domain of domains) {
 }
 
 /** Runs the checks over the sound zone with these changes. Returns the checks that are not `ok` or skipped. */
-async function examine(t: TestContext, changes: Record<string, ZoneRecords> = {}) {
+async function examine(
+  t: TestContext,
+  changes: Record<string, ZoneRecords> = {},
+  pools: readonly SourcePool[] = [],
+) {
   const dns = await DnsServer.start({ ...sound, ...changes })
   const server = new SMTPServer({ ...authority.issue('in.ours.test'), authOptional: true, logger: false })
   server.on('error', () => {})
@@ -84,6 +89,7 @@ async function examine(t: TestContext, changes: Record<string, ZoneRecords> = {}
         hasOneClick: false,
       }),
     },
+    pools,
     customers: [{ organizationId: ownOrganizationId, name: 'shop.test' }],
     managed: expectedRecords(settings, [{ ...key, zoneLine: `${name}. TXT`, publishedUntil: null }]),
     fetcher: {
@@ -180,4 +186,52 @@ test('nothing is checked if no mail leaves', async () => {
     checks.map(({ name, status }) => [name, status]),
     [['delivery', 'skipped']],
   )
+})
+
+/** A pool whose source is behind a NAT, so that this machine has it and receivers see the address of its name. */
+const pool: SourcePool = {
+  name: 'bulk',
+  organizations: [],
+  purposes: [],
+  sources: [{ address: '127.0.0.62', ehlo: 'bulk.ours.test', warmUp: null }],
+}
+const soundSource: Record<string, ZoneRecords> = {
+  'mx.ours.test': { A: ['198.51.44.1', '198.51.44.2'], TXT: ['v=spf1 a -all'] },
+  'bulk.ours.test': { A: ['198.51.44.2'], TXT: ['v=spf1 a -all'] },
+  '2.44.51.198.in-addr.arpa': { PTR: ['bulk.ours.test'] },
+}
+
+test('each source of a pool is checked: address, names, SPF, block lists, and a trial mail', async (t) => {
+  const { checks } = await examine(t, soundSource, [pool])
+  const found = checks.map(({ status, name, detail }) => `${status} ${name}: ${detail}`)
+  for (const line of [
+    'ok pool source: pool bulk: mail leaves from 127.0.0.62',
+    'ok reverse DNS: 198.51.44.2 is bulk.ours.test, and bulk.ours.test has that address',
+    'ok EHLO name: bulk.ours.test from 198.51.44.2: SPF pass',
+    'ok listing: bl.test does not list 198.51.44.2',
+    'ok trial mail: shop.test from 198.51.44.2: SPF pass; DKIM ph1 pass; DMARC pass, policy reject',
+  ])
+    assert.ok(found.includes(line), `${line}\n${found.join('\n')}`)
+})
+
+test('a source with wrong names, without SPF, on a block list, or not on this machine is named', async (t) => {
+  const [source] = pool.sources
+  const sources = [source!, { address: '198.51.44.9', ehlo: 'absent.ours.test', warmUp: null }]
+  const changes = {
+    ...soundSource,
+    '2.44.51.198.in-addr.arpa': {},
+    'bulk.ours.test': { A: ['198.51.44.2'], TXT: ['v=spf1 -all'] },
+    '2.44.51.198.bl.test': { A: ['127.0.0.2'] },
+  }
+  const { faults } = await examine(t, changes, [{ ...pool, sources }])
+  const found = faults.map(({ status, name, detail }) => `${status} ${name}: ${detail}`).join('\n')
+  for (const line of [
+    /^failed reverse DNS: 198\.51\.44\.2 has no name/m,
+    /^failed EHLO name: bulk\.ours\.test from 198\.51\.44\.2: SPF fail/m,
+    /^failed listing: bl\.test lists 198\.51\.44\.2/m,
+    /^warning pool source: pool bulk: 198\.51\.44\.9 is not an address of this machine/m,
+    /^failed EHLO name: 198\.51\.44\.9 greets as absent\.ours\.test, which has not that address/m,
+    /^failed outbound address: mail leaves from 198\.51\.44\.9, which is not an address of mx\.ours\.test/m,
+  ])
+    assert.match(found, line)
 })

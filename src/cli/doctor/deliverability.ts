@@ -18,6 +18,7 @@ import { type Check, failed, ok, skipped, warning } from './checks.ts'
 import { checkRecords, expectedRecords } from './dns.ts'
 import { checkNames, checkOutbound, checkWayOut, findSources } from './outbound.ts'
 import { checkOwnServer, checkPolicies } from './own-server.ts'
+import { checkOwnSources, checkSourceNames, findSeenSources } from './pools.ts'
 import { checkEhloName, checkTrialMail } from './trial-mail.ts'
 
 /** Each customer's domain takes up to 100 questions of DNS. */
@@ -40,6 +41,7 @@ export async function examineDeliverability(foundation: Foundation): Promise<Che
       resolver: new Resolver({ servers: settings.dnsServers, isTrusted, timeoutMs: 2_000, tries: 2 }),
       identities: new SendingIdentities({ db, clock, log: silentLog, secretBox, domains, managedDomain }),
       customers: await listSendingDomains(db, maxCustomers),
+      pools: foundation.deliveryRules.pools,
       managed: expectedRecords(settings, await listManagedKeys(db, managedDomain)),
     })
   } finally {
@@ -62,12 +64,14 @@ export async function checkChain(chain: Chain): Promise<Check[]> {
   const sources = await checkSources(settings, published, seen)
   const names = await checkNames(settings, resolver)
   const open = seen.filter(isPublicUnicast)
+  const pooled = [...(await checkOwnSources(chain.pools)), ...(await checkSourceNames(chain))]
+  const everywhere = [...new Set([...open, ...(await findSeenSources(chain))])]
   const ehlo = await Promise.all(open.map((ip) => checkEhloName(settings.mailHost, ip, chain)))
   const listed = await checkListings(settings, open, (type, name) => resolver.resolve(type, name))
   const records = await checkRecords(managed, resolver)
   return [
-    ...[...(await checkOutbound(settings)), ...sources, ...names, ...ehlo],
-    ...[...records, ...(await checkDomains(chain, open)), ...listed, ...wayOut, ...received],
+    ...[...(await checkOutbound(settings)), ...sources, ...names, ...ehlo, ...pooled],
+    ...[...records, ...(await checkDomains(chain, everywhere)), ...listed, ...wayOut, ...received],
   ]
 }
 

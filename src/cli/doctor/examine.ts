@@ -1,12 +1,15 @@
 // Runs the doctor's checks in order and reports each as it completes, inside a running service or from outside.
+import { Clock } from '../../base/clock.ts'
 import { StartRefused } from '../../base/errors.ts'
 import { silentLog } from '../../base/log.ts'
+import { readDeliveryFile } from '../../config/delivery-file.ts'
 import { findExposures } from '../../config/exposure.ts'
 import { SettingError } from '../../config/setting-reader.ts'
 import type { Settings } from '../../config/settings.ts'
 import { Resolver } from '../../dns/resolver.ts'
 import { trustedResolvers } from '../../dns/trusted-resolvers.ts'
 import { listManagedKeys, loadSigningKeys } from '../../flow/domains/managed-keys.ts'
+import type { SourcePool } from '../../flow/source-pools.ts'
 import { type Foundation, openExisting } from '../../foundation.ts'
 import { pagesFolder } from '../../web/pages-folder.ts'
 import { loadSettings, type OutputOptions, remark } from '../context.ts'
@@ -36,6 +39,7 @@ import { checkDnssec } from './dnssec.ts'
 import { checkHold } from './hold.ts'
 import { checkOperatorMail, describeRequestMail } from './operator-mail.ts'
 import { checkNames, checkOutbound, checkWayOut } from './outbound.ts'
+import { checkOwnSources, checkSourceNames } from './pools.ts'
 import { checkRspamd } from './rspamd.ts'
 import { checkSecretKey } from './secret-key.ts'
 import { checkUpkeep } from './upkeep.ts'
@@ -114,6 +118,8 @@ async function examineStore(settings: Settings, options: OutputOptions): Promise
     foundation = await openExisting(settings, silentLog, (line) => remark(options, line))
   } catch (error) {
     if (error instanceof StartRefused) return refusedStart(error, folder)
+    if (error instanceof SettingError)
+      return { checks: [folder, failed('settings', error.message, 'correct the file')], managedDomain: null }
     // A fault of the database stops the service too. Its own message explains more than ours could.
     const mend = settings.databaseUrl
       ? 'check that POSTHORN_DATABASE_URL is right and the server runs'
@@ -175,15 +181,31 @@ async function checkSigning(foundation: Foundation): Promise<Check> {
   }
 }
 
+/** The pools of direct delivery. None if the file has a mistake, which another check reports. */
+async function findPools({ delivery, deliveryFile }: Settings): Promise<readonly SourcePool[]> {
+  if (delivery !== 'direct') return []
+  // A file with a mistake stops the opening of the store, so that is reported.
+  return await readDeliveryFile(deliveryFile).then(
+    ({ pools }) => pools,
+    () => [],
+  )
+}
+
 /** Checks DNS and outbound mail. */
 async function examineWorld(settings: Settings, managedDomain: ManagedDomain | null): Promise<Check[]> {
   const isTrusted = trustedResolvers(settings.dnsTrusted)
   const resolver = new Resolver({ servers: settings.dnsServers, isTrusted, timeoutMs: 2_000, tries: 2 })
   const lists = await checkBlocklists(settings, (type, name) => resolver.resolve(type, name))
-  const leaving = [...(await checkOutbound(settings)), ...(await checkWayOut(settings, resolver))]
+  const pools = await findPools(settings)
+  const bound = [...(await checkOutbound(settings)), ...(await checkOwnSources(pools))]
+  const leaving = [...bound, ...(await checkWayOut(settings, resolver))]
   const around = [...leaving, await checkDnssec(settings, resolver), ...lists]
   if (settings.isDevelopment) return [skipped('DNS', 'development needs no records'), ...around]
   if (!managedDomain) return [skipped('DNS', 'the records cannot be checked without the database'), ...around]
   const names = settings.delivery === 'direct' ? await checkNames(settings, resolver) : []
-  return [...(await checkRecords(managedDomain, resolver)), ...names, ...around]
+  const world = { settings, resolver, clock: new Clock(), pools }
+  return [
+    ...[...(await checkRecords(managedDomain, resolver)), ...names, ...(await checkSourceNames(world))],
+    ...around,
+  ]
 }

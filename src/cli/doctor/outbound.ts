@@ -104,7 +104,7 @@ export async function findSources(
 }
 
 /** Returns nothing either if DNS gives no answer: the check of the mail host's records reports that. */
-async function publishedOf(resolver: Dns, type: 'A' | 'AAAA', host: string): Promise<string[]> {
+export async function publishedOf(resolver: Dns, type: 'A' | 'AAAA', host: string): Promise<string[]> {
   const answer = await resolver.resolve(type, host)
   return answer.status === 'ok' ? answer.records.map(({ address }) => address) : []
 }
@@ -116,14 +116,14 @@ function seenFrom(source: string | null, published: readonly string[]): readonly
 }
 
 /** The records that customers publish name the mail host, so they cover only its addresses. */
-function uncovered(source: string | null, published: readonly string[], mailHost: string): Check[] {
+export function uncovered(source: string | null, published: readonly string[], mailHost: string): Check[] {
   if (source === null || !isPublicUnicast(source) || published.includes(source)) return []
   const type = source.includes(':') ? 'AAAA' : 'A'
   const reason = `mail leaves from ${source}, which is not an address of ${mailHost}: SPF with a:${mailHost} fails`
   return [failed('outbound address', reason, `publish: ${mailHost} ${type} ${source}`)]
 }
 
-async function checkName(ip: string, mailHost: string, resolver: Dns): Promise<Check> {
+export async function checkName(ip: string, mailHost: string, resolver: Dns): Promise<Check> {
   const name = 'reverse DNS'
   const lookup = resolver.resolve.bind(resolver) as Resolver['resolve']
   const { reverse, names, hasUnknown } = await confirmNames(lookup, clientIp(ip), 10)

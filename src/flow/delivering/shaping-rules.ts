@@ -117,7 +117,11 @@ export function groupOf(
   source: Source | null = null,
 ): DestinationGroup {
   const { name, ...group } = providerOf(rules, route, host)
-  return { ...group, name: source === null ? name : `${name} from ${source.address}`, provider: name, source }
+  return { ...group, name: source === null ? name : sourceGroupName(name, source), provider: name, source }
+}
+
+export function sourceGroupName(provider: string, { address }: Source): string {
+  return `${provider} from ${address}`
 }
 
 /** The group of all messages from a source that is warming up. It limits nothing else. */

@@ -9,18 +9,29 @@ import { listQueues, type QueueRow } from '../../store/sending/routes.ts'
 import { type ForeseenRefusal, foreseeRefusal } from '../../store/sending/sends.ts'
 import { findSuppression, type SuppressionRow } from '../../store/sending/suppressions.ts'
 import type { ProvedDomains } from '../proved-domains.ts'
-import { type RoutePolicy, routeOf, specialRoutes } from '../route-policy.ts'
+import { type RoutePolicy, readRoute, routeFor, routeOf, specialRoutes } from '../route-policy.ts'
+import { isOfFamily, sourcesOf, usualPurpose } from '../source-pools.ts'
 import { foreseePolicy, type MtaStsDeps, requirementBy } from './mta-sts.ts'
 import { findTargets, type NextHopDeps } from './next-hop.ts'
 import { ruleOf, type Target } from './open-host.ts'
 import { systemSourceTo } from './outbound.ts'
+import { groupOf, type ShapingRules } from './shaping-rules.ts'
 import { type TlsRule, withoutPolicy } from './tls-rules.ts'
+import { stopOf, type TracedPool, tracePool } from './trace-sources.ts'
 
 export interface TraceDeps {
   policies: MtaStsDeps
   domains: Pick<ProvedDomains, 'find'>
   routePolicy: RoutePolicy
   nextHop: NextHopDeps
+  rules: ShapingRules
+}
+
+/** The mail to trace. If no purpose is named, it is unclassified. */
+export interface TracedMail {
+  email: string
+  organizationId?: string | undefined
+  purpose?: string | undefined
 }
 
 /** A server in the order in which attempts ask them. */
@@ -28,7 +39,7 @@ export interface TracedHost {
   host: string
   address: string
   port: number
-  /** The address that mail would leave from. Null: this machine has no way to the server. */
+  /** The addresses that mail would leave from. Null: this machine has no way to the server. */
   source: string | null
   /** The TLS that the server must offer, in the words of the delivery timeline. */
   tls: string
@@ -60,6 +71,8 @@ export interface Trace {
   queue: QueueRow | null
   /** The policy of the recipient's domain. Null: none applies to this kind of next hop. */
   mtaSts: { policy: StsPolicy | null; fault: string | null } | null
+  /** The source addresses that its mail leaves from. Null: the queue has no pool. */
+  pool: TracedPool | null
   hosts: TracedHost[]
   /** How many further mail servers later attempts would look up. */
   furtherHosts: number
@@ -74,26 +87,30 @@ const deadlineMs = 60_000
 /** Throws `not_found` for an organization that does not exist, and `invalid_request` for text that is no address. */
 export async function traceDelivery(
   deps: TraceDeps,
-  email: string,
-  organizationId: string | null,
+  { email, organizationId, purpose = usualPurpose }: TracedMail,
 ): Promise<Trace> {
   const address = readEmail(email)
   if (!address) throw new ServiceError('invalid_request', `"${email}" is not an address`)
-  const { db } = deps.policies
+  const { db, clock } = deps.policies
+  const { routePolicy } = deps
   const signal = AbortSignal.timeout(deadlineMs)
-  const key = routeOf(deps.routePolicy, address.domain, await deps.domains.find(address.domain))
+  const route = routeOf(routePolicy, address.domain, await deps.domains.find(address.domain))
+  const key = routeFor(route, null, routePolicy.choosePool?.(organizationId ?? '', purpose) ?? null)
   const [sender, [queue = null]] = await Promise.all([
-    organizationId === null ? null : traceSender(deps, address, organizationId),
+    organizationId === undefined ? null : traceSender(deps, address, organizationId),
     listQueues(db, key),
   ])
-  const nextHop = kindOf(key)
-  const mtaSts = nextHop === 'mx' ? await foreseePolicy(deps.policies, key, { asker: '', signal }) : null
+  const nextHop = kindOf(route)
+  const mtaSts = nextHop === 'mx' ? await foreseePolicy(deps.policies, route, { asker: '', signal }) : null
   const way = await traceHosts(deps, key, {
     asked: queue?.asked ?? [],
     policy: mtaSts?.policy ?? null,
     signal,
   })
-  const found = { recipient: address.email, route: { queue: key, nextHop }, sender, queue, mtaSts }
+  const providers = [...way.hosts.map(({ host }) => groupOf(deps.rules, key, host).provider), queue?.provider]
+  const asked = { key, providers: [...new Set(providers.filter((one) => one != null))] }
+  const pool = await tracePool(db, deps.nextHop.pools ?? [], asked, clock.now())
+  const found = { recipient: address.email, route: { queue: key, nextHop }, sender, queue, mtaSts, pool }
   return { ...found, hosts: way.hosts, furtherHosts: way.furtherHosts, ...conclude(found, way, deps) }
 }
 
@@ -168,8 +185,10 @@ async function traceHost(
 ): Promise<TracedHost> {
   const { host, address, port } = target
   const asking = { asker: '', signal, shareMs: () => deadlineMs, faults: [] }
-  const rule = await ruleOf(deps, { hop: key, wish: null }, target, asking)
-  const source = target.localAddress ?? (await systemSourceTo(address))
+  const rule = await ruleOf(deps, readRoute(key), target, asking)
+  const pooled = sourcesOf(deps.pools ?? [], key)?.filter((one) => isOfFamily(one, address))
+  const source =
+    pooled?.map((one) => one.address).join(', ') ?? target.localAddress ?? (await systemSourceTo(address))
   const refusal = rule && 'refusal' in rule.decision ? rule.decision.refusal : null
   return { host, address, port, source, tls: tlsOf(target, rule), refusal }
 }
@@ -192,12 +211,16 @@ function obstacleOf(hosts: readonly TracedHost[]): Way['obstacle'] {
 
 /** The outcome, by the first thing that would stop the mail: the sender's refusal, the next hop, the state of the queue. */
 function conclude(
-  { sender, queue }: Pick<Trace, 'sender' | 'queue'>,
+  { sender, queue, pool }: Pick<Trace, 'sender' | 'queue' | 'pool'>,
   { obstacle }: Way,
   { policies: { clock } }: TraceDeps,
 ): Pick<Trace, 'outcome' | 'reasons'> {
   const refusals = sender?.refusal ? [describeRefusal(sender, sender.refusal)] : []
-  const waits = queue ? stopsOf(queue, clock.now()) : []
+  const at = clock.now()
+  const stops = pool?.sources.map((source) => stopOf(source, at)) ?? []
+  const resting = stops.filter((stop) => stop !== null)
+  // Mail waits only if no source may send.
+  const waits = [...(queue ? stopsOf(queue, at) : []), ...(resting.length === stops.length ? resting : [])]
   const reasons = [...refusals, ...(obstacle ? [obstacle.reason] : []), ...waits]
   if (refusals.length > 0) return { outcome: 'refused', reasons }
   if (obstacle) return { outcome: obstacle.outcome, reasons }

@@ -3,6 +3,7 @@ import { newId, newUuidAt, type SubmissionId } from '../../base/ids.ts'
 import type { MessageRow } from '../../store/mailbox/messages.ts'
 import type { NewSend } from '../../store/sending/sends.ts'
 import type { SendingCaller } from '../caller.ts'
+import { usualPurpose } from '../source-pools.ts'
 import type { SendContent } from './send-contents.ts'
 import type { ComposedBody, SendBody, SendDraft } from './send-draft.ts'
 
@@ -14,9 +15,6 @@ export interface Circumstances {
   lifetimeMs: number
   at: Date
 }
-
-/** The purpose of mail that names none. */
-export const usualPurpose = 'unclassified'
 
 export function compileSend(
   caller: SendingCaller,

@@ -10,7 +10,7 @@ export interface AttemptRow {
   /** Null if an earlier version recorded the beginning as a separate event. */
   beganAt: Date | null
   endedAt: Date
-  remote: { host: string; ip: string; tls: string | null } | null
+  remote: { host: string; ip: string; tls: string | null; source?: string } | null
   response: string | null
   classification: string | null
   conversation: StoredStep[] | null

@@ -220,6 +220,8 @@ export interface QueueGroup {
 export interface QueueRow extends RouteRow {
   /** Null: its group was never limited. */
   group: QueueGroup | null
+  /** The provider that it sends to, once that was refused or counts messages. */
+  provider: string | null
   owner: number | null
   waiting: number
   onWire: number
@@ -241,7 +243,7 @@ export async function listQueues(db: Queryable, key: string | null): Promise<Que
         where d.claim_epoch is not null and ($1::text is null or d.route = $1) group by d.route
       ) counted group by route
     )
-    select ${columns}, r.owner, coalesce(n.waiting, 0)::integer as waiting,
+    select ${columns}, r.owner, r.destination_group as provider, coalesce(n.waiting, 0)::integer as waiting,
       coalesce(n.on_wire, 0)::integer as "onWire", n.oldest as "oldestDueAt",
       (select jsonb_build_object('name', g.name, 'connections', g.connections, 'perMinute', g.per_minute,
         'perHour', g.per_hour, 'pausedUntil', g.paused_until, 'reason', g.reason)
@@ -344,7 +346,10 @@ export async function flushRoute(tx: Tx, key: string, at: Date): Promise<number 
   // Nodes that send to the group see that its pause is over when they next read its limits.
   await tx.query(
     `update destination_group set paused_until = null, changed_at = $2
-    where name = (select destination_group from route where key = $1) and paused_until > $2`,
+    where paused_until > $2 and (
+      name = (select destination_group from route where key = $1)
+      -- The groups of the sources of a pool.
+      or starts_with(name, (select destination_group || ' from ' from route where key = $1 and key ~ ':')))`,
     [key, at],
   )
   // The update changes only mail that is due later, so the second count is not changed by it.
