@@ -18,17 +18,19 @@ export async function checkOwnSources(pools: readonly SourcePool[]): Promise<Che
     const codes = await Promise.all(
       pool.sources.map(({ address }) => tryListening({ host: address, port: 0 })),
     )
-    const isAnyHere = codes.includes(null)
-    return pool.sources.map(({ address }, index) => describeOwn(pool, address, codes[index]!, isAnyHere))
+    return codes.map((_, index) => describeOwn(pool, codes, index))
   })
   return (await Promise.all(checks)).flat()
 }
 
-function describeOwn(pool: SourcePool, address: string, code: string | null, isAnyHere: boolean): Check {
+/** `codes`: why each source of the pool cannot be used here; null if it can. */
+function describeOwn(pool: SourcePool, codes: readonly (string | null)[], index: number): Check {
+  const { address } = pool.sources[index]!
+  const code = codes[index]!
   if (code === null) return ok(name, `pool ${pool.name}: mail leaves from ${address}`)
   const detail = `pool ${pool.name}: ${address} is not an address of this machine (${code})`
   const mend = 'add it to this machine, or correct POSTHORN_DELIVERY_FILE'
-  return isAnyHere
+  return codes.includes(null)
     ? warning(name, `${detail}, so another source of the pool is used`, mend)
     : failed(name, detail, mend)
 }
