@@ -9,9 +9,10 @@ import { flushQueue, pauseQueue } from '../../src/flow/delivering/end-deliveries
 import { findGroups } from '../../src/store/sending/destination-groups.ts'
 import { listQueues } from '../../src/store/sending/routes.ts'
 import type { Acceptance, Api } from '../support/api.ts'
+import { runCommand } from '../support/command.ts'
 import { DnsServer } from '../support/dns-server.ts'
 import { freePort } from '../support/free-port.ts'
-import { makePlace, startNode, type TestCaller, untilStates } from '../support/node.ts'
+import { makePlace, startNode, type TestCaller, untilStates, urlOf } from '../support/node.ts'
 import { startSink } from '../support/sink.ts'
 import { until } from '../support/until.ts'
 
@@ -94,6 +95,18 @@ async function submit(caller: TestCaller, to: string, purpose?: string): Promise
   return (await api.want<Acceptance>(path, options)).submission.id
 }
 
+/** Runs a command of the deployment. */
+async function posthorn(...words: string[]): Promise<string> {
+  const files = {
+    POSTHORN_DELIVERY_FILE: deliveryFile,
+    POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key'),
+    POSTHORN_DATA_DIR: place.folder,
+    POSTHORN_BLOB_URL: `file:${join(place.folder, 'blobs')}`,
+  }
+  const shared = { POSTHORN_DATABASE_URL: urlOf(place.connection), POSTHORN_MANAGED_DOMAIN: 'inbox.test' }
+  return (await runCommand(words, { ...env, ...files, ...shared }, place.folder)).stdout
+}
+
 const copiesTo = (domain: string) => sink.copies.filter(({ recipient }) => recipient.endsWith(`@${domain}`))
 const groupOf = async (name: string) => (await findGroups(node.foundation.db, [name]))[0]
 
@@ -127,6 +140,16 @@ test('a destination that blocks one source gets all mail from the other, and oth
   const rest = await until('the rest to be stored', () => groupOf(`blocking.test from ${one}`))
   assert.equal(rest.reason, 'blocked: 554 5.7.1')
   assert.ok(rest.pausedUntil!.getTime() > node.foundation.clock.nowMs())
+  const shown = await posthorn('queue', 'show', 'shop:blocking.test')
+  assert.match(
+    shown,
+    /^from shop 127\.0\.0\.71, shop1\.test; blocking\.test from 127\.0\.0\.71: .*blocked: 554 5\.7\.1$/m,
+  )
+  assert.match(shown, /^from shop 127\.0\.0\.72, shop2\.test$/m)
+  const traced = await posthorn('queue', 'trace', 'you@blocking.test', '--org', shop.organizationId)
+  assert.match(traced, /route +queue shop:blocking\.test, to the mail servers/)
+  assert.match(traced, /127\.0\.0\.71, 127\.0\.0\.72/)
+  assert.match(traced, /\nMail would be sent now\.\n/)
   await until('mail to another destination from both sources', async () => {
     await Promise.all(Array.from({ length: 20 }, () => submit(shop, `${randomUUID()}@far.test`)))
     const seen = new Set(copiesTo('far.test').map(({ peer }) => peer))
@@ -164,6 +187,11 @@ test('if every source is blocked, the mail waits without a failure until one is 
       .want<{ recipients: { status: string }[] }>(`/v1/submissions/${id}`)
     return recipients.every(({ status }) => status === 'deferred' || status === 'pending')
   })
+  const traced = await posthorn('queue', 'trace', 'you@strict.test', '--org', shop.organizationId)
+  assert.match(
+    traced,
+    /\nMail would wait:\n(?:.*\n)* {2}strict\.test from 127\.0\.0\.72 waits until .*: blocked: 550 5\.7\.1\n/,
+  )
   strict.rule = () => null
   assert.ok((await flushQueue(node.foundation, 'shop:strict.test')) > 0)
   await untilStates(node.meet(shop), id!, 'delivered')
@@ -206,6 +234,8 @@ test('warm-up holds mail over a restart, and sends more the next day', async () 
     })
   await held()
   assert.equal(copiesTo('growing.test').length, 3)
+  const traced = await posthorn('queue', 'trace', 'you@growing.test', '--org', starter.organizationId)
+  assert.match(traced, /127\.0\.0\.74, starter\.test; warm-up: 3 of 3 messages in 24 hours/)
   await node.stop()
   node = await startPooled()
   // A flush makes the mail due, but the plan still holds it.

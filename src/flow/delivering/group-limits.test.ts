@@ -146,6 +146,17 @@ test('shaping: a node that starts again keeps the limits and counts of before', 
   assert.equal(after.delayMs(startMs + 62_000, 1), 0)
 })
 
+test('shaping: nodes that all start again keep the counts of all of them', () => {
+  const rules = { ...usualRules, rates: [{ count: 100, periodMs: hourMs }] }
+  const before = new GroupLimits(rules, null, startMs)
+  before.setShare({ nodes: 4, rank: 0 })
+  before.sent(startMs, 25)
+  const after = new GroupLimits(rules, JSON.parse(JSON.stringify(before.state)), startMs)
+  assert.ok(after.delayMs(startMs, 1) > 0, 'the four have sent a hundred')
+  after.setShare({ nodes: 4, rank: 0 })
+  assert.ok(after.delayMs(startMs, 1) > 0)
+})
+
 test('shaping: the messages of a connection that a server ended are a limit for an hour, but never above a rule', () => {
   const limits = new GroupLimits(usualRules, null, startMs)
   assert.equal(limits.perConnection(startMs), null)

@@ -102,9 +102,12 @@ export class GroupLimits {
     }
   }
 
-  /** The state to store. */
+  /** The state to store. Each node has sent about as many messages as this one, so the counts are multiplied. */
   get state(): GroupState {
-    const sent = Object.fromEntries([...this.#counts].map(([periodMs, counts]) => [periodMs, counts.stored]))
+    const { nodes } = this.#share
+    const sent = Object.fromEntries(
+      [...this.#counts].map(([periodMs, counts]) => [periodMs, counts.storedFor(nodes)]),
+    )
     return { ...this.#state, sent }
   }
 
@@ -220,11 +223,11 @@ export class GroupLimits {
     this.#change({ pausedUntilMs: nowMs + pauseMs, refusedAtMs: nowMs, reason })
   }
 
-  /** The destination blocks the source of the group, which rests. */
-  blocked(nowMs: number, status: string): void {
+  /** The destination blocks the source of the group, which rests. Returns whether the rest begins now. */
+  blocked(nowMs: number, status: string): boolean {
     const { refusals, refusedFirstMs, pausedUntilMs, reason } = this.#state
     // These are answers to messages that were under way when the rest began.
-    if (nowMs < pausedUntilMs && reason?.startsWith(blockedReason)) return
+    if (nowMs < pausedUntilMs && reason?.startsWith(blockedReason)) return false
     this.#change({
       refusals: refusals + 1,
       refusedFirstMs: refusals === 0 ? nowMs : refusedFirstMs,
@@ -232,6 +235,7 @@ export class GroupLimits {
       pausedUntilMs: nowMs + Math.min(firstRestMs * 2 ** Math.min(refusals, 10), maxRestMs),
       reason: blockedReason + status,
     })
+    return true
   }
 
   /** Whether the group took a message within the last hour. If not, a refused connection is a fault of its queue. */

@@ -147,7 +147,7 @@ const listed = { code: 554, enhanced: '5.7.1', text: 'Client host [192.0.2.5] bl
 test('sources: connections are divided among them, and one that is blocked rests longer each time', async () => {
   const { clock, groups, first, second } = twoSources()
   const slots = [await openOne(groups), await openOne(groups), await openOne(groups), await openOne(groups)]
-  assert.deepEqual([first.open, second.open], [2, 2])
+  assert.deepEqual([first.connectionCount, second.connectionCount], [2, 2])
   const slot = slots.find(({ group }) => group === first)!
   assert.equal(await first.admit(slot, 1, never), 'go')
   first.refused(slot, listed, 'rcpt')

@@ -77,7 +77,7 @@ export async function enterOne(
     (a, b) =>
       a.waitMs - b.waitMs ||
       Number(b.group.hasRoom) - Number(a.group.hasRoom) ||
-      a.group.open - b.group.open ||
+      a.group.connectionCount - b.group.connectionCount ||
       a.chance - b.chance,
   )
   const { group } = order[0]!
@@ -139,7 +139,7 @@ export class ShapedGroup {
     return this.limits.pauseMs(this.#nowMs) > 0
   }
 
-  get open(): number {
+  get connectionCount(): number {
     return this.#slots.size
   }
 
@@ -269,7 +269,7 @@ export class ShapedGroup {
   /** Lets the source rest for this destination. */
   blockedBy(reply: ShapedReply): void {
     meters.shapingRefusals.inc({ group: this.label })
-    this.limits.blocked(this.#nowMs, statusOf(reply))
+    if (!this.limits.blocked(this.#nowMs, statusOf(reply))) return
     const fields = { source: this.source?.address, status: statusOf(reply), until: this.#pausedUntil }
     this.#deps.log.warn({ provider: this.provider, ...fields }, 'source address blocked: it rests')
   }

@@ -148,12 +148,13 @@ async function openFromSource(
   target: Target,
   asking: HostAsking & Pick<OpenAsking, 'enter'>,
 ): Promise<{ connection: SmtpConnection; slot: Slot | undefined } | Held | HostFault> {
+  let { faults } = asking
   for (;;) {
     const slot = await asking.enter?.(target)
     if (slot && 'heldUntilMs' in slot) return slot
     const source = slot?.group.source
     const bound = source ? { ...target, localAddress: source.address, ehloName: source.ehlo } : target
-    const opened = await openHost(deps, destination, bound, asking).catch((error) => {
+    const opened = await openHost(deps, destination, bound, { ...asking, faults }).catch((error) => {
       slot?.release()
       throw error
     })
@@ -162,8 +163,9 @@ async function openFromSource(
     const isLimit = opened.kind !== 'tls' && !asking.signal.aborted
     const blocking = isLimit && opened.reply && slot?.group.isBlock(opened.reply, 'connect')
     // A source that rests is not chosen again, so each is asked once.
-    if (blocking) slot!.rest(opened.reply!)
-    else return (isLimit ? slot?.fail(opened.step.reply) : slot?.release()) ?? opened
+    if (!blocking) return (isLimit ? slot?.fail(opened.step.reply) : slot?.release()) ?? opened
+    slot!.rest(opened.reply!)
+    faults = [...faults, opened]
   }
 }
 

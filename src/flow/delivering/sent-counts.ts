@@ -48,8 +48,9 @@ export class SentCounts {
     this.#total = this.#counts.reduce((sum, [, count]) => sum + count, 0)
   }
 
-  get stored(): StoredCounts {
-    return this.#counts
+  /** The counts of this many nodes that have sent the same. */
+  storedFor(nodes: number): StoredCounts {
+    return this.#counts.map(([step, count]) => [step, count * nodes])
   }
 
   #expire(nowMs: number): void {

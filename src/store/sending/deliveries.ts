@@ -308,8 +308,9 @@ export async function moveToRoutes(
   // The key of a queue may begin with the sender's wish for TLS, `requiretls:`, which stays. Mail for our
   // own nodes keeps it too, because the MX of its domain may cease to be ours. The pool of source addresses, `bulk:`,
   // stays with mail for servers of other domains.
-  const wish = `coalesce(substring(delivery.route from '^(?:requiretls|anytls):'), '')`
-  const pool = `coalesce(substring(delivery.route from '^(?:(?:requiretls|anytls):)?([a-z0-9-]+:)'), '')`
+  const wishes = '^(?:requiretls|anytls):'
+  const wish = `coalesce(substring(delivery.route from '${wishes}'), '')`
+  const pool = `coalesce(substring(regexp_replace(delivery.route, '${wishes}', '') from '^[a-z0-9-]+:'), '')`
   const proper = `${wish} || case when ${isLocal('domain')} then '@local' else coalesce($1, ${pool} || domain) end`
   const rows = await db.query<{ route: string }>(
     // Skips queues of a single domain whose deliveries already are where they belong.

@@ -4,8 +4,8 @@ import { exactly, oneOf, orNull, Time, Uuid } from './scalars.ts'
 
 const Count = Type.Integer()
 
-/** A domain, or `@local`, `@relay`, `@capture`. */
-export const QueueParams = Type.Object({ queue: Type.String({ maxLength: 260 }) })
+/** A domain, or `@local`, `@relay`, `@capture`; before it, a wish for TLS and a pool. */
+export const QueueParams = Type.Object({ queue: Type.String({ maxLength: 320 }) })
 export const QueueQuery = exactly({ offset: Type.Optional(Type.String({ pattern: '^\\d{1,6}$' })) })
 
 const queue = {
