@@ -140,6 +140,10 @@ test('a destination that blocks one source gets all mail from the other, and oth
   const rest = await until('the rest to be stored', () => groupOf(`blocking.test from ${one}`))
   assert.equal(rest.reason, 'blocked: 554 5.7.1')
   assert.ok(rest.pausedUntil!.getTime() > node.foundation.clock.nowMs())
+  await until('the provider of the queue', async () => {
+    const [queue] = await listQueues(node.foundation.db, 'shop:blocking.test')
+    return queue!.provider === 'blocking.test'
+  })
   const shown = await posthorn('queue', 'show', 'shop:blocking.test')
   assert.match(
     shown,
@@ -158,10 +162,16 @@ test('a destination that blocks one source gets all mail from the other, and oth
 })
 
 test('a server that refuses a source at its banner gets the mail from the other at once', async () => {
-  strict.rule = ({ stage, peer }) =>
-    stage === 'banner' && peer === one ? '554 5.7.1 your IP is on our block list' : null
+  strict.rule = async ({ stage, peer }) => {
+    if (stage === 'message') await sleep(30)
+    return stage === 'banner' && peer === one ? '554 5.7.1 your IP is on our block list' : null
+  }
   await until('the block', async () => {
-    await untilStates(node.meet(shop), await submit(shop, 'someone@strict.test'), 'delivered')
+    // Further connections open while the first one is busy, and each source gets some.
+    const ids = await Promise.all(
+      Array.from({ length: 20 }, () => submit(shop, `${randomUUID()}@strict.test`)),
+    )
+    for (const id of ids) await untilStates(node.meet(shop), id, 'delivered')
     return groupOf(`strict.test from ${one}`)
   })
   assert.deepEqual(new Set(strict.copies.map(({ peer }) => peer)), new Set([two]))
@@ -195,7 +205,8 @@ test('if every source is blocked, the mail waits without a failure until one is 
   strict.rule = () => null
   assert.ok((await flushQueue(node.foundation, 'shop:strict.test')) > 0)
   await untilStates(node.meet(shop), id!, 'delivered')
-  strict.rule = ({ stage }) => (stage === 'banner' ? '554 5.7.1 your IP is on our block list' : null)
+  strict.rule = ({ stage }) =>
+    stage === 'banner' || stage === 'mail' ? '554 5.7.1 your IP is on our block list' : null
   const later = await submit(shop, 'third@strict.test')
   await until('both to rest', async () => {
     const groups = await findGroups(
@@ -234,6 +245,10 @@ test('warm-up holds mail over a restart, and sends more the next day', async () 
     })
   await held()
   assert.equal(copiesTo('growing.test').length, 3)
+  await until('the count to be stored', async () => {
+    const sent = (await groupOf('source 127.0.0.74'))?.sent[dayMs] ?? []
+    return sent.reduce((sum, [, count]) => sum + count, 0) === 3
+  })
   const traced = await posthorn('queue', 'trace', 'you@growing.test', '--org', starter.organizationId)
   assert.match(traced, /127\.0\.0\.74, starter\.test; warm-up: 3 of 3 messages in 24 hours/)
   await node.stop()

@@ -282,6 +282,17 @@ const deliveryFiles: Case[] = [
     prepare: (folder) => writeFileSync(join(folder, 'delivery.toml'), 'connections = \n'),
     words: /delivery\.toml:1: /,
   },
+  {
+    setting: 'POSTHORN_DELIVERY_FILE',
+    what: 'names a source address that this machine lacks',
+    env: { POSTHORN_DELIVERY_FILE: 'delivery.toml', POSTHORN_DELIVERY: 'direct' },
+    prepare: (folder) =>
+      writeFileSync(
+        join(folder, 'delivery.toml'),
+        '[[pool]]\nname = "a"\nsource = [{ address = "192.0.2.77", ehlo = "mail.example.com" }]\n',
+      ),
+    words: /no source of the pool a is an address of this machine/,
+  },
 ]
 
 const databases: Case[] = [

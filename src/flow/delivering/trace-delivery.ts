@@ -241,7 +241,9 @@ function stopsOf({ paused, notBefore, failures, lastFault, group }: QueueRow, at
   return [
     ...(paused ? ['the queue is paused'] : []),
     ...(isBlocked
-      ? [`the queue waits until ${notBefore.toISOString()} (failure ${failures}): ${lastFault}`]
+      ? [
+          `the queue waits until ${notBefore.toISOString()}${failures > 0 ? ` (failure ${failures}): ${lastFault}` : ''}`,
+        ]
       : []),
     ...(groupUntil && groupUntil > at
       ? [`the limits of ${group!.name} hold its mail until ${groupUntil.toISOString()}: ${group!.reason}`]
