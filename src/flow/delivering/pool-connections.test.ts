@@ -1,0 +1,113 @@
+// Connections of a queue with a pool: their source address and EHLO name, and another source if the server blocks one.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { type Rule, startSink } from '../../../tests/support/sink.ts'
+import { Clock } from '../../base/clock.ts'
+import { silentLog } from '../../base/log.ts'
+import type { SourcePool } from '../source-pools.ts'
+import { resultOf } from './endings.ts'
+import { type NextHopDeps, openRoute } from './next-hop.ts'
+import { Shaper } from './shaper.ts'
+import { builtInRules } from './shaping-rules.ts'
+
+const pool: SourcePool = {
+  name: 'shop',
+  organizations: [],
+  purposes: [],
+  sources: [
+    { address: '127.0.0.75', ehlo: 'shop1.test', warmUp: null },
+    { address: '127.0.0.76', ehlo: 'shop2.test', warmUp: null },
+  ],
+}
+
+/** Opens the queue's connections to a server with this rule. Stores nothing. */
+async function startPool(t: TestContext, rule: Rule, pools: readonly SourcePool[] = [pool]) {
+  const hellos: string[] = []
+  const sink = await startSink(t, {
+    host: '127.0.0.77',
+    rule: (step) => {
+      if (step.stage === 'hello') hellos.push(`${step.peer} ${step.command}`)
+      return rule(step)
+    },
+  })
+  const clock = new Clock()
+  const db = { writer: { query: async () => [] } } as never
+  const node = { nodeId: null, hasOthers: false }
+  const shaper = new Shaper({ db, clock, log: silentLog, rules: builtInRules, pools, node })
+  const hosts = [{ name: 'mx.far.test', addresses: [sink.host], dane: null }]
+  const deps: NextHopDeps = {
+    hopFinder: { find: async () => ({ status: 'ok', hosts }) } as never,
+    resolver: { resolve: async () => assert.fail('no TLSA records are asked for') },
+    pools,
+    mode: 'direct',
+    relay: null,
+    mxPort: sink.port,
+    outbound: { ipv4: null, ipv6: null },
+    ehloName: 'me.test',
+    ownEhloName: () => 'me.test',
+    listAddresses: async () => [],
+  }
+  const { signal } = new AbortController()
+  const open = async (route: string) => {
+    const enter = (target: { host: string; address: string }) => shaper.enter(route, target, 1, signal)
+    const opened = await openRoute(deps, route, { asker: '', signal, asked: [], enter })
+    if ('connection' in opened) t.after(() => opened.connection.destroy())
+    return opened
+  }
+  return { clock, hellos, open }
+}
+
+test('connections of a pool are divided among its sources, each of which greets with its own name', async (t) => {
+  const { hellos, open } = await startPool(t, () => null)
+  for (const _ of [1, 2, 3, 4]) assert.ok('connection' in (await open('shop:far.test')))
+  assert.deepEqual(hellos.sort(), [
+    '127.0.0.75 EHLO shop1.test',
+    '127.0.0.75 EHLO shop1.test',
+    '127.0.0.76 EHLO shop2.test',
+    '127.0.0.76 EHLO shop2.test',
+  ])
+})
+
+test('a queue without a pool, and one whose pool is not in the file, leave from the usual address', async (t) => {
+  const { hellos, open } = await startPool(t, () => null)
+  for (const route of ['far.test', 'gone:far.test']) assert.ok('connection' in (await open(route)))
+  assert.deepEqual(hellos, ['127.0.0.1 EHLO me.test', '127.0.0.1 EHLO me.test'])
+})
+
+test('a server that blocks one source at its banner is asked from the other in the same attempt', async (t) => {
+  const isBlocked = new Set(['127.0.0.75'])
+  const { clock, hellos, open } = await startPool(t, ({ stage, peer }) =>
+    stage === 'banner' && isBlocked.has(peer) ? '554 5.7.1 your IP is on our block list' : null,
+  )
+  for (const _ of [1, 2, 3]) assert.ok('connection' in (await open('shop:far.test')))
+  assert.deepEqual(new Set(hellos), new Set(['127.0.0.76 EHLO shop2.test']))
+  // If the other is blocked too, the queue is held until one is back, without a fault.
+  isBlocked.add('127.0.0.76')
+  const held = await open('shop:far.test')
+  assert.ok('heldUntilMs' in held && held.heldUntilMs > clock.nowMs() + 3_000_000)
+  isBlocked.clear()
+  clock.advance(4_000_000)
+  assert.ok('connection' in (await open('shop:far.test')))
+})
+
+test('a pool without an address of the server’s family sends nothing, and the fault says so', async (t) => {
+  const sources = [{ address: '::1', ehlo: 'six.test', warmUp: null }]
+  const { open } = await startPool(t, () => assert.fail('a connection'), [{ ...pool, sources }])
+  const opened = await open('shop:far.test')
+  assert.ok('fault' in opened)
+  assert.match(opened.fault.text, /its mail servers need IPv4, which the pool shop lacks/)
+})
+
+test('a recipient refused because of the source is due again at once, and bounces without a pool', () => {
+  const clock = new Clock()
+  const deps = { clock, retryScheduleMs: [60_000] }
+  const job = { route: 'shop:far.test', epoch: 1 } as never
+  const delivery = { attempts: 1, expiresAt: new Date(clock.nowMs() + 3_600_000) } as never
+  const reply = { code: 554, enhanced: '5.7.1', text: 'Client host [127.0.0.75] blocked using bl.test' }
+  const refused = { outcome: 'refused', stage: 'rcpt', reply: { ...reply, lines: [reply.text] } } as never
+  const attempt = { beganAt: clock.now(), beganMs: performance.now(), remote: null, steps: [] }
+  const { status, dueAt, outcome } = resultOf(deps, job, delivery, refused, { ...attempt, isBlocked: true })
+  assert.deepEqual([status, outcome?.type, outcome?.classification], ['deferred', 'deferred', 'spam'])
+  assert.ok(dueAt!.getTime() <= clock.nowMs())
+  assert.equal(resultOf(deps, job, delivery, refused, { ...attempt, isBlocked: false }).status, 'bounced')
+})
