@@ -42,7 +42,10 @@ interface Known {
 /** A group that is not used is forgotten after this time. A stored one is read again when it is needed. */
 const forgetMs = 600_000
 
-/** A node that does not use a group for this long leaves it, so that its part of the limits is free for the others. */
+/**
+ * A node that does not use a group for this long leaves it, so that its part of the limits is free for the others. It
+ * forgets the group, because from then on it does not know what the others send.
+ */
 const leaveMs = 60_000
 
 /** Queues of a group that has no row yet, remembered in case that it gets one. */
@@ -87,8 +90,10 @@ export class Shaper {
     const { rules, clock } = this.#deps
     const plan = source?.warmUp && warmUpAt(source.warmUp, clock.nowMs()) ? source.warmUp : null
     const whole = source && plan ? await this.#find(warmUpGroup(source, plan), null) : null
+    // At once: while the other group is loaded, `synchronize` must not forget this one.
+    if (whole) whole.usedAtMs = clock.monotonicMs()
     const known = await this.#find(groupOf(rules, route, host, source), whole?.group ?? null)
-    for (const one of [known, whole]) if (one) one.usedAtMs = clock.monotonicMs()
+    known.usedAtMs = clock.monotonicMs()
     if (known.routes.size < maxUnnoted) known.routes.add(route)
     return known
   }
@@ -203,7 +208,7 @@ export class Shaper {
   async #leave(leaving: Known[]): Promise<void> {
     const { nodeId } = this.#deps.node
     if (nodeId === null || leaving.length === 0) return
-    for (const known of leaving) known.isJoined = false
+    for (const { group } of leaving) this.#known.delete(group.name)
     await leaveGroups(
       this.#deps.db.writer,
       nodeId,
