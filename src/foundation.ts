@@ -50,8 +50,11 @@ export interface Foundation {
    */
   hold: RestorationRow | null
   worker: OwnWorker
-  /** The limits of destinations, and the pools of source addresses. */
-  deliveryRules: DeliveryRules
+  /**
+   * Returns the limits of destinations, and the pools of source addresses. In a command, throws the SettingError of a file
+   * that cannot be used. A command that needs no rules, such as a pause, works with such a file.
+   */
+  deliveryRules(): DeliveryRules
   close(): Promise<void>
 }
 
@@ -170,7 +173,13 @@ async function open(
   missing: 'made' | 'found',
 ): Promise<Omit<Foundation, 'worker'>> {
   await requireNoMark(settings.dataDir)
-  const deliveryRules = await readDeliveryFile(settings.deliveryFile)
+  const deliveryRules = await readDeliveryFile(settings.deliveryFile).then(
+    (rules) => () => rules,
+    (error) => () => {
+      throw error
+    },
+  )
+  if (missing === 'made') deliveryRules()
   const keys = await readKeys(settings)
   const { db, release } = await openDatabase(settings, log, progress)
   const leave = async () => {

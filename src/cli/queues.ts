@@ -82,7 +82,7 @@ async function show(domain: string, options: OutputOptions): Promise<void> {
   const { queue, found, pool } = await withFoundation(options, async ({ db, clock, deliveryRules }) => {
     const [[queue], found] = await Promise.all([listQueues(db, key), listLastAttempts(db, key, maxAttempts)])
     const providers = queue?.provider ? [queue.provider] : []
-    return { queue, found, pool: await tracePool(db, deliveryRules.pools, { key, providers }, clock.now()) }
+    return { queue, found, pool: await tracePool(db, deliveryRules().pools, { key, providers }, clock.now()) }
   })
   if (!queue)
     throw new ServiceError(

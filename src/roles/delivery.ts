@@ -109,11 +109,11 @@ const sharingMs = 3_000
 
 /** Starts to store the limits of destinations, and to share them with the other nodes. */
 async function startShaping(
-  { db, clock, log, deliveryRules: rules }: Foundation,
+  { db, clock, log, deliveryRules }: Foundation,
   membership: Membership,
   pools: readonly SourcePool[],
 ): Promise<Part & { shaper: Shaper }> {
-  const shaper = new Shaper({ db, clock, log, rules, pools, node: membership })
+  const shaper = new Shaper({ db, clock, log, rules: deliveryRules(), pools, node: membership })
   const run = async () => {
     await shaper.synchronize()
     return false
@@ -150,7 +150,7 @@ async function requireOutbound({ outbound: { ipv4, ipv6 } }: Settings): Promise<
 async function findOwnSources({ settings, deliveryRules, log }: Foundation): Promise<SourcePool[]> {
   if (settings.delivery !== 'direct') return []
   const pools: SourcePool[] = []
-  for (const pool of deliveryRules.pools) {
+  for (const pool of deliveryRules().pools) {
     const codes = await Promise.all(
       pool.sources.map(({ address }) => tryListening({ host: address, port: 0 })),
     )

@@ -17,7 +17,7 @@ export function createNextHop(foundation: Foundation, nodeId: number | null): Ne
     relay: settings.relay,
     mxPort: settings.mxPort,
     outbound: settings.outbound,
-    pools: deliveryRules.pools,
+    pools: deliveryRules().pools,
     ehloName: settings.mailHost,
     ownEhloName: () => ownNameOf(secretBox, settings.mailHost, clock.now()),
     // This node's own listener needs no other node, and hangs only if this node hangs.

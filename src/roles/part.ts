@@ -45,8 +45,9 @@ export function isLocal({ managedDomain }: Settings): (domain: string) => boolea
 /** Returns how the queue of a mail is chosen. */
 export function createRoutePolicy({
   settings,
-  deliveryRules: { pools },
+  deliveryRules,
 }: Pick<Foundation, 'settings' | 'deliveryRules'>): RoutePolicy {
+  const { pools } = deliveryRules()
   const policy = { mode: settings.delivery, isLocal: isLocal(settings) }
   return pools.length === 0 ? policy : Object.assign(policy, { choosePool: poolChoice(pools) })
 }

@@ -14,7 +14,7 @@ export function openTracing(foundation: Foundation): { deps: TraceDeps; close():
     domains: new ProvedDomains({ db, clock }),
     routePolicy: createRoutePolicy(foundation),
     nextHop: createNextHop(foundation, null),
-    rules: foundation.deliveryRules,
+    rules: foundation.deliveryRules(),
   }
   return { deps, close: () => policies.fetcher.close() }
 }

@@ -95,8 +95,12 @@ async function submit(caller: TestCaller, to: string, purpose?: string): Promise
   return (await api.want<Acceptance>(path, options)).submission.id
 }
 
-/** Runs a command of the deployment. */
+/** Runs a command of the deployment. Returns its output. */
 async function posthorn(...words: string[]): Promise<string> {
+  return (await command(...words)).stdout
+}
+
+async function command(...words: string[]) {
   const files = {
     POSTHORN_DELIVERY_FILE: deliveryFile,
     POSTHORN_SECRET_KEY_FILE: join(place.folder, 'secret-key'),
@@ -104,7 +108,7 @@ async function posthorn(...words: string[]): Promise<string> {
     POSTHORN_BLOB_URL: `file:${join(place.folder, 'blobs')}`,
   }
   const shared = { POSTHORN_DATABASE_URL: urlOf(place.connection), POSTHORN_MANAGED_DOMAIN: 'inbox.test' }
-  return (await runCommand(words, { ...env, ...files, ...shared }, place.folder)).stdout
+  return await runCommand(words, { ...env, ...files, ...shared }, place.folder)
 }
 
 const copiesTo = (domain: string) => sink.copies.filter(({ recipient }) => recipient.endsWith(`@${domain}`))
@@ -267,4 +271,16 @@ test('a pool without any address of this machine stops the start', async () => {
   await node.stop()
   writeFileSync(deliveryFile, file(randomUUID(), randomUUID()).replace('127.0.0.73', '192.0.2.77'))
   await assert.rejects(startPooled, /no source of the pool letters is an address of this machine/)
+})
+
+test('with a mistake in the file, queues can be paused and listed, and only commands that need it fail', async () => {
+  writeFileSync(deliveryFile, 'connections = \n')
+  assert.equal((await command('queue', 'pause', 'far.test')).status, 0)
+  assert.match(await posthorn('queue', 'list'), /far\.test .* paused/)
+  const traced = await command('queue', 'trace', 'you@far.test')
+  assert.equal(traced.status, 1)
+  assert.match(traced.stderr, /delivery\.toml:1: /)
+  const examined = await command('doctor')
+  assert.match(examined.stdout, /delivery\.toml:1: .*/)
+  await assert.rejects(startPooled, /delivery\.toml:1: /)
 })

@@ -41,7 +41,7 @@ export async function examineDeliverability(foundation: Foundation): Promise<Che
       resolver: new Resolver({ servers: settings.dnsServers, isTrusted, timeoutMs: 2_000, tries: 2 }),
       identities: new SendingIdentities({ db, clock, log: silentLog, secretBox, domains, managedDomain }),
       customers: await listSendingDomains(db, maxCustomers),
-      pools: foundation.deliveryRules.pools,
+      pools: foundation.deliveryRules().pools,
       managed: expectedRecords(settings, await listManagedKeys(db, managedDomain)),
     })
   } finally {

@@ -118,8 +118,6 @@ async function examineStore(settings: Settings, options: OutputOptions): Promise
     foundation = await openExisting(settings, silentLog, (line) => remark(options, line))
   } catch (error) {
     if (error instanceof StartRefused) return refusedStart(error, folder)
-    if (error instanceof SettingError)
-      return { checks: [folder, failed('settings', error.message, 'correct the file')], managedDomain: null }
     // A fault of the database stops the service too. Its own message explains more than ours could.
     const mend = settings.databaseUrl
       ? 'check that POSTHORN_DATABASE_URL is right and the server runs'
@@ -181,13 +179,14 @@ async function checkSigning(foundation: Foundation): Promise<Check> {
   }
 }
 
-/** The pools of direct delivery. None if the file has a mistake, which another check reports. */
-async function findPools({ delivery, deliveryFile }: Settings): Promise<readonly SourcePool[]> {
-  if (delivery !== 'direct') return []
-  // A file with a mistake stops the opening of the store, so that is reported.
+/** The pools of direct delivery, and the mistake in their file, which stops a start. */
+async function findPools({
+  delivery,
+  deliveryFile,
+}: Settings): Promise<{ pools: readonly SourcePool[]; mistakes: Check[] }> {
   return await readDeliveryFile(deliveryFile).then(
-    ({ pools }) => pools,
-    () => [],
+    ({ pools }) => ({ pools: delivery === 'direct' ? pools : [], mistakes: [] }),
+    ({ message }) => ({ pools: [], mistakes: [failed('settings', message, 'correct the file')] }),
   )
 }
 
@@ -196,8 +195,8 @@ async function examineWorld(settings: Settings, managedDomain: ManagedDomain | n
   const isTrusted = trustedResolvers(settings.dnsTrusted)
   const resolver = new Resolver({ servers: settings.dnsServers, isTrusted, timeoutMs: 2_000, tries: 2 })
   const lists = await checkBlocklists(settings, (type, name) => resolver.resolve(type, name))
-  const pools = await findPools(settings)
-  const bound = [...(await checkOutbound(settings)), ...(await checkOwnSources(pools))]
+  const { pools, mistakes } = await findPools(settings)
+  const bound = [...mistakes, ...(await checkOutbound(settings)), ...(await checkOwnSources(pools))]
   const leaving = [...bound, ...(await checkWayOut(settings, resolver))]
   const around = [...leaving, await checkDnssec(settings, resolver), ...lists]
   if (settings.isDevelopment) return [skipped('DNS', 'development needs no records'), ...around]
