@@ -225,9 +225,9 @@ export class GroupLimits {
 
   /** The destination blocks the source of the group, which rests. Returns whether the rest begins now. */
   blocked(nowMs: number, status: string): boolean {
-    const { refusals, refusedFirstMs, pausedUntilMs, reason } = this.#state
+    const { refusals, refusedFirstMs } = this.#state
     // These are answers to messages that were under way when the rest began.
-    if (nowMs < pausedUntilMs && reason?.startsWith(blockedReason)) return false
+    if (this.isResting(nowMs)) return false
     this.#change({
       refusals: refusals + 1,
       refusedFirstMs: refusals === 0 ? nowMs : refusedFirstMs,
@@ -236,6 +236,12 @@ export class GroupLimits {
       reason: blockedReason + status,
     })
     return true
+  }
+
+  /** Whether the source of the group rests, because the destination blocks it. */
+  isResting(nowMs: number): boolean {
+    const { pausedUntilMs, reason } = this.#state
+    return nowMs < pausedUntilMs && reason?.startsWith(blockedReason) === true
   }
 
   /** Whether the group took a message within the last hour. If not, a refused connection is a fault of its queue. */

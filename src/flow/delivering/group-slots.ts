@@ -25,6 +25,8 @@ const refusedWaitMs = 60_000
 /** The time until which the queue must wait. */
 export interface Held {
   heldUntilMs: number
+  /** Whether every source rests for this provider, so that only another provider's server may take the mail. */
+  isRest: boolean
 }
 
 /** `over`: this connection must close, and another may open. */
@@ -350,7 +352,8 @@ export class ShapedGroup {
 
   /** Queues that wait for the same moment come back within a tenth of their wait after it. */
   #hold(waitMs: number): Held {
-    return { heldUntilMs: this.#nowMs + Math.ceil(waitMs * (1 + Math.random() / 10)) }
+    const heldUntilMs = this.#nowMs + Math.ceil(waitMs * (1 + Math.random() / 10))
+    return { heldUntilMs, isRest: this.limits.isResting(this.#nowMs) }
   }
 }
 

@@ -123,20 +123,29 @@ async function openWithin(
   const asked = new Set(asking.asked)
   const unasked = found.targets.filter((target) => !isAsked(asked, target))
   if (unasked.length === 0) asked.clear()
-  const targets = (unasked.length > 0 ? unasked : found.targets).slice(0, maxAddresses)
+  const targets = unasked.length > 0 ? unasked : found.targets
   const faults: HostFault[] = []
+  let held: Held | null = null
+  // Servers at which all sources rest were not asked, so the next attempt begins with all of them.
+  const roundOf = () => (held ? { asked: [], hasUnasked: false } : roundAfter(found, asked))
   for (const [index, target] of targets.entries()) {
-    if (signal.aborted) break
-    const shareMs = () => (untilMs - performance.now()) / (targets.length - index)
+    const left = Math.min(targets.length - index, maxAddresses - faults.length)
+    if (signal.aborted || left === 0) break
+    const shareMs = () => (untilMs - performance.now()) / left
     const { enter } = asking
     const opened = await openFromSource(deps, destination, target, { asker, signal, shareMs, faults, enter })
-    if ('heldUntilMs' in opened) return opened
+    if ('heldUntilMs' in opened) {
+      if (held === null || opened.heldUntilMs < held.heldUntilMs) held = opened
+      if (!opened.isRest) break
+      continue // A server of another provider may take the mail.
+    }
     asked.add(target.address)
-    if ('connection' in opened) return { ...opened, round: roundAfter(found, asked) }
+    if ('connection' in opened) return { ...opened, round: roundOf() }
     faults.push(opened)
   }
-  const round = roundAfter(found, asked)
-  const isWhole = asking.asked.length === 0 && !round.hasUnasked && !signal.aborted
+  if (held && (faults.length === 0 || !held.isRest)) return held
+  const round = roundOf()
+  const isWhole = !held && asking.asked.length === 0 && !round.hasUnasked && !signal.aborted
   const refusal = isWhole ? unmetByAll(faults) : null
   return refusal ? { refusal } : { fault: { ...describeFaults(faults), ...round } }
 }

@@ -10,6 +10,7 @@ import { type NextHopDeps, openRoute } from './next-hop.ts'
 import { Shaper } from './shaper.ts'
 import { builtInRules } from './shaping-rules.ts'
 
+const backup = '127.0.0.78'
 const pool: SourcePool = {
   name: 'shop',
   organizations: [],
@@ -20,7 +21,7 @@ const pool: SourcePool = {
   ],
 }
 
-/** Opens the queue's connections to a server with this rule. Stores nothing. */
+/** Opens the queue's connections to a server with this rule, and to one of another provider. Stores nothing. */
 async function startPool(t: TestContext, rule: Rule, pools: readonly SourcePool[] = [pool]) {
   const hellos: string[] = []
   const sink = await startSink(t, {
@@ -34,7 +35,10 @@ async function startPool(t: TestContext, rule: Rule, pools: readonly SourcePool[
   const db = { writer: { query: async () => [] } } as never
   const node = { nodeId: null, hasOthers: false }
   const shaper = new Shaper({ db, clock, log: silentLog, rules: builtInRules, pools, node })
-  const hosts = [{ name: 'mx.far.test', addresses: [sink.host], dane: null }]
+  await startSink(t, { host: backup, port: sink.port })
+  const hosts: { name: string; addresses: string[]; dane: null }[] = [
+    { name: 'mx.far.test', addresses: [sink.host], dane: null },
+  ]
   const deps: NextHopDeps = {
     hopFinder: { find: async () => ({ status: 'ok', hosts }) } as never,
     resolver: { resolve: async () => assert.fail('no TLSA records are asked for') },
@@ -54,7 +58,8 @@ async function startPool(t: TestContext, rule: Rule, pools: readonly SourcePool[
     if ('connection' in opened) t.after(() => opened.connection.destroy())
     return opened
   }
-  return { clock, hellos, open }
+  const addBackup = () => hosts.push({ name: 'mx.backup.test', addresses: [backup], dane: null })
+  return { clock, hellos, open, addBackup }
 }
 
 test('connections of a pool are divided among its sources, each of which greets with its own name', async (t) => {
@@ -76,7 +81,7 @@ test('a queue without a pool, and one whose pool is not in the file, leave from 
 
 test('a server that blocks one source at its banner is asked from the other in the same attempt', async (t) => {
   const isBlocked = new Set(['127.0.0.75'])
-  const { clock, hellos, open } = await startPool(t, ({ stage, peer }) =>
+  const { clock, hellos, open, addBackup } = await startPool(t, ({ stage, peer }) =>
     stage === 'banner' && isBlocked.has(peer) ? '554 5.7.1 your IP is on our block list' : null,
   )
   for (const _ of [1, 2, 3]) assert.ok('connection' in (await open('shop:far.test')))
@@ -85,6 +90,10 @@ test('a server that blocks one source at its banner is asked from the other in t
   isBlocked.add('127.0.0.76')
   const held = await open('shop:far.test')
   assert.ok('heldUntilMs' in held && held.heldUntilMs > clock.nowMs() + 3_000_000)
+  // The domain's next server belongs to another provider.
+  addBackup()
+  const atBackup = await open('shop:far.test')
+  assert.ok('connection' in atBackup && atBackup.connection.remote.ip === backup)
   isBlocked.clear()
   clock.advance(4_000_000)
   assert.ok('connection' in (await open('shop:far.test')))

@@ -216,12 +216,19 @@ export function mayEndConnectionOnly(reply: ShapedReply, stage: ReplyStage): boo
  */
 export function meansBlocked(reply: ShapedReply, stage: ReplyStage, address: string): boolean {
   if (stage === 'data' || stage === 'message') return false
-  const { text } = reply
+  const { code, text } = reply
   const { classification } = classify(reply, stage)
   const isBlock = classification === 'spam' || (classification === 'policy' && /\bblocked\b/i.test(text))
-  // Before MAIL, the server knows nothing of us but our address and our name.
-  if (!isBlock || stage === 'connect') return isBlock
+  if (!isBlock) return false
   // The address that the server sees is another one behind a NAT.
-  if (text.includes(address) || /\b\d{1,3}(?:\.\d{1,3}){3}\b/.test(text)) return true
+  const namesAddress = text.includes(address) || /\b\d{1,3}(?:\.\d{1,3}){3}\b/.test(text)
+  if (stage === 'connect') {
+    // Before MAIL, the server knows nothing of us but our address and our name.
+    if (code >= 500) return true
+    // A fault of its own that will pass may have such words too, such as the name of its filter.
+    const isAboutUs = namesAddress || /\b(?:your ip|client host)\b/i.test(text)
+    return isAboutUs && /block|black ?list|deny ?list|\blisted\b|denied/i.test(text)
+  }
+  if (namesAddress) return true
   return /\b(?:client|ip|host|network)\b/i.test(text) && !/\b(?:sender|domain|recipient)\b/i.test(text)
 }
