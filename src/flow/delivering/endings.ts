@@ -82,11 +82,10 @@ export function resultOf(
       outcome: { ...answered, type: 'delivered', classification: null },
     }
   const { isPermanent, classification, failureCode, suppresses } = classify(result.reply, result.stage)
-  // The source rests, so another source delivers the mail now, or the queue waits for the first one that is back.
-  if (isBlocked)
-    return { ...key, ...deferred(at), response, outcome: { ...answered, type: 'deferred', classification } }
-  if (!isPermanent)
-    return { ...key, ...later, response, outcome: { ...answered, type: 'deferred', classification } }
+  // Another source may deliver the mail now. Only once, because a server may refuse this recipient in such words each time.
+  const ending = isBlocked && delivery.attempts === 1 ? deferred(at) : later
+  if (isBlocked || !isPermanent)
+    return { ...key, ...ending, response, outcome: { ...answered, type: 'deferred', classification } }
   const outcome = { ...answered, type: 'bounced', classification }
   return { ...key, ...bounced(failureCode), response, suppresses, outcome }
 }

@@ -142,6 +142,12 @@ async function openOne(groups: readonly ShapedGroup[]): Promise<Slot> {
   return slot
 }
 
+async function openFor(groups: readonly ShapedGroup[], domain: string): Promise<Slot> {
+  const slot = await openOne(groups)
+  slot.domain = domain
+  return slot
+}
+
 const listed = { code: 554, enhanced: '5.7.1', text: 'Client host [192.0.2.5] blocked using bl.example' }
 
 test('sources: connections are divided among them, and one that is blocked rests longer each time', async () => {
@@ -149,6 +155,7 @@ test('sources: connections are divided among them, and one that is blocked rests
   const slots = [await openOne(groups), await openOne(groups), await openOne(groups), await openOne(groups)]
   assert.deepEqual([first.connectionCount, second.connectionCount], [2, 2])
   const slot = slots.find(({ group }) => group === first)!
+  slot.domain = 'far.test'
   assert.equal(await first.admit(slot, 1, never), 'go')
   first.refused(slot, listed, 'rcpt')
   first.refused(slot, listed, 'rcpt')
@@ -169,6 +176,25 @@ test('sources: connections are divided among them, and one that is blocked rests
   const slotOfFirst = await openOne([first])
   first.accepted(slotOfFirst)
   assert.equal(first.limits.state.refusals, 0)
+})
+
+test('sources: a source rests only if a server refuses two of its domains, and takes no mail in between', async () => {
+  const { groups, first, second } = twoSources()
+  const [one, two] = [await openFor([first], 'one.test'), await openFor([first], 'two.test')]
+  one.rivals = [second]
+  const refuse = (slot: Slot) => first.refused(slot, listed, 'rcpt')
+  refuse(one)
+  refuse(one)
+  assert.equal(first.isPaused, false)
+  // Until then, another source tries that domain's mail.
+  assert.equal(await first.admit(one, 1, never), 'over')
+  assert.equal(await first.admit(two, 1, never), 'go')
+  assert.equal((await openOne(groups)).group, second)
+  first.accepted(two)
+  refuse(two)
+  assert.equal(first.isPaused, false)
+  refuse(one)
+  assert.equal(first.isPaused, true)
 })
 
 test('sources: if all rest, the queue is held until the first is back', async () => {

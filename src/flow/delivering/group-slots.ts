@@ -42,6 +42,8 @@ export class Slot {
   taken = 0
   /** The groups of the other sources that the connection could have had. */
   rivals: readonly ShapedGroup[] = []
+  /** The domain of the recipients. */
+  domain = ''
 
   constructor(group: ShapedGroup) {
     this.group = group
@@ -66,8 +68,8 @@ export class Slot {
 }
 
 /**
- * Takes a connection from one of the groups: the one that may send first, has room, and has the fewest connections. There
- * is one group for each source of a pool. Holds the queue only if every source must wait.
+ * Takes a connection from one of the groups: the one that may send first, has room, was not said to be blocked, and has the
+ * fewest connections. There is one group for each source of a pool. Holds the queue only if every source must wait.
  */
 export async function enterOne(
   groups: readonly ShapedGroup[],
@@ -79,6 +81,7 @@ export async function enterOne(
     (a, b) =>
       a.waitMs - b.waitMs ||
       Number(b.group.hasRoom) - Number(a.group.hasRoom) ||
+      Number(a.group.isSuspect) - Number(b.group.isSuspect) ||
       a.group.connectionCount - b.group.connectionCount ||
       a.chance - b.chance,
   )
@@ -110,6 +113,8 @@ export class ShapedGroup {
   readonly #whole: ShapedGroup | null
   /** Whether a connection waits until the group may get its next message. */
   #isDelayed = false
+  /** The domain for whose recipients the server last said that it blocks the source. Null: it has taken mail since. */
+  #suspect: string | null = null
 
   constructor(
     deps: GroupDeps,
@@ -139,6 +144,11 @@ export class ShapedGroup {
 
   get isPaused(): boolean {
     return this.limits.pauseMs(this.#nowMs) > 0
+  }
+
+  /** Whether the server said that it blocks the source, and has taken no mail since. */
+  get isSuspect(): boolean {
+    return this.#suspect !== null
   }
 
   get connectionCount(): number {
@@ -248,12 +258,15 @@ export class ShapedGroup {
     if (staying > this.limits.connections(this.#nowMs)) return true
     // One connection is enough to wait for the next message.
     if (this.#isDelayed) return true
+    // Another source tries the domain's mail.
+    if (this.#suspect === slot.domain && slot.rivals.some((one) => one.hasRoom && !one.isSuspect)) return true
     if (slot.messages >= yieldAfter && this.#waiting.length > 0) return true
     return perConnection !== null && slot.messages > 0 && slot.messages + count > perConnection
   }
 
   accepted(slot: Slot): void {
     slot.taken++
+    this.#suspect = null
     this.limits.accepted(this.#nowMs)
     if (this.#waiting.length > 0) this.grant()
   }
@@ -278,8 +291,18 @@ export class ShapedGroup {
 
   /** Notes a refusal of a message. */
   refused(slot: Slot, reply: ShapedReply, stage: ReplyStage): void {
-    if (this.isBlock(reply, stage)) this.blockedBy(reply)
+    if (this.isBlock(reply, stage)) this.#blockedFor(slot.domain, reply)
     else if (!this.#obeyRule(reply)) this.#refusedFor(slot, reply, stage)
+  }
+
+  /**
+   * Customers of a provider may choose the replies for their own recipients. So the source rests only if the server belongs
+   * to the domain, or if it refuses two domains and takes no mail in between.
+   */
+  #blockedFor(domain: string, reply: ShapedReply): void {
+    const isCertain = this.provider === domain || (this.isSuspect && this.#suspect !== domain)
+    if (isCertain) this.blockedBy(reply)
+    else this.#suspect = domain
   }
 
   #refusedFor(slot: Slot, reply: ShapedReply, stage: ReplyStage): void {

@@ -4,6 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { type Rule, startSink } from '../../../tests/support/sink.ts'
 import { Clock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
+import type { ClaimedDelivery } from '../../store/sending/deliveries.ts'
 import type { SourcePool } from '../source-pools.ts'
 import { resultOf } from './endings.ts'
 import { type NextHopDeps, openRoute } from './next-hop.ts'
@@ -111,12 +112,16 @@ test('a recipient refused because of the source is due again at once, and bounce
   const clock = new Clock()
   const deps = { clock, retryScheduleMs: [60_000] }
   const job = { route: 'shop:far.test', epoch: 1 } as never
-  const delivery = { attempts: 1, expiresAt: new Date(clock.nowMs() + 3_600_000) } as never
+  const delivery = { attempts: 1, expiresAt: new Date(clock.nowMs() + 3_600_000) } as ClaimedDelivery
   const reply = { code: 554, enhanced: '5.7.1', text: 'Client host [127.0.0.75] blocked using bl.test' }
   const refused = { outcome: 'refused', stage: 'rcpt', reply: { ...reply, lines: [reply.text] } } as never
   const attempt = { beganAt: clock.now(), beganMs: performance.now(), remote: null, steps: [] }
   const { status, dueAt, outcome } = resultOf(deps, job, delivery, refused, { ...attempt, isBlocked: true })
   assert.deepEqual([status, outcome?.type, outcome?.classification], ['deferred', 'deferred', 'spam'])
   assert.ok(dueAt!.getTime() <= clock.nowMs())
+  // Later attempts wait, because the server may refuse this recipient in such words each time.
+  const again = { ...delivery, attempts: 2 }
+  const later = resultOf(deps, job, again, refused, { ...attempt, isBlocked: true })
+  assert.ok(later.status === 'deferred' && later.dueAt!.getTime() > clock.nowMs() + 30_000)
   assert.equal(resultOf(deps, job, delivery, refused, { ...attempt, isBlocked: false }).status, 'bounced')
 })

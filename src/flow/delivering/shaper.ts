@@ -11,9 +11,10 @@ import {
   noteGroupsOfRoutes,
   saveGroups,
 } from '../../store/sending/destination-groups.ts'
+import { readRoute } from '../route-policy.ts'
 import { isOfFamily, type Source, type SourcePool, sourcesOf, warmUpAt } from '../source-pools.ts'
 import type { GroupState } from './group-limits.ts'
-import { enterOne, type Held, ShapedGroup, type Slot } from './group-slots.ts'
+import { enterOne, type Held, ShapedGroup, Slot } from './group-slots.ts'
 import { type DestinationGroup, groupOf, type ShapingRules, warmUpGroup } from './shaping-rules.ts'
 
 export interface ShaperDeps {
@@ -79,11 +80,10 @@ export class Shaper {
     const found = await Promise.all(sources.map((source) => this.#use(route, host, source)))
     // An operator may have ended a pause since the last `synchronize`.
     await this.#adopt(found.filter(({ group }) => group.isPaused))
-    return await enterOne(
-      found.map(({ group }) => group),
-      wanted,
-      signal,
-    )
+    const groups = found.map(({ group }) => group)
+    const entered = await enterOne(groups, wanted, signal)
+    if (entered instanceof Slot) entered.domain = readRoute(route).hop
+    return entered
   }
 
   async #use(route: string, host: string, source: Source | null): Promise<Known> {
