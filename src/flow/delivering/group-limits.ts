@@ -40,9 +40,10 @@ const growMs = 10_000
 /** The pause after the first refusal. It doubles with each further one, up to ten minutes. */
 const firstPauseMs = 15_000
 const maxPauseMs = 600_000
-/** How long a source rests that a destination blocks. It doubles with each further refusal, up to a day. */
-const firstRestMs = hourMs
-const maxRestMs = dayMs
+/** How long a source rests that a destination blocks. */
+export const firstRestMs = hourMs
+/** The rest doubles with each further block, up to this, at a provider that a table names. */
+export const longestRestMs = dayMs
 /** Learned rates never go below these, and grow by a fiftieth, at least 1, in each period that they filled. */
 const least = { perMinute: 5, perHour: 20 }
 const learnedGrowth = 1 / 50
@@ -223,16 +224,18 @@ export class GroupLimits {
     this.#change({ pausedUntilMs: nowMs + pauseMs, refusedAtMs: nowMs, reason })
   }
 
-  /** The destination blocks the source of the group, which rests. Returns whether the rest begins now. */
-  blocked(nowMs: number, status: string): boolean {
-    const { refusals, refusedFirstMs } = this.#state
+  /** The destination blocks the source of the group, which rests up to `maxMs`. Returns whether the rest begins now. */
+  blocked(nowMs: number, status: string, maxMs: number): boolean {
+    const { refusals, refusedFirstMs, reason } = this.#state
     // These are answers to messages that were under way when the rest began.
     if (this.isResting(nowMs)) return false
+    // Refusals for load are not a part of the series.
+    const blocks = reason?.startsWith(blockedReason) ? refusals : 0
     this.#change({
-      refusals: refusals + 1,
-      refusedFirstMs: refusals === 0 ? nowMs : refusedFirstMs,
+      refusals: blocks + 1,
+      refusedFirstMs: blocks === 0 ? nowMs : refusedFirstMs,
       refusedAtMs: nowMs,
-      pausedUntilMs: nowMs + Math.min(firstRestMs * 2 ** Math.min(refusals, 10), maxRestMs),
+      pausedUntilMs: nowMs + Math.min(firstRestMs * 2 ** Math.min(blocks, 10), maxMs),
       reason: blockedReason + status,
     })
     return true

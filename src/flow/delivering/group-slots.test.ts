@@ -127,10 +127,10 @@ test('shaping: a reply that a rule names pauses the group as long as the rule sa
 })
 
 /** The groups of two sources for one provider. */
-function twoSources(clock = new Clock(), whole: ShapedGroup | null = null) {
+function twoSources(clock = new Clock(), whole: ShapedGroup | null = null, host = 'mx.far.test') {
   const groups = ['192.0.2.5', '192.0.2.6'].map((address, index) => {
     const source = { address, ehlo: 'mx.example', warmUp: null }
-    const group = groupOf(builtInRules, 'bulk:far.test', 'mx.far.test', source)
+    const group = groupOf(builtInRules, 'bulk:far.test', host, source)
     return new ShapedGroup({ clock, log: silentLog }, group, null, index === 0 ? whole : null)
   })
   return { clock, groups, first: groups[0]!, second: groups[1]! }
@@ -151,11 +151,11 @@ async function openFor(groups: readonly ShapedGroup[], domain: string): Promise<
 const listed = { code: 554, enhanced: '5.7.1', text: 'Client host [192.0.2.5] blocked using bl.example' }
 
 test('sources: connections are divided among them, and one that is blocked rests longer each time', async () => {
-  const { clock, groups, first, second } = twoSources()
+  const { clock, groups, first, second } = twoSources(new Clock(), null, 'mx.google.com')
   const slots = [await openOne(groups), await openOne(groups), await openOne(groups), await openOne(groups)]
   assert.deepEqual([first.connectionCount, second.connectionCount], [2, 2])
   const slot = slots.find(({ group }) => group === first)!
-  slot.domain = 'far.test'
+  slot.domain = 'google'
   assert.equal(await first.admit(slot, 1, never), 'go')
   first.refused(slot, listed, 'rcpt')
   first.refused(slot, listed, 'rcpt')
@@ -176,6 +176,26 @@ test('sources: connections are divided among them, and one that is blocked rests
   const slotOfFirst = await openOne([first])
   first.accepted(slotOfFirst)
   assert.equal(first.limits.state.refusals, 0)
+})
+
+test('sources: refusals for load make no rest longer, and at a provider that no table names it takes an hour', () => {
+  const named = twoSources(new Clock(), null, 'mx.google.com')
+  const usual = twoSources()
+  for (const status of ['421', '421', '421']) {
+    named.first.limits.refused(named.clock.nowMs(), status)
+    named.clock.advance(600_000)
+  }
+  named.first.blockedBy(listed)
+  usual.first.blockedBy(listed)
+  for (const { clock, first } of [named, usual]) {
+    clock.advance(3_599_000)
+    assert.equal(first.isPaused, true)
+    clock.advance(2_000)
+    assert.equal(first.isPaused, false)
+  }
+  usual.first.blockedBy(listed)
+  usual.clock.advance(3_601_000)
+  assert.equal(usual.first.isPaused, false)
 })
 
 test('sources: a source rests only if a server refuses two of its domains, and takes no mail in between', async () => {

@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { meters } from '../../base/meters.ts'
 import type { ReplyStage } from '../../mail/bounce/reply-code.ts'
-import { GroupLimits, type GroupState } from './group-limits.ts'
+import { firstRestMs, GroupLimits, type GroupState, longestRestMs } from './group-limits.ts'
 import {
   type DestinationGroup,
   type Load,
@@ -284,7 +284,9 @@ export class ShapedGroup {
   /** Lets the source rest for this destination. */
   blockedBy(reply: ShapedReply): void {
     meters.shapingRefusals.inc({ group: this.label })
-    if (!this.limits.blocked(this.#nowMs, statusOf(reply))) return
+    // Servers of strangers may share a registered domain, and then one of them must not stop the mail of all for long.
+    const maxMs = this.isNamed ? longestRestMs : firstRestMs
+    if (!this.limits.blocked(this.#nowMs, statusOf(reply), maxMs)) return
     const fields = { source: this.source?.address, status: statusOf(reply), until: this.#pausedUntil }
     this.#deps.log.warn({ provider: this.provider, ...fields }, 'source address blocked: it rests')
   }
