@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Clock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
-import { enterOne, ShapedGroup, Slot } from './group-slots.ts'
+import { enterOne } from './enter-one.ts'
+import { ShapedGroup, Slot } from './group-slots.ts'
 import { builtInRules, groupOf, type ShapingRules, usualRules, warmUpGroup } from './shaping-rules.ts'
 
 const never = new AbortController().signal

@@ -19,6 +19,8 @@ import {
 const patienceMs = 5_000
 /** While other queues wait for a connection of the group, a connection closes after this many messages. */
 const yieldAfter = 10
+/** For this long, a source without an answer from a server is not chosen for its provider. */
+const silentMs = 60_000
 /** How long a queue waits if its server refused it a connection while the group has others. */
 const refusedWaitMs = 60_000
 
@@ -55,6 +57,17 @@ export class Slot {
     this.release()
   }
 
+  /**
+   * Gives up a connection that no server answered, if another source may have one: this machine may have lost the address
+   * or its route. Returns whether it did.
+   */
+  leaveToOthers(): boolean {
+    if (this.group.isConnected || !this.rivals.some(({ hasRoom }) => hasRoom)) return false
+    this.group.setAside()
+    this.release()
+    return true
+  }
+
   /** Gives up a connection that could not open. Returns until when the queue waits, if that was a limit of the group. */
   fail(reply: ShapedReply): Held | null {
     const held = this.group.refusedOpening(this, reply.code === 0 ? null : reply)
@@ -65,30 +78,6 @@ export class Slot {
   release(): void {
     this.group.release(this)
   }
-}
-
-/**
- * Takes a connection from one of the groups: the one that may send first, has room, was not said to be blocked, and has the
- * fewest connections. There is one group for each source of a pool. Holds the queue only if every source must wait.
- */
-export async function enterOne(
-  groups: readonly ShapedGroup[],
-  wanted: number,
-  signal: AbortSignal,
-): Promise<Slot | Held> {
-  const order = groups.map((group) => ({ group, waitMs: group.waitMs(wanted), chance: Math.random() }))
-  order.sort(
-    (a, b) =>
-      a.waitMs - b.waitMs ||
-      Number(b.group.hasRoom) - Number(a.group.hasRoom) ||
-      Number(a.group.isSuspect) - Number(b.group.isSuspect) ||
-      a.group.connectionCount - b.group.connectionCount ||
-      a.chance - b.chance,
-  )
-  const { group } = order[0]!
-  const entered = await group.enter(signal, wanted)
-  if (entered instanceof Slot) entered.rivals = groups.filter((other) => other !== group)
-  return entered
 }
 
 export interface GroupDeps {
@@ -113,6 +102,7 @@ export class ShapedGroup {
   readonly #whole: ShapedGroup | null
   /** Whether a connection waits until the group may get its next message. */
   #isDelayed = false
+  #silentUntilMs = 0
   /** The domain for whose recipients the server last said that it blocks the source. Null: it has taken mail since. */
   #suspect: string | null = null
 
@@ -151,6 +141,10 @@ export class ShapedGroup {
     return this.#suspect !== null
   }
 
+  get isConnected(): boolean {
+    return [...this.#slots].some(({ isOpen }) => isOpen)
+  }
+
   get connectionCount(): number {
     return this.#slots.size
   }
@@ -180,7 +174,12 @@ export class ShapedGroup {
   /** How long `count` messages must wait, also for the warm-up of the source. 0: they may be sent now. */
   waitMs(count: number): number {
     const wholeMs = this.#whole?.limits.delayMs(this.#nowMs, count) ?? 0
-    return Math.max(wholeMs, this.limits.delayMs(this.#nowMs, count))
+    return Math.max(wholeMs, this.#silentUntilMs - this.#nowMs, this.limits.delayMs(this.#nowMs, count))
+  }
+
+  /** Prefers other sources for a minute. Not stored, because another machine may reach the servers. */
+  setAside(): void {
+    this.#silentUntilMs = this.#nowMs + silentMs
   }
 
   /** Takes a connection for a job of `wanted` messages, in the order of the requests. Queues wait for it briefly. */

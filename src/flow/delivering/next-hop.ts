@@ -150,7 +150,10 @@ async function openWithin(
   return refusal ? { refusal } : { fault: { ...describeFaults(faults), ...round } }
 }
 
-/** Connects to one address. If its server blocks our source address, connects from another source of the pool. */
+/**
+ * Connects to one address. If its server blocks our source address, connects from another source of the pool. Does so once if
+ * no server answers.
+ */
 async function openFromSource(
   deps: NextHopDeps,
   destination: Destination,
@@ -158,6 +161,7 @@ async function openFromSource(
   asking: HostAsking & Pick<OpenAsking, 'enter'>,
 ): Promise<{ connection: SmtpConnection; slot: Slot | undefined } | Held | HostFault> {
   let { faults } = asking
+  let wasSilent = false
   for (;;) {
     const slot = await asking.enter?.(target)
     if (slot && 'heldUntilMs' in slot) return slot
@@ -171,9 +175,11 @@ async function openFromSource(
     // An attempt that we ended, or a lack of TLS, says nothing about limits.
     const isLimit = opened.kind !== 'tls' && !asking.signal.aborted
     const blocking = isLimit && opened.reply && slot?.group.isBlock(opened.reply, 'connect')
+    const isSilent = isLimit && opened.reply === null
     // A source that rests is not chosen again, so each is asked once.
-    if (!blocking) return (isLimit ? slot?.fail(opened.step.reply) : slot?.release()) ?? opened
-    slot!.rest(opened.reply!)
+    if (blocking) slot!.rest(opened.reply!)
+    else if (isSilent && !wasSilent && slot?.leaveToOthers()) wasSilent = true
+    else return (isLimit ? slot?.fail(opened.step.reply) : slot?.release()) ?? opened
     faults = [...faults, opened]
   }
 }

@@ -100,6 +100,20 @@ test('a server that blocks one source at its banner is asked from the other in t
   assert.ok('connection' in (await open('shop:far.test')))
 })
 
+test('a source without an address on this machine leaves its connections to the others', async (t) => {
+  const sources = [pool.sources[0]!, { address: '192.0.2.77', ehlo: 'lost.test', warmUp: null }]
+  const { hellos, open } = await startPool(t, () => null, [{ ...pool, sources }])
+  for (let count = 0; count < 5; count++) assert.ok('connection' in (await open('shop:far.test')))
+  assert.deepEqual(new Set(hellos), new Set(['127.0.0.75 EHLO shop1.test']))
+})
+
+test('a server that answers no source is a fault of the queue', async (t) => {
+  const { open } = await startPool(t, () => 'cut')
+  const opened = await open('shop:far.test')
+  assert.ok('fault' in opened)
+  assert.ok('fault' in (await open('shop:far.test')))
+})
+
 test('a pool without an address of the server’s family sends nothing, and the fault says so', async (t) => {
   const sources = [{ address: '::1', ehlo: 'six.test', warmUp: null }]
   const { open } = await startPool(t, () => assert.fail('a connection'), [{ ...pool, sources }])

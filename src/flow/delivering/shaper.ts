@@ -13,8 +13,9 @@ import {
 } from '../../store/sending/destination-groups.ts'
 import { readRoute } from '../route-policy.ts'
 import { isOfFamily, type Source, type SourcePool, sourcesOf, warmUpAt } from '../source-pools.ts'
+import { enterOne } from './enter-one.ts'
 import type { GroupState } from './group-limits.ts'
-import { enterOne, type Held, ShapedGroup, Slot } from './group-slots.ts'
+import { type Held, ShapedGroup, Slot } from './group-slots.ts'
 import { type DestinationGroup, groupOf, type ShapingRules, warmUpGroup } from './shaping-rules.ts'
 
 export interface ShaperDeps {
