@@ -111,6 +111,7 @@ test('delivery file: a fault names its line or key, and what to write', () => {
     [pool('a').replace('mx.example', 'localhost'), /ehlo = "localhost" is not valid: write "mail5/],
     [pool('a') + pool('a', '192.0.2.6'), /pool "a" is there twice/],
     [pool('a') + pool('b'), /address "192\.0\.2\.5" is there twice: name it in one pool/],
+    [pool('a', '2001:db8::5') + pool('b', '2001:DB8:0::5'), /address "2001:db8::5" is there twice/],
     [pool('a') + pool('b', '192.0.2.6'), /pool "b" is the second one for all other mail/],
     [
       '[[pool]]\nname = "a"\npurposes = ["marketing"]',

@@ -212,7 +212,9 @@ export function clamdAddress(text: string): ClamdAddress | null {
 
 /** One address of this machine, or one of each family; null if a socket cannot be bound to it. */
 export function outboundAddresses(text: string): OutboundAddresses | null {
-  const addresses = list((item) => (isIP(item) && !item.includes('%') ? item : null), 2)(text)
+  // In one form, because addresses are compared as text.
+  const one = (item: string) => (isIP(item) && !item.includes('%') ? ipaddr.parse(item).toString() : null)
+  const addresses = list(one, 2)(text)
   if (!addresses) return null
   const [ipv4, ipv6] = [addresses.filter(isIPv4), addresses.filter(isIPv6)]
   const isBindable = (ip: string) =>
