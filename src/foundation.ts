@@ -173,7 +173,7 @@ async function open(
   missing: 'made' | 'found',
 ): Promise<Omit<Foundation, 'worker'>> {
   await requireNoMark(settings.dataDir)
-  const deliveryRules = await readDeliveryFile(settings.deliveryFile).then(
+  const deliveryRules = await readDeliveryFile(settings).then(
     (rules) => () => rules,
     (error) => () => {
       throw error

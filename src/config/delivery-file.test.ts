@@ -7,6 +7,9 @@ import { poolChoice } from '../flow/source-pools.ts'
 import { parseDeliveryFile } from './delivery-file.ts'
 import { SettingError } from './setting-reader.ts'
 
+const outbound = { ipv4: '192.0.2.4', ipv6: null }
+const parse = (text: string) => parseDeliveryFile(text, 'delivery.toml', outbound)
+
 const example = `
 [default]
 connections = 5
@@ -51,7 +54,7 @@ const pool = (name: string, address = '192.0.2.5') =>
 const warming = (plan: string) => `${pool('a')}warm-up = { ${plan} }`
 
 test('delivery file: its groups come before the built-in ones, and keep what they leave out', () => {
-  const rules = parseDeliveryFile(example, 'delivery.toml')
+  const rules = parse(example)
   const yahoo = groupOf(rules, 'yahoo.com', 'mta5.am0.yahoodns.net')
   assert.deepEqual(
     [yahoo.name, yahoo.rules.connections, yahoo.rules.messagesPerConnection],
@@ -68,7 +71,7 @@ test('delivery file: its groups come before the built-in ones, and keep what the
 })
 
 test('delivery file: pools have sources, and are chosen by organization before purpose', () => {
-  const { pools } = parseDeliveryFile(example, 'delivery.toml')
+  const { pools } = parse(example)
   const [letters] = pools
   assert.deepEqual(letters!.sources, [
     { address: '192.0.2.5', ehlo: 'mail5.example.com', warmUp: null },
@@ -84,7 +87,7 @@ test('delivery file: pools have sources, and are chosen by organization before p
   assert.equal(choose(bulk, 'transactional'), 'bulk')
   assert.equal(choose(other, 'transactional'), 'letters')
   assert.equal(choose(other, 'unclassified'), null)
-  const rest = parseDeliveryFile('[[pool]]\nname = "rest"\nsource = [{ address = "::1", ehlo = "a.b" }]', 'd')
+  const rest = parse('[[pool]]\nname = "rest"\nsource = [{ address = "::1", ehlo = "a.b" }]')
   assert.equal(poolChoice(rest.pools)(other, 'unclassified'), 'rest')
 })
 
@@ -111,6 +114,7 @@ test('delivery file: a fault names its line or key, and what to write', () => {
     [pool('a').replace('mx.example', 'localhost'), /ehlo = "localhost" is not valid: write "mail5/],
     [pool('a') + pool('a', '192.0.2.6'), /pool "a" is there twice/],
     [pool('a') + pool('b'), /address "192\.0\.2\.5" is there twice: name it in one pool/],
+    [pool('a', '192.0.2.4'), /address "192\.0\.2\.4" is also in POSTHORN_OUTBOUND_IP/],
     [pool('a', '2001:db8::5') + pool('b', '2001:DB8:0::5'), /address "2001:db8::5" is there twice/],
     [pool('a') + pool('b', '192.0.2.6'), /pool "b" is the second one for all other mail/],
     [
@@ -127,7 +131,7 @@ test('delivery file: a fault names its line or key, and what to write', () => {
     ['group = 3', /group = "3" is not valid: write \[\[group\]\]/],
   ]
   for (const [text, message] of faults)
-    assert.throws(() => parseDeliveryFile(text, 'delivery.toml'), { name: 'Error', message }, text)
+    assert.throws(() => parse(text), { name: 'Error', message }, text)
 })
 
 test('delivery file: any text is read, or refused in one line', () => {
@@ -144,7 +148,7 @@ test('delivery file: any text is read, or refused in one line', () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), (lines) => {
       try {
-        parseDeliveryFile(lines.join('\n'), 'delivery.toml')
+        parse(lines.join('\n'))
       } catch (error) {
         assert.ok(error instanceof SettingError, String(error))
         assert.doesNotMatch(error.message, /\n/)

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs'
 import { text as readText } from 'node:stream/consumers'
 import { parse, TomlDate, TomlError } from 'smol-toml'
 import { parseDuration } from '../base/duration.ts'
+import type { OutboundAddresses } from '../flow/delivering/outbound.ts'
 import {
   builtInRules,
   type GroupRules,
@@ -18,6 +19,7 @@ import { parseDomain } from '../mail/address.ts'
 import { nearest } from './nearest.ts'
 import { quoted, SettingError } from './setting-reader.ts'
 import { outboundAddresses } from './setting-values.ts'
+import type { Settings } from './settings.ts'
 
 const maxFileBytes = 1 << 20
 const maxGroups = 500
@@ -31,7 +33,10 @@ export interface DeliveryRules extends ShapingRules {
 }
 
 /** Returns the built-in rules, changed by the file. Throws a SettingError that names the line or the key. */
-export async function readDeliveryFile(file: string | null): Promise<DeliveryRules> {
+export async function readDeliveryFile({
+  deliveryFile: file,
+  outbound,
+}: Pick<Settings, 'deliveryFile' | 'outbound'>): Promise<DeliveryRules> {
   if (file === null) return { ...builtInRules, pools: [] }
   const text = await readText(createReadStream(file, { end: maxFileBytes })).catch((error) => {
     throw new SettingError(
@@ -40,11 +45,11 @@ export async function readDeliveryFile(file: string | null): Promise<DeliveryRul
   })
   const named = `POSTHORN_DELIVERY_FILE ${file}`
   if (text.length > maxFileBytes) throw new SettingError(`${named} is too large: write at most 1 MiB`)
-  return parseDeliveryFile(text, named)
+  return parseDeliveryFile(text, named, outbound)
 }
 
-/** Parses the text of the file. Throws a SettingError. */
-export function parseDeliveryFile(text: string, file: string): DeliveryRules {
+/** Parses the text of the file. `outbound`: the addresses of mail without a pool. Throws a SettingError. */
+export function parseDeliveryFile(text: string, file: string, outbound: OutboundAddresses): DeliveryRules {
   const root = new Table(parseToml(text, file), file)
   const usual = root.has('default') ? readRules(root.table('default'), usualRules) : usualRules
   const named = root.tables('group', maxGroups).map((table) => readGroup(table, usual))
@@ -53,6 +58,7 @@ export function parseDeliveryFile(text: string, file: string): DeliveryRules {
   const names = named.map(({ name }) => name)
   refuseTwice(file, 'group', names, 'write one table for it')
   refuseSharing(file, pools)
+  refuseOutbound(file, pools, outbound)
   const builtIn = builtInRules.groups.filter(({ name }) => !names.includes(name))
   return { usual, groups: [...named, ...builtIn], pools }
 }
@@ -92,6 +98,16 @@ function refuseSharing(file: string, pools: readonly SourcePool[]): void {
   if (other)
     throw new SettingError(
       `${file}: pool ${quoted(other.name)} is the second one for all other mail: write organizations or purposes`,
+    )
+}
+
+/** Mail without a pool would not count for the limits and the warm-up of the source. */
+function refuseOutbound(file: string, pools: readonly SourcePool[], { ipv4, ipv6 }: OutboundAddresses): void {
+  const sources = pools.flatMap(({ sources }) => sources)
+  const shared = sources.find(({ address }) => address === ipv4 || address === ipv6)
+  if (shared)
+    throw new SettingError(
+      `${file}: address ${quoted(shared.address)} is also in POSTHORN_OUTBOUND_IP: use another address for one of them`,
     )
 }
 

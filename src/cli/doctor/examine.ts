@@ -180,12 +180,11 @@ async function checkSigning(foundation: Foundation): Promise<Check> {
 }
 
 /** The pools of direct delivery, and the mistake in their file, which stops a start. */
-async function findPools({
-  delivery,
-  deliveryFile,
-}: Settings): Promise<{ pools: readonly SourcePool[]; mistakes: Check[] }> {
-  return await readDeliveryFile(deliveryFile).then(
-    ({ pools }) => ({ pools: delivery === 'direct' ? pools : [], mistakes: [] }),
+async function findPools(
+  settings: Settings,
+): Promise<{ pools: readonly SourcePool[]; mistakes: Check[] }> {
+  return await readDeliveryFile(settings).then(
+    ({ pools }) => ({ pools: settings.delivery === 'direct' ? pools : [], mistakes: [] }),
     ({ message }) => ({ pools: [], mistakes: [failed('settings', message, 'correct the file')] }),
   )
 }
