@@ -148,6 +148,14 @@ test('a destination that blocks one source gets all mail from the other, and oth
     const [queue] = await listQueues(node.foundation.db, 'shop:blocking.test')
     return queue!.provider === 'blocking.test'
   })
+  // A queue with a wish has no pool, so its flush ends no rest.
+  const wished = 'requiretls:blocking.test'
+  await node.foundation.db.writer.query(
+    `insert into route (key, created_at, destination_group) values ($1, now(), 'blocking.test')`,
+    [wished],
+  )
+  await flushQueue(node.foundation, wished)
+  assert.ok((await groupOf(`blocking.test from ${one}`))?.pausedUntil)
   const shown = await posthorn('queue', 'show', 'shop:blocking.test')
   assert.match(
     shown,

@@ -131,7 +131,7 @@ export class RouteCourier {
     const count = job.deliveries.length
     const admission = await slot.group.admit(slot, count, signal)
     // Another source must be able to take the whole job, otherwise connections would open and close for nothing.
-    this.#wanted = admission === 'over' && slot.rivals.length > 0 ? count : 1
+    if (admission === 'over' && slot.rivals.length > 0) this.#wanted = count
     return admission
   }
 
@@ -300,6 +300,7 @@ export class RouteCourier {
 
   #takeSlot(connection: SmtpConnection, slot: Slot): void {
     slot.isOpen = true
+    this.#wanted = 1
     const { source } = slot.group
     if (source) connection.remote.source = source.address
     this.#groups = [slot.group, ...slot.rivals]

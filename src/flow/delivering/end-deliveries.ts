@@ -143,7 +143,7 @@ function pausedWith(route: string): string[] {
 export async function flushQueue({ db, clock }: Deps, route: string, actor = operator): Promise<number> {
   const at = clock.now()
   const moved = await db.transaction(async (tx) => {
-    const count = await flushRoute(tx, route, at)
+    const count = await flushRoute(tx, { key: route, pool: readRoute(route).pool }, at)
     if (count === null) return null
     const entry = { action: 'queue.flushed', subject: route, detail: { moved: count }, at } as const
     await recordAction(tx, null, actor, entry)

@@ -122,7 +122,8 @@ async function openWithin(
   if (!('targets' in found)) return found
   const asked = new Set(asking.asked)
   const unasked = found.targets.filter((target) => !isAsked(asked, target))
-  if (unasked.length === 0) asked.clear()
+  // A search that found no server goes on with the next names.
+  if (unasked.length === 0 && found.targets.length > 0) asked.clear()
   const targets = unasked.length > 0 ? unasked : found.targets
   const faults: HostFault[] = []
   let held: Held | null = null

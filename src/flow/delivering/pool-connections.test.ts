@@ -37,11 +37,10 @@ async function startPool(t: TestContext, rule: Rule, pools: readonly SourcePool[
   const node = { nodeId: null, hasOthers: false }
   const shaper = new Shaper({ db, clock, log: silentLog, rules: builtInRules, pools, node })
   await startSink(t, { host: backup, port: sink.port })
-  const hosts: { name: string; addresses: string[]; dane: null }[] = [
-    { name: 'mx.far.test', addresses: [sink.host], dane: null },
-  ]
+  const hosts = [{ name: 'mx.far.test', addresses: [sink.host], dane: null }]
+  const found = { status: 'ok', hosts, searched: [] as string[], left: 0 }
   const deps: NextHopDeps = {
-    hopFinder: { find: async () => ({ status: 'ok', hosts }) } as never,
+    hopFinder: { find: async () => found } as never,
     resolver: { resolve: async () => assert.fail('no TLSA records are asked for') },
     pools,
     mode: 'direct',
@@ -53,14 +52,13 @@ async function startPool(t: TestContext, rule: Rule, pools: readonly SourcePool[
     listAddresses: async () => [],
   }
   const { signal } = new AbortController()
-  const open = async (route: string) => {
+  const open = async (route: string, asked: string[] = []) => {
     const enter = (target: { host: string; address: string }) => shaper.enter(route, target, 1, signal)
-    const opened = await openRoute(deps, route, { asker: '', signal, asked: [], enter })
+    const opened = await openRoute(deps, route, { asker: '', signal, asked, enter })
     if ('connection' in opened) t.after(() => opened.connection.destroy())
     return opened
   }
-  const addBackup = () => hosts.push({ name: 'mx.backup.test', addresses: [backup], dane: null })
-  return { clock, hellos, open, addBackup }
+  return { clock, hellos, open, found }
 }
 
 test('connections of a pool are divided among its sources, each of which greets with its own name', async (t) => {
@@ -82,7 +80,7 @@ test('a queue without a pool, and one whose pool is not in the file, leave from 
 
 test('a server that blocks one source at its banner is asked from the other in the same attempt', async (t) => {
   const isBlocked = new Set(['127.0.0.75'])
-  const { clock, hellos, open, addBackup } = await startPool(t, ({ stage, peer }) =>
+  const { clock, hellos, open, found } = await startPool(t, ({ stage, peer }) =>
     stage === 'banner' && isBlocked.has(peer) ? '554 5.7.1 your IP is on our block list' : null,
   )
   for (const _ of [1, 2, 3]) assert.ok('connection' in (await open('shop:far.test')))
@@ -92,7 +90,7 @@ test('a server that blocks one source at its banner is asked from the other in t
   const held = await open('shop:far.test')
   assert.ok('heldUntilMs' in held && held.heldUntilMs > clock.nowMs() + 3_000_000)
   // The domain's next server belongs to another provider.
-  addBackup()
+  found.hosts.push({ name: 'mx.backup.test', addresses: [backup], dane: null })
   const atBackup = await open('shop:far.test')
   assert.ok('connection' in atBackup && atBackup.connection.remote.ip === backup)
   isBlocked.clear()
@@ -116,10 +114,15 @@ test('a server that answers no source is a fault of the queue', async (t) => {
 
 test('a pool without an address of the server’s family sends nothing, and the fault says so', async (t) => {
   const sources = [{ address: '::1', ehlo: 'six.test', warmUp: null }]
-  const { open } = await startPool(t, () => assert.fail('a connection'), [{ ...pool, sources }])
+  const { open, found } = await startPool(t, () => assert.fail('a connection'), [{ ...pool, sources }])
   const opened = await open('shop:far.test')
   assert.ok('fault' in opened)
   assert.match(opened.fault.text, /its mail servers need IPv4, which the pool shop lacks/)
+  // The next attempt asks the servers that were not searched yet, which may have another family.
+  Object.assign(found, { searched: ['mx.far.test'], left: 1 })
+  const later = await open('shop:far.test', ['mx0.far.test'])
+  assert.ok('fault' in later)
+  assert.deepEqual(later.fault.asked, ['mx0.far.test', 'mx.far.test'])
 })
 
 test('a recipient refused because of the source is due again at once, and bounces without a pool', () => {

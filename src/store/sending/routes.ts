@@ -335,7 +335,11 @@ export async function resumeRoutes(tx: Tx, keys: readonly string[]): Promise<boo
  * Makes all waiting deliveries due at once and clears the back-off. Returns how many waited for either, so that they may
  * go out now and could not before. Null: no such route.
  */
-export async function flushRoute(tx: Tx, key: string, at: Date): Promise<number | null> {
+export async function flushRoute(
+  tx: Tx,
+  { key, pool }: { key: string; pool: string | null },
+  at: Date,
+): Promise<number | null> {
   const [route] = await tx.query<{ wasBlocked: boolean }>(
     `with before as (select key, coalesce(not_before > $2, false) as was_blocked from route where key = $1 for update)
     update route r set failures = 0, not_before = null from before b where r.key = b.key
@@ -349,8 +353,8 @@ export async function flushRoute(tx: Tx, key: string, at: Date): Promise<number 
     where paused_until > $2 and (
       name = (select destination_group from route where key = $1)
       -- The groups of the sources of a pool.
-      or starts_with(name, (select destination_group || ' from ' from route where key = $1 and key ~ ':')))`,
-    [key, at],
+      or starts_with(name, (select destination_group || ' from ' from route where key = $1 and $3::text is not null)))`,
+    [key, at, pool],
   )
   // The update changes only mail that is due later, so the second count is not changed by it.
   const [row] = await tx.query<{ moved: number }>(
