@@ -18,8 +18,8 @@ export interface RoutePolicy {
   mode: DeliveryMode
   /** The deployment's own domain, whose mail goes to our own MX. */
   isLocal(domain: string): boolean
-  /** The pool of source addresses for a mail of this purpose, or null. If absent, there are no pools. */
-  choosePool?(organizationId: string, purpose: string): string | null
+  /** The pool of source addresses for a mail of this purpose. Null: it leaves as if there were no pools. */
+  choosePool(organizationId: string, purpose: string): string | null
 }
 
 /** Within these waits a stopped node of ours is back, or another node takes its mail. */

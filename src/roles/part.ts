@@ -48,8 +48,7 @@ export function createRoutePolicy({
   deliveryRules,
 }: Pick<Foundation, 'settings' | 'deliveryRules'>): RoutePolicy {
   const { pools } = deliveryRules()
-  const policy = { mode: settings.delivery, isLocal: isLocal(settings) }
-  return pools.length === 0 ? policy : Object.assign(policy, { choosePool: poolChoice(pools) })
+  return { mode: settings.delivery, isLocal: isLocal(settings), choosePool: poolChoice(pools) }
 }
 
 /** Returns a check of whether mail may go to an IP address. */

@@ -78,7 +78,7 @@ class Node {
         parsePool: new ParsePool({ threads: 1, timeoutMs: 10_000 }),
       }),
       domains: new ProvedDomains({ db, clock }),
-      routePolicy: { mode: 'direct', isLocal: (domain) => domain === 'inbox.test' },
+      routePolicy: { mode: 'direct', isLocal: (domain) => domain === 'inbox.test', choosePool: () => null },
     })
     this.keyRing = new KeyRing({ db, clock })
     this.requestRate = new RequestRate({ db, clock })

@@ -185,7 +185,7 @@ test('check 36: a known policy costs no look-up, and a new id is seen within fiv
 const tracing: TraceDeps = {
   policies: deps,
   domains: new ProvedDomains({ db, clock }),
-  routePolicy: { mode: 'direct', isLocal: (domain) => domain === 'inbox.test' },
+  routePolicy: { mode: 'direct', isLocal: (domain) => domain === 'inbox.test', choosePool: () => null },
   nextHop: stage.nextHopWith(new MtaSts(deps)),
   rules: builtInRules,
 }

@@ -104,7 +104,8 @@ export async function setStage(
   const lines: string[] = []
   const log = pino({ level: 'trace' }, { write: (line) => void lines.push(line) })
   const [secretBox, blobs] = [new SecretBox(randomBytes(32)), new DiskBlobs(folder)]
-  const routePolicy = { mode: 'capture' as const, isLocal: (domain: string) => domain === managedDomain }
+  const isLocal = (domain: string) => domain === managedDomain
+  const routePolicy = { mode: 'capture' as const, isLocal, choosePool: () => null }
   const domains = new ProvedDomains({ db, clock })
   const parsePool = new ParsePool({ threads: 1, timeoutMs: 5_000 })
   const signals = new Signals({ send: () => {} })

@@ -95,7 +95,7 @@ export async function traceDelivery(
   const { routePolicy } = deps
   const signal = AbortSignal.timeout(deadlineMs)
   const route = routeOf(routePolicy, address.domain, await deps.domains.find(address.domain))
-  const key = routeFor(route, null, routePolicy.choosePool?.(organizationId ?? '', purpose) ?? null)
+  const key = routeFor(route, null, routePolicy.choosePool(organizationId ?? '', purpose))
   const [sender, [queue = null]] = await Promise.all([
     organizationId === undefined ? null : traceSender(deps, address, organizationId),
     listQueues(db, key),

@@ -313,7 +313,7 @@ export class Acceptance {
     { purpose = usualPurpose }: SendBody,
   ): Promise<Map<string, string>> {
     const { domains, routePolicy } = this.#deps
-    const pool = routePolicy.choosePool?.(organizationId, purpose) ?? null
+    const pool = routePolicy.choosePool(organizationId, purpose)
     const names = [...new Set(recipients.map(({ domain }) => domain))]
     const proved = await Promise.all(names.map((name) => domains.find(name)))
     const routeTo = (name: string, i: number) => routeOf(routePolicy, name, proved[i] ?? null)
