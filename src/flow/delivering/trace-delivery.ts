@@ -107,8 +107,8 @@ export async function traceDelivery(
     policy: mtaSts?.policy ?? null,
     signal,
   })
-  const providers = [...way.hosts.map(({ host }) => groupOf(deps.rules, key, host).provider), queue?.provider]
-  const asked = { key, providers: [...new Set(providers.filter((one) => one != null))] }
+  const providers = way.hosts.map(({ host }) => groupOf(deps.rules, key, host).provider)
+  const asked = { key, providers: [...new Set(providers)] }
   const pool = await tracePool(db, deps.nextHop.pools ?? [], asked, clock.now())
   const found = { recipient: address.email, route: { queue: key, nextHop }, sender, queue, mtaSts, pool }
   return { ...found, hosts: way.hosts, furtherHosts: way.furtherHosts, ...conclude(found, way, deps) }
@@ -217,7 +217,7 @@ function conclude(
 ): Pick<Trace, 'outcome' | 'reasons'> {
   const refusals = sender?.refusal ? [describeRefusal(sender, sender.refusal)] : []
   const at = clock.now()
-  const stops = pool?.sources.map((source) => stopOf(source, at)) ?? []
+  const stops = pool?.sources.map((source) => stopOf(source, pool.providers, at)) ?? []
   const resting = stops.filter((stop) => stop !== null)
   // Mail waits only if no source may send.
   const waits = [...(queue ? stopsOf(queue, at) : []), ...(resting.length === stops.length ? resting : [])]

@@ -3,11 +3,14 @@ import type { Queryable } from '../../postgres/db.ts'
 import { findGroups, type GroupRow } from '../../store/sending/destination-groups.ts'
 import { readRoute } from '../route-policy.ts'
 import { type Source, type SourcePool, sourcesOf, warmUpAt } from '../source-pools.ts'
+import { blockedReason } from './group-limits.ts'
 import { SentCounts } from './sent-counts.ts'
 import { sourceGroupName, warmUpGroup } from './shaping-rules.ts'
 
 export interface TracedPool {
   name: string
+  /** The groups of its mail servers, without a source. */
+  providers: readonly string[]
   sources: TracedSource[]
 }
 
@@ -46,7 +49,7 @@ export async function tracePool(
     warmUp: warmUpOf(source, rows, at),
     limits: namesOf(source).flatMap((one) => limitsOf(rows.get(one))),
   }))
-  return { name, sources: traced }
+  return { name, providers, sources: traced }
 }
 
 function warmUpOf(source: Source, rows: ReadonlyMap<string, GroupRow>, at: Date): TracedSource['warmUp'] {
@@ -63,10 +66,17 @@ function limitsOf(row: GroupRow | undefined): TracedSource['limits'] {
   return [{ name, connections, perMinute, perHour, pausedUntil, reason }]
 }
 
-/** Why no mail leaves from the source now. Null: it may. */
-export function stopOf({ address, warmUp, limits }: TracedSource, at: Date): string | null {
-  const paused = limits.find(({ pausedUntil }) => pausedUntil !== null && pausedUntil > at)
-  if (paused) return `${paused.name} waits until ${paused.pausedUntil!.toISOString()}: ${paused.reason}`
+/** Why no mail leaves from the source to these providers now. Null: it may. */
+export function stopOf(
+  { address, warmUp, limits }: TracedSource,
+  providers: readonly string[],
+  at: Date,
+): string | null {
+  const paused = limits.filter(({ pausedUntil }) => pausedUntil !== null && pausedUntil > at)
+  // A source that rests at one provider may send to the domain's servers at another one.
+  const restsAtAll = paused.length === providers.length
+  const stop = paused.find(({ reason }) => restsAtAll || !reason!.startsWith(blockedReason))
+  if (stop) return `${stop.name} waits until ${stop.pausedUntil!.toISOString()}: ${stop.reason}`
   if (!warmUp || warmUp.sent < warmUp.perDay) return null
   return `${address} has sent the ${warmUp.perDay} messages that its warm-up allows in 24 hours`
 }
