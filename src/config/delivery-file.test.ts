@@ -130,8 +130,7 @@ test('delivery file: a fault names its line or key, and what to write', () => {
     [warming('from = "2026-12-01", per-day = [0]'), /per-day = "\[0\]" is not valid/],
     ['group = 3', /group = "3" is not valid: write \[\[group\]\]/],
   ]
-  for (const [text, message] of faults)
-    assert.throws(() => parse(text), { name: 'Error', message }, text)
+  for (const [text, message] of faults) assert.throws(() => parse(text), { name: 'Error', message }, text)
 })
 
 test('delivery file: any text is read, or refused in one line', () => {

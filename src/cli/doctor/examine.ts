@@ -180,9 +180,7 @@ async function checkSigning(foundation: Foundation): Promise<Check> {
 }
 
 /** The pools of direct delivery, and the mistake in their file, which stops a start. */
-async function findPools(
-  settings: Settings,
-): Promise<{ pools: readonly SourcePool[]; mistakes: Check[] }> {
+async function findPools(settings: Settings): Promise<{ pools: readonly SourcePool[]; mistakes: Check[] }> {
   return await readDeliveryFile(settings).then(
     ({ pools }) => ({ pools: settings.delivery === 'direct' ? pools : [], mistakes: [] }),
     ({ message }) => ({ pools: [], mistakes: [failed('settings', message, 'correct the file')] }),

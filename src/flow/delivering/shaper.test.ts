@@ -14,7 +14,8 @@ function startStore() {
   const nodes = new Map<string, Set<number>>()
   const nodesOf = (name: string) => nodes.get(name) ?? nodes.set(name, new Set()).get(name)!
   const query = async (sql: string, [first, second]: [unknown, unknown?]) => {
-    if (sql.startsWith('select')) return [...rows.values()].filter(({ name }) => (first as string[]).includes(name))
+    if (sql.startsWith('select'))
+      return [...rows.values()].filter(({ name }) => (first as string[]).includes(name))
     if (sql.startsWith('insert into destination_group as'))
       for (const row of JSON.parse(first as string) as GroupRow[])
         rows.set(row.name, { ...row, changedAt: new Date(row.changedAt) })

@@ -16,7 +16,10 @@ function sourceWith(reasons: Record<string, string>): TracedSource {
 
 test('sources: one that rests at a provider may send to the domain’s servers at another one', () => {
   const rest = sourceWith({ google: 'blocked: 554 5.7.1' })
-  assert.match(stopOf(rest, ['google'], at)!, /^google from 192\.0\.2\.5 waits until .*: blocked: 554 5\.7\.1$/)
+  assert.match(
+    stopOf(rest, ['google'], at)!,
+    /^google from 192\.0\.2\.5 waits until .*: blocked: 554 5\.7\.1$/,
+  )
   assert.equal(stopOf(rest, ['google', 'backup.test'], at), null)
   assert.match(stopOf(sourceWith({ google: '421 4.7.0' }), ['google', 'backup.test'], at)!, /: 421 4\.7\.0$/)
   assert.equal(stopOf(sourceWith({}), ['google'], at), null)

@@ -74,8 +74,8 @@ export function stopOf(
 ): string | null {
   const paused = limits.filter(({ pausedUntil }) => pausedUntil !== null && pausedUntil > at)
   // A source that rests at one provider may send to the domain's servers at another one.
-  const restsAtAll = paused.length === providers.length
-  const stop = paused.find(({ reason }) => restsAtAll || !reason!.startsWith(blockedReason))
+  const isEverywhere = paused.length === providers.length
+  const stop = paused.find(({ reason }) => isEverywhere || !reason!.startsWith(blockedReason))
   if (stop) return `${stop.name} waits until ${stop.pausedUntil!.toISOString()}: ${stop.reason}`
   if (!warmUp || warmUp.sent < warmUp.perDay) return null
   return `${address} has sent the ${warmUp.perDay} messages that its warm-up allows in 24 hours`
