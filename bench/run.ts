@@ -13,6 +13,7 @@ import { benchMemory } from './suites/memory.ts'
 import { benchMetrics } from './suites/metrics.ts'
 import { benchMtaSts } from './suites/mta-sts.ts'
 import { benchOutbound } from './suites/outbound.ts'
+import { benchProvider } from './suites/provider.ts'
 import { benchSend } from './suites/send.ts'
 import { benchSoak } from './suites/soak.ts'
 import { benchSubmission } from './suites/submission.ts'
@@ -25,6 +26,7 @@ const suites: Record<string, Suite> = {
   outbound: benchOutbound,
   submission: benchSubmission,
   'mta-sts': benchMtaSts,
+  provider: benchProvider,
   accept: benchAccept,
   send: benchSend,
   sustained: benchSustained,

@@ -1,4 +1,4 @@
-// The destinations of outgoing mail: many domains, whose mail servers in DNS are all the same sink.
+// The destinations of outgoing mail: many domains, whose mail servers in DNS are all the same sink, and one other domain.
 import type { ZoneRecords } from '../../tests/support/dns-server.ts'
 import type { Scope } from '../../tests/support/until.ts'
 import { startDns } from './dns.ts'
@@ -10,10 +10,13 @@ export interface FarWorld {
   sink: { host: string; port: number }
   /** One recipient in each domain. */
   recipients: string[]
+  /** A further domain, whose mail server is at another address with port 25. */
+  other: { recipient: string; host: string }
 }
 
-/** A loopback address for this run alone, so that port 25 is free. */
+/** Loopback addresses for this run alone, so that port 25 is free. */
 const host = `127.25.${(process.pid >> 8) & 255}.${1 + (process.pid % 254)}`
+const otherHost = host.replace('127.25.', '127.26.')
 
 /** Starts the DNS server of `destinations` domains. Needs root. */
 export async function startFarWorld(scope: Scope, destinations: number): Promise<FarWorld> {
@@ -25,8 +28,11 @@ export async function startFarWorld(scope: Scope, destinations: number): Promise
     zone[`mx.${domain}`] = { A: [host] }
     return `u@${domain}`
   })
+  zone['other.example'] = { MX: [[10, 'mx.other.example']] }
+  zone['mx.other.example'] = { A: [otherHost] }
   const dns = await startDns(scope, zone, 'example')
   if (dns.host === null)
     throw new Error('missing: mail servers are asked for at port 53, which only root can have')
-  return { dns: dns.host, sink: { host, port: 25 }, recipients }
+  const other = { recipient: 'u@other.example', host: otherHost }
+  return { dns: dns.host, sink: { host, port: 25 }, recipients, other }
 }
