@@ -10,11 +10,12 @@ type Check = [program: string, ...args: string[]][]
 
 const tool = (name: string) => join(root, 'node_modules/.bin', name)
 
-/** Regenerates the API types, so that pages and the tests of their parts are checked against the current server. */
+/** Regenerates the API types, so that pages and SDK are checked against the current server. */
 const types: Check = [
   [process.execPath, join(root, 'scripts/api-types.ts')],
   [tool('tsc')],
   [tool('tsc'), '-p', 'dashboard'],
+  [tool('tsc'), '-p', 'sdk/typescript', '--noEmit'],
 ]
 const lint: Check = [[tool('biome'), 'check', '--error-on-warnings']]
 const unused: Check = [[tool('knip')]]

@@ -39,7 +39,7 @@ function isEmptyWord(word: string, file: SourceFile): boolean {
 }
 
 test('fences: the first line of every file says its purpose in one sentence', () => {
-  const silent = readSources('{src,tests,bench,scripts}/**/*.ts').filter(
+  const silent = readSources('{src,tests,bench,scripts,sdk/typescript/src}/**/*.ts').filter(
     ({ text }) => !/^\/\/ \S.*\S\s/.test(text),
   )
   assert.deepEqual(
@@ -50,7 +50,7 @@ test('fences: the first line of every file says its purpose in one sentence', ()
 })
 
 test('fences: files are kebab-case, and none is called util, helper or index', () => {
-  const files = readSources('{src,tests,bench,scripts}/**/*.ts').map(({ path }) => path)
+  const files = readSources('{src,tests,bench,scripts,sdk/typescript/src}/**/*.ts').map(({ path }) => path)
   const wrong = files.filter((path) => {
     const name = basename(path).replace(/(\.test|\.d)?\.ts$/, '')
     return !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name) || /(^|-)(utils?|helpers?|index|common)(-|$)/.test(name)

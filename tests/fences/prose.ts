@@ -20,7 +20,10 @@ function splitItems({ at, text }: Sentence): Sentence[] {
   return text.split(/\n *- /).map((item) => ({ at, text: item }))
 }
 
-const code = ['{src,bench,scripts,tests}/**/*.{ts,js,cjs}', 'dashboard/{*,{build,src}/**/*}.{ts,tsx,js}']
+const code = [
+  '{src,bench,scripts,tests,sdk/typescript/src}/**/*.{ts,js,cjs}',
+  'dashboard/{*,{build,src}/**/*}.{ts,tsx,js}',
+]
 const sql = ['src/store/functions/*.sql']
 const scripts = [
   '{tests,bench}/**/*.{py,pl,sh}',
@@ -31,21 +34,19 @@ const scripts = [
 
 function readCode(): Sentence[] {
   const files = readSources(...code)
-  return files
-    .filter(({ path }) => !path.endsWith('.gen.ts'))
-    .flatMap((file) => {
-      const comments = parse(file).comments.filter(({ value }) => !/^\s*biome-ignore/.test(value))
-      const blocks: (Sentence & { end: number })[] = []
-      for (const { type, value, start, end } of comments) {
-        const last = blocks.at(-1)
-        const text = value.replaceAll(/^\s*\*+ ?/gm, '').trim()
-        // Line comments that follow each other are one text.
-        if (type === 'Line' && last && /^\n[ \t]*$/.test(file.text.slice(last.end, start)))
-          Object.assign(last, { text: `${last.text}\n${text}`, end })
-        else blocks.push({ at: `${file.path}:${lineAt(file.text, start)}`, text, end })
-      }
-      return blocks
-    })
+  return files.flatMap((file) => {
+    const comments = parse(file).comments.filter(({ value }) => !/^\s*biome-ignore/.test(value))
+    const blocks: (Sentence & { end: number })[] = []
+    for (const { type, value, start, end } of comments) {
+      const last = blocks.at(-1)
+      const text = value.replaceAll(/^\s*\*+ ?/gm, '').trim()
+      // Line comments that follow each other are one text.
+      if (type === 'Line' && last && /^\n[ \t]*$/.test(file.text.slice(last.end, start)))
+        Object.assign(last, { text: `${last.text}\n${text}`, end })
+      else blocks.push({ at: `${file.path}:${lineAt(file.text, start)}`, text, end })
+    }
+    return blocks
+  })
 }
 
 function readStyles(): Sentence[] {
@@ -76,7 +77,7 @@ function readLines(mark: string, patterns: string[]): Sentence[] {
 
 /** Paragraphs and list items of the docs. Headings, code, tables and quotations are no sentences. */
 export function readDocs(): Sentence[] {
-  const paths = globSync(['*.md', '{bench,decisions,deploy,docs}/**/*.md'], { cwd: root }).sort()
+  const paths = globSync(['*.md', '{bench,decisions,deploy,docs,sdk}/**/*.md'], { cwd: root }).sort()
   return paths.flatMap((path) => {
     const text = readFileSync(join(root, path), 'utf8').replaceAll(/^```.*?^```/gms, (code) =>
       code.replaceAll(/[^\n]/g, ''),

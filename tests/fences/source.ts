@@ -19,9 +19,9 @@ export interface SyntaxNode {
   [field: string]: unknown
 }
 
-/** Returns every TypeScript file that matches the patterns, sorted by path. */
+/** Returns every file that matches the patterns and is written by hand, sorted by path. */
 export function readSources(...patterns: string[]): SourceFile[] {
-  const paths = globSync(patterns, { cwd: root, exclude: (path) => path.includes('node_modules') })
+  const paths = globSync(patterns, { cwd: root, exclude: (path) => /node_modules|\.gen\.ts$/.test(path) })
   return paths.sort().map((path) => {
     const text = readFileSync(join(root, path), 'utf8')
     return { path, text, lineCount: text.trimEnd().split('\n').length }

@@ -4,7 +4,10 @@ import { test } from 'node:test'
 import { lineAt, parse, readSources, type SyntaxNode, walk } from './source.ts'
 
 test('fences: no object literal is spread into another', () => {
-  const files = readSources('{src,tests,bench,scripts}/**/*.ts', 'dashboard/{src,build}/**/*.{ts,tsx}')
+  const files = readSources(
+    '{src,tests,bench,scripts,sdk/typescript/src}/**/*.ts',
+    'dashboard/{src,build}/**/*.{ts,tsx}',
+  )
   const wrong = files.flatMap((file) => {
     const lines: string[] = []
     walk(parse(file).program, ({ type, argument, start }) => {

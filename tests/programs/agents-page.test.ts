@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -10,13 +10,16 @@ import { bodyOf, emptyDraft, withPreset } from '../../dashboard/src/pages/keys/k
 import { addKey } from '../support/agent-key.ts'
 import { signInAs } from '../support/dashboard.ts'
 import { makePlace, startNode } from '../support/node.ts'
+import { installSdk } from '../support/sdk-package.ts'
 import { inherited } from '../support/service.ts'
 import { sendMail } from '../support/smtp-sender.ts'
 import { until } from '../support/until.ts'
 
 const page = readFileSync(resolve(import.meta.dirname, '../../docs/agents.md'), 'utf8')
 
+/** `typescript` is the loop with the client library, `ts` the one without packages. */
 const loops: [language: string, file: string, program: string, needs: string[]][] = [
+  ['typescript', 'loop.mts', process.execPath, []],
   ['sh', 'loop.sh', '/bin/sh', ['curl', 'jq']],
   ['ts', 'loop.mts', process.execPath, []],
   ['python', 'loop.py', 'python3', ['python3']],
@@ -59,6 +62,8 @@ for (const [language, file, program, needs] of loops) {
     skip: missing ? `${missing} is not installed` : false,
   }, async (t) => {
     const folder = makeFolder(t, language, file)
+    if (language === 'typescript')
+      symlinkSync(join((await installSdk(t)).folder, 'node_modules'), join(folder, 'node_modules'))
     const node = await startNode(await makePlace(t), { env: { POSTHORN_DELIVERY: 'capture' } })
     const caller = await node.createCaller()
     const inbox = await caller.api.createInbox('agent')
