@@ -1,7 +1,8 @@
-// The TypeScript SDK from its tarball, against the real service: the page's program, restarts, lost answers.
+// The TypeScript SDK and `ph` from their tarball, against the real service: restarts, lost answers, every command.
 import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
@@ -10,7 +11,7 @@ import { makePlace, startNode, type TestNode } from '../support/node.ts'
 import { installSdk } from '../support/sdk-package.ts'
 import { inherited } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { startReceiver } from '../support/webhook-receiver.ts'
+import { startReceiver, verifyCall } from '../support/webhook-receiver.ts'
 
 type Sdk = typeof import('../../sdk/typescript/src/posthorn.ts')
 
@@ -146,4 +147,119 @@ test('sdk: a send whose answer is lost is sent once; lists, exports, attachments
   const call = await until('the call', () => receiver.callsOf('/sdk')[0])
   const event = await verifyWebhook(endpoint.secret, call.raw, call.headers)
   assert.equal(event.type, 'webhook.test')
+})
+
+/** The shells that complete, each with a program that prints the completions of `ph inb`. */
+const completing: [shell: string, args: string[]][] = [
+  ['bash', ['-c', 'eval "$(ph completion bash)"; COMP_WORDS=(ph inb) COMP_CWORD=1; _ph; echo "$COMPREPLY"']],
+  [
+    'zsh',
+    [
+      '-fc',
+      'autoload -U compinit; compinit -D; eval "$(ph completion zsh)"; compadd() { echo $found }; words=(ph inb) CURRENT=2; _ph',
+    ],
+  ],
+  ['fish', ['--no-config', '-c', 'ph completion fish | source; complete -C "ph inb"']],
+]
+
+test('ph: logs in, sends, waits, replies, follows, exports and validates from the tarball', async (t) => {
+  const { folder } = await installed
+  const node = await startNode(await makePlace(t), { env })
+  const { secret, api } = await node.createCaller()
+  const bin = join(folder, 'node_modules/.bin')
+  const home = mkdtempSync(join(folder, 'home-'))
+  const environment = Object.assign(inherited(), { HOME: home, PATH: `${bin}:${inherited()['PATH']}` })
+  const ph = async (words: string[], input = '') => {
+    const { status, stdout, stderr } = await run(
+      join(bin, 'ph'),
+      words,
+      environment,
+      home,
+      Buffer.from(input),
+    )
+    assert.equal(status, 0, `ph ${words.join(' ')}\n${stdout}\n${stderr}`)
+    return stdout
+  }
+  const viaNpx = await run('npx', ['--offline', 'ph', '--help'], environment, folder)
+  assert.match(viaNpx.stdout, /^usage: ph COMMAND/)
+  const refused = await run(join(bin, 'ph'), ['inbox'], environment, home)
+  assert.deepEqual([refused.status, /not logged in/.test(refused.stderr)], [2, true])
+  await ph(['login', baseOf(node)], `${secret}\n`)
+  const profile = join(home, '.config/posthorn/profile.json')
+  assert.equal(statSync(profile).mode & 0o777, 0o600)
+  const [ada, ben] = await Promise.all(['ada', 'ben'].map((name) => api.createInbox(name)))
+  await ph(['inbox', 'use', ada!.address])
+  writeFileSync(join(home, 'terms.txt'), 'Terms.')
+  const tail = spawn(join(bin, 'ph'), ['tail', '--after', '0', '--json'], { cwd: home, env: environment })
+  t.after(() => void tail.kill('SIGKILL'))
+  let followed = ''
+  tail.stdout.on('data', (text) => (followed += text))
+  const sending = ['send', '--to', ben!.address, '--subject', 'Lunch', '--attach', 'terms.txt', '--json']
+  const sent = JSON.parse(await ph(sending, 'Noon?')) as { message: { id: string } }
+  const received = JSON.parse(await ph(['wait', '--inbox', ben!.address, '--after', '0', '--json'])) as {
+    id: string
+  }
+  await ph(['reply', received.id, '--text', 'Yes.'])
+  const answer = await ph(['wait', '--after', sent.message.id, '--from', ben!.address])
+  assert.match(answer, /^Subject: Re: Lunch$/m)
+  await until('the reply to be followed', () => followed.includes('"subject":"Re: Lunch"'))
+  assert.match(await ph(['read', received.id]), /terms\.txt \(6 bytes/)
+  assert.match(await ph(['threads', '--inbox', ben!.id]), /^thr_\S+ {2}\S+ {2}2 {2}Lunch$/m)
+  for (const format of ['jsonl', 'mbox', 'eml'])
+    await ph(['export', `out-${format}`, '--format', format, '--inbox', ben!.id])
+  assert.equal(readFileSync(join(home, 'out-jsonl'), 'utf8').trim().split('\n').length, 2)
+  assert.match(
+    readFileSync(join(home, 'out-mbox'), 'utf8'),
+    /^From MAILER-DAEMON [^\n]+\n[\s\S]*\nSubject: Lunch\n/,
+  )
+  assert.deepEqual(readdirSync(join(home, 'out-eml')), [`${received.id}.eml`])
+  const addresses = Array.from({ length: 10_000 }, (_, index) => `user${index}@inbox.test`)
+  writeFileSync(join(home, 'list.csv'), ['Name,Email', ...addresses.map((one) => `x,${one}`)].join('\n'))
+  const verdicts = (await ph(['validate', 'list.csv'])).trim().split('\n')
+  assert.deepEqual([verdicts.length, verdicts[0]], [10_001, 'email,verdict,reason'])
+  assert.match(verdicts[10_000]!, /^user9999@inbox\.test,\w+,\w+$/)
+  writeFileSync(
+    join(home, 'bounces.csv'),
+    'EmailAddress,SuppressionReason\ngone@far.test,HardBounce\nnonsense,x\n',
+  )
+  const imported = JSON.parse(await ph(['suppressions', 'import', 'bounces.csv', '--json']))
+  assert.partialDeepStrictEqual(imported, { format: 'Postmark', suppressed: 1 })
+  for (const [shell, args] of completing) {
+    if (spawnSync(shell, ['--version']).error) t.diagnostic(`${shell} is not installed`)
+    else assert.match((await run(shell, args, environment, home)).stdout, /^inbox\b/, shell)
+  }
+})
+
+test('ph: webhooks listen forwards events to a program on this machine, signed', async (t) => {
+  const { folder } = await installed
+  const receiver = await startReceiver(t)
+  const node = await startNode(await makePlace(t), { env })
+  const { secret, api } = await node.createCaller()
+  const environment = Object.assign(inherited(), { PH_URL: baseOf(node), PH_KEY: secret })
+  const signing = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+  const words = [
+    'webhooks',
+    'listen',
+    receiver.url('/hook'),
+    '--secret',
+    signing,
+    '--event',
+    'suppression.created',
+  ]
+  const listening = spawn(join(folder, 'node_modules/.bin/ph'), words, { env: environment })
+  t.after(() => void listening.kill('SIGKILL'))
+  const call = await until(
+    'a call',
+    async () => {
+      const body = { email: `gone-${Date.now()}@far.test` }
+      await api.want('/v1/suppressions', { method: 'POST', status: 201, body })
+      return receiver.callsOf('/hook')[0]
+    },
+    { everyMs: 200 },
+  )
+  verifyCall(signing, call)
+  assert.equal(call.body.type, 'suppression.created')
+  const ended = once(listening, 'close')
+  listening.kill('SIGINT')
+  assert.deepEqual((await ended)[0], 0)
 })

@@ -1,6 +1,6 @@
 // The TypeScript SDK as its users get it: built, packed, and installed into an empty folder.
 import assert from 'node:assert/strict'
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { run } from './command.ts'
@@ -25,7 +25,8 @@ export async function installSdk(scope: Scope): Promise<{ folder: string; tarbal
   if (!existsSync(join(source, 'src/api.gen.ts')))
     await execute(process.execPath, [join(root, 'scripts/api-types.ts')], root)
   await execute(join(root, 'node_modules/.bin/tsc'), ['-p', source, '--outDir', join(built, 'dist')], root)
-  copyFileSync(join(source, 'package.json'), join(built, 'package.json'))
+  for (const part of ['package.json', 'README.md', 'bin'])
+    cpSync(join(source, part), join(built, part), { recursive: true })
   const [tarball] = JSON.parse(
     await execute('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', temporary], built),
   ) as { filename: string }[]
