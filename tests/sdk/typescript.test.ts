@@ -2,11 +2,18 @@
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { test } from 'node:test'
+import { runInNewContext } from 'node:vm'
 import { readDocument, root } from '../../scripts/documents.ts'
 import { writeOperations } from '../../scripts/sdk/typescript.ts'
 import type { Clock } from '../../sdk/typescript/src/clock.ts'
-import { Posthorn, type PosthornError, verifyWebhook } from '../../sdk/typescript/src/posthorn.ts'
+import {
+  type Content,
+  Posthorn,
+  type PosthornError,
+  verifyWebhook,
+} from '../../sdk/typescript/src/posthorn.ts'
 import { type Got, ScriptedServer, type Step } from './scripted-server.ts'
 
 interface Scenario {
@@ -218,6 +225,53 @@ test('sdk: only one file of the client uses modules of Node, and none reads the 
     /from '(?!\.)|import\('|\bprocess\b|\bBuffer\b/.test(readFileSync(join(root, file), 'utf8')),
   )
   assert.deepEqual(using, [`${folder}/node.ts`])
+})
+
+test('sdk: an address, a key or an id that no request can carry is refused at once, without its value', async () => {
+  const baseUrl = 'http://127.0.0.1:9'
+  const wrong = [
+    { baseUrl, apiKey: 'ph_secret\nph_b' },
+    { baseUrl: 'http://user:ph_secret@127.0.0.1', apiKey: 'ph_a' },
+    { baseUrl: 'ftp://127.0.0.1/ph_secret', apiKey: 'ph_a' },
+  ]
+  const isSilent = (error: Error) => error instanceof TypeError && !String(error.stack).includes('ph_secret')
+  for (const options of wrong) assert.throws(() => new Posthorn(options), isSilent)
+  const client = new Posthorn({ baseUrl, apiKey: 'ph_a' })
+  for (const id of ['', '.', '..']) await assert.rejects(client.inboxes.get(id), isSilent)
+  const key = { idempotencyKey: 'ph_secret\n1' }
+  await assert.rejects(client.inboxes.create({ localPart: 'ada' }, key), isSilent)
+  await assert.rejects(client.events.watch({ lastEventId: 'ph_secret\n1' }).next(), isSilent)
+})
+
+test('sdk: a stream of text is refused, and bytes of another realm are sent whole', async (t) => {
+  const answer = { status: 202, json: {} }
+  const server = await ScriptedServer.start([{ request: 'POST /v1/inboxes/inb_1/messages', answer }])
+  t.after(() => server.close())
+  const inbox = new Posthorn({ baseUrl: server.base, apiKey: 'ph_test' }).inbox('inb_1')
+  const send = (content: Content) => {
+    const attachments = [{ filename: 'a.bin', contentType: 'text/plain', content }]
+    return inbox.messages.send({ to: [{ email: 'ada@a.test' }], subject: 'S', text: 'T', attachments })
+  }
+  await assert.rejects(send(Readable.from(['text'])), /must give bytes/)
+  await send(runInNewContext('new Uint8Array([104, 105, 106]).subarray(1)') as Uint8Array)
+  assert.partialDeepStrictEqual(server.got[0]!.json, { attachments: [{ content: 'aWo=' }] })
+})
+
+test('sdk: an event in many small pieces is read in linear time, and one that is too long is refused', async () => {
+  const piece = new TextEncoder().encode('a'.repeat(1_024))
+  let count = 0
+  const body = () =>
+    new ReadableStream<Uint8Array>({
+      start: (stream) => stream.enqueue(new TextEncoder().encode('data: ')),
+      pull: (stream) => {
+        count++
+        stream.enqueue(piece)
+      },
+    })
+  const answer = async () => new Response(body(), { headers: { 'content-type': 'text/event-stream' } })
+  const client = new Posthorn({ baseUrl: 'http://127.0.0.1:9', apiKey: 'ph_test', fetch: answer })
+  await assert.rejects(client.events.watch().next(), { code: 'too_large' })
+  assert.ok(count < 33 * 1_024)
 })
 
 test('sdk: a call ends with the reason of its signal, and is not repeated', async (t) => {

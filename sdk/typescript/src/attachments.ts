@@ -1,5 +1,6 @@
 // Attachments: files that go out as base64 from any source of bytes, and downloads that come in as streams.
 import type { components } from './api.gen.ts'
+import { iterate, joinBytes } from './bytes.ts'
 
 /** The bytes of a file. Text is base64, as in the API. */
 export type Content = string | Uint8Array | Blob | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>
@@ -9,7 +10,7 @@ export type GivenAttachment = Omit<components['schemas']['GivenAttachment'], 'co
 
 /** Bytes that the service sends. The body can be read once. */
 export interface Download {
-  /** Null if the answer has no length. */
+  /** Null if the answer has no length, or is compressed. */
   sizeBytes: number | null
   /** A stranger chose it: never use it as a path. Null without a name. */
   filename: string | null
@@ -19,7 +20,8 @@ export interface Download {
 }
 
 export function makeDownload(response: Response): Download {
-  const size = response.headers.get('content-length')
+  // The length of a compressed answer is not that of its bytes.
+  const size = response.headers.has('content-encoding') ? null : response.headers.get('content-length')
   const body = response.body ?? new Blob([]).stream()
   return {
     sizeBytes: size === null ? null : Number(size),
@@ -53,26 +55,31 @@ export async function readContents(fields: object | undefined): Promise<object |
 }
 
 async function readContent(content: Content): Promise<string> {
-  if (typeof content === 'string') return content
-  if (content instanceof Uint8Array) return encodeBase64([content])
-  if (content instanceof Blob) return encodeBase64([new Uint8Array(await content.arrayBuffer())])
+  return typeof content === 'string' ? content : encodeBase64(joinBytes(await readPieces(content)))
+}
+
+async function readPieces(content: Exclude<Content, string>): Promise<Uint8Array[]> {
+  // The classes of another realm are not ours, so `instanceof` would miss them.
+  if (ArrayBuffer.isView(content)) return [bytesOf(content)]
+  if ('arrayBuffer' in content) return [new Uint8Array(await content.arrayBuffer())]
   const pieces: Uint8Array[] = []
-  for await (const piece of content as AsyncIterable<Uint8Array>) pieces.push(piece)
-  return encodeBase64(pieces)
+  for await (const piece of 'getReader' in content ? iterate(content) : content) pieces.push(bytesOf(piece))
+  return pieces
+}
+
+/** Streams of Node give text if they have an encoding. */
+function bytesOf(piece: unknown): Uint8Array {
+  if (!ArrayBuffer.isView(piece))
+    throw new TypeError('The stream of an attachment must give bytes, not text.')
+  return new Uint8Array(piece.buffer, piece.byteOffset, piece.byteLength)
 }
 
 /** The number of bytes that one call can spread into arguments, a multiple of three so that no padding comes between. */
 const stepBytes = 3 * 8_192
 
-function encodeBase64(pieces: Uint8Array[]): string {
-  const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
-  let length = 0
-  for (const piece of pieces) {
-    bytes.set(piece, length)
-    length += piece.length
-  }
+function encodeBase64(bytes: Uint8Array): string {
   let text = ''
-  for (let start = 0; start < length; start += stepBytes)
+  for (let start = 0; start < bytes.length; start += stepBytes)
     text += btoa(String.fromCharCode(...bytes.subarray(start, start + stepBytes)))
   return text
 }

@@ -57,7 +57,7 @@ export class ConflictError extends PosthornError {
   override name = 'ConflictError'
 }
 
-/** 409 `idempotency_key_reused`: the key was used for another request. */
+/** The key was used before: 409 `idempotency_key_reused` for another request, 410 `idempotency_result_expired`. */
 export class IdempotencyKeyReusedError extends ConflictError {
   override name = 'IdempotencyKeyReusedError'
 }
@@ -89,14 +89,15 @@ export class WebhookVerificationError extends PosthornError {
 
 const temporaryCodes = ['idempotency_in_progress', 'delivery_in_progress']
 
-/** Reads the error of an answer that is not a success. */
-export async function readError(response: Response): Promise<PosthornError> {
-  const { status, headers } = response
-  const body = parse(await response.text())
+const usedKeyCodes = ['idempotency_key_reused', 'idempotency_result_expired']
+
+/** Returns the error of an answer that is not a success. */
+export function errorOf({ status, headers }: Response, text: string): PosthornError {
+  const body = parse(text)
   const code = typeof body.error === 'string' ? body.error : `http_${status}`
   const message = typeof body.message === 'string' ? body.message : `The service answered ${status}.`
   const seconds = headers.get('retry-after') ?? ''
-  const ErrorClass = code === 'idempotency_key_reused' ? IdempotencyKeyReusedError : classOf(status)
+  const ErrorClass = usedKeyCodes.includes(code) ? IdempotencyKeyReusedError : classOf(status)
   return new ErrorClass(message, {
     code,
     status,
@@ -105,6 +106,12 @@ export async function readError(response: Response): Promise<PosthornError> {
     retryAfterSeconds: /^\d{1,9}$/.test(seconds) ? Number(seconds) : null,
     isTemporary: status === 423 || status === 429 || status >= 500 || temporaryCodes.includes(code),
   })
+}
+
+/** Returns the error of a success whose body is not what the API answers, such as the page of a proxy. */
+export function unexpected({ status, headers }: Response): PosthornError {
+  const requestId = headers.get('x-request-id')
+  return new PosthornError('The answer is not one of the API.', { code: `http_${status}`, status, requestId })
 }
 
 function classOf(status: number): typeof PosthornError {

@@ -20,7 +20,7 @@ export class Pages<Item, Page extends { nextCursor: string | null }> implements 
     for (let cursor: string | undefined; ; ) {
       const page = await this.#load(cursor)
       yield page
-      if (page.nextCursor === null) return
+      if (!page.nextCursor) return
       cursor = page.nextCursor
     }
   }

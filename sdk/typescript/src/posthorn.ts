@@ -1,5 +1,5 @@
 // The client: the operations of the API, and handles for an inbox and a thread.
-import { Calls, type PosthornOptions, type SendOptions } from './calls.ts'
+import { type CallOptions, Calls, type PosthornOptions, type SendOptions } from './calls.ts'
 import { Events } from './event-stream.ts'
 import { Operations } from './operations.gen.ts'
 import type { Pages } from './pages.ts'
@@ -11,7 +11,7 @@ export type { Content, Download, GivenAttachment } from './attachments.ts'
 export type { CallOptions, PosthornOptions, SendOptions } from './calls.ts'
 export type { Clock } from './clock.ts'
 export * from './errors.ts'
-export type { EventOptions } from './event-stream.ts'
+export type { EventOptions, Events } from './event-stream.ts'
 export type { Pages } from './pages.ts'
 export type { Answer, Body, Message, Query, StreamEvent, WebhookEvent } from './types.ts'
 export type { WaitOptions, WatchOptions } from './waiting.ts'
@@ -40,6 +40,8 @@ export class Posthorn extends Operations {
   }
 }
 
+export type { InboxHandle, ThreadHandle }
+
 class InboxHandle {
   readonly id: string
   readonly messages: InboxMessages
@@ -66,8 +68,8 @@ class InboxMessages extends Waiting {
   }
 
   /** Lists or searches the messages of the inbox, newest first. */
-  list(query?: Query<'listMessages'>): Pages<Message, Answer<'listMessages'>> {
-    return this.#client.messages.list(this.#id, query)
+  list(query?: Query<'listMessages'>, options?: CallOptions): Pages<Message, Answer<'listMessages'>> {
+    return this.#client.messages.list(this.#id, query, options)
   }
 }
 
@@ -91,8 +93,8 @@ class ThreadHandle {
   }
 
   /** Lists the messages of the thread, oldest first. */
-  messages(query?: Query<'getThread'>): Pages<Message, Answer<'getThread'>> {
-    return this.#client.threads.messages(this.#message.threadId, query)
+  messages(query?: Query<'getThread'>, options?: CallOptions): Pages<Message, Answer<'getThread'>> {
+    return this.#client.threads.messages(this.#message.threadId, query, options)
   }
 
   /** Returns the next received message of the thread. Throws WaitTimeoutError if none came in time. */

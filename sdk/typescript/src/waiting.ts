@@ -53,10 +53,10 @@ export class Waiting {
   async *#follow(options: WatchOptions, untilMs: number): AsyncGenerator<Message, void> {
     const { clock } = this.#calls
     const { match = () => true, signal } = options
-    let after = await this.#position(options)
+    let after = await this.#position(options, untilMs)
     for (;;) {
       const askedMs = clock.nowMs()
-      const messages = await this.#request(after, options, untilMs - askedMs)
+      const messages = await this.#request(after, options, Math.max(0, untilMs - askedMs))
       for (const message of messages) {
         after = message.id
         if (match(message)) yield message
@@ -70,19 +70,20 @@ export class Waiting {
   }
 
   async #request(after: string, { direction, signal }: WatchOptions, leftMs: number): Promise<Message[]> {
-    const wait = Math.max(0, Math.min(longestWaitSeconds, Math.ceil(leftMs / 1_000)))
+    const wait = Math.min(longestWaitSeconds, Math.ceil(leftMs / 1_000))
     const query: Query<'listMessages'> = { after, wait }
     if (direction !== 'any') query.direction = direction ?? 'inbound'
-    // The last answer may come a little after the time is over.
-    const deadlineMs = leftMs + this.#calls.attemptTimeoutMs
+    // The call adds the seconds of `wait`. The last answer may come a little after the time is over.
+    const deadlineMs = leftMs - wait * 1_000 + this.#calls.attemptTimeoutMs
     const page = this.#messages.list(this.#inboxId, query, { deadlineMs, ...(signal && { signal }) })
     return (await page.first()).messages
   }
 
-  async #position({ after = '0', signal }: WatchOptions): Promise<string> {
+  async #position({ after = '0', signal }: WatchOptions, untilMs: number): Promise<string> {
     if (typeof after !== 'string') return after.id
     if (after !== 'now') return after
-    const newest = await this.#messages.list(this.#inboxId, { limit: 1 }, signal ? { signal } : {}).first()
+    const options = { deadlineMs: untilMs - this.#calls.clock.nowMs(), ...(signal && { signal }) }
+    const newest = await this.#messages.list(this.#inboxId, { limit: 1 }, options).first()
     return newest.messages[0]?.id ?? '0'
   }
 }
