@@ -1,10 +1,11 @@
-// Writes the code that is generated from the API's documents: the types of dashboard and SDK, and the SDK's operations.
+// Writes the code that is generated from the API's documents: the types of dashboard and SDKs, and the SDKs' operations.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { readDeskDocument, readDocument, root } from './documents.ts'
+import { writePythonClient } from './sdk/python/write.ts'
 import { writeOperations } from './sdk/typescript.ts'
 
 /** The generator needs TypeScript's JavaScript API, so it is installed next to a TypeScript that has one. */
@@ -29,3 +30,4 @@ generate(await readDeskDocument(), 'dashboard/src/api/desk.gen.ts')
 const document = await readDocument('/openapi.json')
 generate(document, 'sdk/typescript/src/api.gen.ts')
 writeFileSync(join(root, 'sdk/typescript/src/operations.gen.ts'), writeOperations(document))
+writePythonClient(document)

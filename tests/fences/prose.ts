@@ -27,6 +27,7 @@ const code = [
 const sql = ['src/store/functions/*.sql']
 const scripts = [
   '{tests,bench}/**/*.{py,pl,sh}',
+  'sdk/python/{*,tests/*,src/posthorn/{_*,errors,webhooks,_io/*,_async/*}}.py',
   'bin/*',
   '.ci/run',
   'deploy/{Dockerfile,**/*.*,caddy/Caddyfile}',

@@ -1,0 +1,1 @@
+"""The client for asyncio, from which that for blocking code is generated."""
