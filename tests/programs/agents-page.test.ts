@@ -10,6 +10,7 @@ import { bodyOf, emptyDraft, withPreset } from '../../dashboard/src/pages/keys/k
 import { addKey } from '../support/agent-key.ts'
 import { signInAs } from '../support/dashboard.ts'
 import { makePlace, startNode } from '../support/node.ts'
+import { installWheel } from '../support/python-wheel.ts'
 import { installSdk } from '../support/sdk-package.ts'
 import { inherited } from '../support/service.ts'
 import { sendMail } from '../support/smtp-sender.ts'
@@ -17,12 +18,13 @@ import { until } from '../support/until.ts'
 
 const page = readFileSync(resolve(import.meta.dirname, '../../docs/agents.md'), 'utf8')
 
-/** `typescript` is the loop with the client library, `ts` the one without packages. */
+/** `typescript` and `py` are the loops with a client library, `ts` and `python` those without packages. */
 const loops: [language: string, file: string, program: string, needs: string[]][] = [
   ['typescript', 'loop.mts', process.execPath, []],
   ['sh', 'loop.sh', '/bin/sh', ['curl', 'jq']],
   ['ts', 'loop.mts', process.execPath, []],
   ['python', 'loop.py', 'python3', ['python3']],
+  ['py', 'loop.py', 'python3', ['python3']],
 ]
 
 const isMissing = (program: string) => spawnSync(program, ['--version']).error !== undefined
@@ -74,6 +76,7 @@ for (const [language, file, program, needs] of loops) {
     })
     const { host, port } = node.app.listening.http!
     const env = { ...inherited(), API: `http://${host}:${port}`, POSTHORN_KEY: secret, INBOX: inbox.id }
+    if (language === 'py') Object.assign(env, { PYTHONPATH: await installWheel(t) })
     const write = async (subject: string, more = '') => {
       const raw = Buffer.from(`From: ada@far.test\r\nSubject: ${subject}\r\n${more}\r\nHello\r\n`)
       const { outcome } = await sendMail(node.smtp, { from: 'ada@far.test', to: inbox.address, raw })

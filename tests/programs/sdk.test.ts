@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
 import { join, resolve } from 'node:path'
-import { after, type TestContext, test } from 'node:test'
+import { after, test } from 'node:test'
 import { run } from '../support/command.ts'
+import { startCuttingRelay } from '../support/cutting-relay.ts'
 import { makePlace, startNode, type TestNode } from '../support/node.ts'
 import { installSdk } from '../support/sdk-package.ts'
 import { inherited } from '../support/service.ts'
@@ -92,27 +92,6 @@ test('sdk: streams go on after a restart of the service, without a gap or a doub
   assert.equal((await messages.next()).value?.subject, 'two')
   for (const stream of [events, messages]) await stream.return()
 })
-
-/** Passes bytes on. Cuts its first connection when the service has answered, before the client gets a byte. */
-async function startCuttingRelay(t: TestContext, to: URL): Promise<{ url: string; cuts(): number }> {
-  let cuts = 0
-  const server = createServer((client) => {
-    const service = connect(Number(to.port), to.hostname)
-    for (const socket of [client, service]) socket.on('error', () => socket.destroy())
-    client.pipe(service)
-    service.on('data', (bytes) => {
-      if (cuts > 0) return void client.write(bytes)
-      cuts++
-      client.resetAndDestroy()
-      service.destroy()
-    })
-    client.on('close', () => service.destroy())
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => server.close())
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, cuts: () => cuts }
-}
 
 test('sdk: a send whose answer is lost is sent once; lists, exports, attachments and webhooks are whole', async (t) => {
   const { Posthorn, verifyWebhook } = await importSdk()
