@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import re
@@ -46,7 +47,11 @@ def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
     fixed = [ROOT / one for one in ("LICENSE", "README.md", "backend.py", "pyproject.toml")]
     files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in [*fixed, *_modules()]}
     files["PKG-INFO"] = metadata
-    with tarfile.open(Path(sdist_directory) / f"{base}.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as archive:
+    with (
+        open(Path(sdist_directory) / f"{base}.tar.gz", "wb") as file,
+        gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
         for path, content in files.items():
             entry = tarfile.TarInfo(f"{base}/{path}")
             entry.size = len(content)
@@ -66,6 +71,7 @@ def _describe() -> tuple[str, str, bytes]:
         f"Version: {version[1]}",
         f"Summary: {project['description']}",
         f"License: {project['license']['text']}",
+        "Classifier: Typing :: Typed",
         f"Requires-Python: {project['requires-python']}",
         "Description-Content-Type: text/markdown",
     ]

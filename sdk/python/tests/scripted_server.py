@@ -126,6 +126,9 @@ class ScriptedServer:
         if step.get("hang"):
             connection.recv(1)
             return False
+        if "raw" in step:
+            connection.sendall(step["raw"].encode())
+            return False
         if "stream" in step:
             _stream(connection, step)
             return False

@@ -75,27 +75,37 @@ def given(members: Mapping[str, Any], nullable: tuple[str, ...] = ()) -> dict[st
 
 
 def write_json(body: Mapping[str, Any]) -> bytes:
-    """Returns the body. Bytes, and binary file objects read to their end, become base64. Raises ValueError, TypeError."""
-    text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_write_base64)
-    return text.encode()
+    """Returns the body, with the content of attachments as base64. Raises ValueError, TypeError."""
+    if "attachments" in body:
+        body = {**body, "attachments": [_write_attachment(one) for one in body["attachments"]]}
+    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _write_base64(value: Any) -> str:
-    if not isinstance(value, (bytes, bytearray, memoryview)):
-        if not hasattr(value, "read"):
-            raise TypeError(f"{type(value).__name__} cannot be sent as JSON")
-        value = value.read()
-        if isinstance(value, str):
+def _write_attachment(attachment: Mapping[str, Any]) -> dict[str, Any]:
+    content = attachment["content"]
+    if hasattr(content, "read"):
+        content = content.read()
+        if isinstance(content, str):
             raise TypeError("a file of text cannot be attached: open it as binary, with the mode 'rb'")
-    return base64.b64encode(value).decode("ascii")
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        content = base64.b64encode(content).decode("ascii")
+    return {**attachment, "content": content}
 
 
-def read_json(status: int, body: bytes) -> Any:
-    """Returns the JSON of a success. Raises PosthornError if it is none: the answer does not come from Posthorn."""
+def read_json(status: int, fields: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    """Returns the object of a success. Raises PosthornError if it is none: the answer does not come from Posthorn."""
     try:
-        return json.loads(body)
+        answer = json.loads(body)
     except (ValueError, RecursionError):
-        raise PosthornError("The answer is not JSON.", f"http_{status}", status=status) from None
+        answer = None
+    if isinstance(answer, dict):
+        return answer
+    raise strange_error("The answer is no JSON object.", status, fields)
+
+
+def strange_error(message: str, status: int, fields: Mapping[str, str]) -> PosthornError:
+    """Returns the error of a success that does not come from Posthorn."""
+    return PosthornError(message, f"http_{status}", status=status, request_id=fields.get("x-request-id"))
 
 
 def error_of(status: int, fields: Mapping[str, str], body: bytes) -> PosthornError:
@@ -146,7 +156,8 @@ def is_unknown(error: PosthornError) -> bool:
 
 def has_succeeded(operation: Operation, error: PosthornError, *, was_unknown: bool) -> bool:
     """Whether the error says that an earlier request of the same deletion had its effect."""
-    return operation.method == "DELETE" and was_unknown and error.status == 404
+    # The 404 of a proxy that has lost the service has another code.
+    return operation.method == "DELETE" and was_unknown and error.status == 404 and error.code == "not_found"
 
 
 def base_of_wait(retry: int, error: PosthornError | None) -> float:

@@ -121,7 +121,7 @@ class BodyReader:
                 raise WireError("the answer has a malformed content-length")
             self._left = int(length)
             self.is_done = self._left == 0
-        self._ends_by_close = not self.is_done and not self._is_chunked and self._left is None
+        self.ends_by_close = not self.is_done and not self._is_chunked and self._left is None
 
     @property
     def has_excess(self) -> bool:
@@ -130,18 +130,18 @@ class BodyReader:
 
     @property
     def may_reuse(self) -> bool:
-        return self.is_done and not self._ends_by_close and not self.has_excess
+        return self.is_done and not self.ends_by_close and not self.has_excess
 
     def feed(self, chunk: bytes) -> bytes:
         """Returns the bytes of the body in the chunk, which may be none. Raises WireError."""
-        if self._ends_by_close:
+        if self.ends_by_close:
             return chunk
         self._buffer += chunk
         return self._take_chunks() if self._is_chunked else self._take_left()
 
     def end(self) -> None:
         """Says that the peer closed the connection. Raises WireError if the body is incomplete."""
-        if not self._ends_by_close and not self.is_done:
+        if not self.ends_by_close and not self.is_done:
             raise WireError("the connection closed before the end of the answer")
         self.is_done = True
 

@@ -12,7 +12,8 @@ class PosthornError(Exception):
     def __init__(
         self,
         message: str,
-        code: str,
+        # Has a default, because copying and unpickling call this with the message alone, and set the rest afterwards.
+        code: str = "",
         *,
         status: int | None = None,
         request_id: str | None = None,
@@ -57,7 +58,7 @@ class ConflictError(PosthornError):
 
 
 class IdempotencyKeyReusedError(ConflictError):
-    """The idempotency key was used for another request: its action has happened."""
+    """The idempotency key was used for another request (409), or its result was deleted (410): the action has happened."""
 
 
 class RateLimitError(PosthornError):
@@ -107,6 +108,6 @@ _CLASSES: dict[int, type[PosthornError]] = {
 
 def class_of(status: int, code: str) -> type[PosthornError]:
     """Returns the class of an answer's error."""
-    if code == "idempotency_key_reused":
+    if code in ("idempotency_key_reused", "idempotency_result_expired"):
         return IdempotencyKeyReusedError
     return ServerError if status >= 500 else _CLASSES.get(status, PosthornError)

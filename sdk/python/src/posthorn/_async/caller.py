@@ -19,10 +19,11 @@ from .._policy import (
     is_unknown,
     read_json,
     spread,
+    strange_error,
     write_json,
 )
 from .._version import VERSION
-from .._wire import TooLargeError, WireError
+from .._wire import TooLargeError, WireError, write_head
 from ..errors import PosthornError
 from .download import AsyncDownload
 from .http import AsyncAnswer, AsyncPool, Request
@@ -42,6 +43,13 @@ class Options:
     attempt_timeout: float
 
 
+def require_length(answer: AsyncAnswer) -> None:
+    """Raises WireError if nothing would show that the body was cut off."""
+    if answer.ends_by_close:
+        answer.close()
+        raise WireError("the answer has no length")
+
+
 class AsyncCaller:
     """Calls operations of one server with one key."""
 
@@ -49,18 +57,30 @@ class AsyncCaller:
         self.io = io or Io()
         self._pool = AsyncPool(self.io, read_origin(base_url))
         self._options = options
-        self._fields = {"x-api-key": api_key, "user-agent": f"posthorn-python/{VERSION}"}
+        # Without accept-encoding a proxy may choose one.
+        fixed = {"accept-encoding": "identity", "user-agent": f"posthorn-python/{VERSION}"}
+        self._fields = {"x-api-key": api_key, **fixed}
+        # Raises ValueError at once for a key that no request can carry.
+        write_head("GET", "/", self._fields)
 
     async def json(self, call: Call) -> Any:
         """Returns the JSON of the answer. Raises PosthornError, as the other calls do."""
 
         async def read(answer: AsyncAnswer, timeout: float) -> Any:
-            return read_json(answer.status, await answer.read(timeout, MAX_JSON_BYTES))
+            body = await answer.read(timeout, MAX_JSON_BYTES)
+            try:
+                return read_json(answer.status, answer.fields, body)
+            except PosthornError:
+                if answer.ends_by_close:
+                    # It was probably cut off. The same request may succeed.
+                    raise WireError("the answer is not whole") from None
+                raise
 
         return await self._repeat(call, read)
 
     async def text(self, call: Call) -> str:
         async def read(answer: AsyncAnswer, timeout: float) -> str:
+            require_length(answer)
             return (await answer.read(timeout, MAX_JSON_BYTES)).decode("utf-8", "replace")
 
         return await self._repeat(call, read)
@@ -75,6 +95,7 @@ class AsyncCaller:
         """Returns the bytes of the answer, still to be read."""
 
         async def read(answer: AsyncAnswer, timeout: float) -> AsyncDownload:
+            require_length(answer)
             return AsyncDownload(answer, self._options.attempt_timeout)
 
         return await self._repeat(call, read)
@@ -83,15 +104,21 @@ class AsyncCaller:
         """Returns the answer of one attempt, whose body does not end."""
 
         async def read(answer: AsyncAnswer, timeout: float) -> AsyncAnswer:
+            if not answer.fields.get("content-type", "").lower().startswith("text/event-stream"):
+                answer.close()
+                raise strange_error("The answer is no stream of events.", answer.status, answer.fields)
             return answer
 
         request = self._request(call)
         fields = {**request.fields, "accept": "text/event-stream"}
         if last_event_id is not None:
             fields["last-event-id"] = last_event_id
-        return await self._attempt(
-            Request(request.method, request.target, fields), self._options.attempt_timeout, read
-        )
+        streamed = Request(request.method, request.target, fields)
+        return await self._attempt(streamed, self.attempt_timeout, read)
+
+    @property
+    def attempt_timeout(self) -> float:
+        return self._options.attempt_timeout
 
     def close(self) -> None:
         self._pool.close()
@@ -101,7 +128,7 @@ class AsyncCaller:
         fields = dict(self._fields)
         if operation.takes_key:
             # Made once for all attempts, so that a lost answer never sends a second mail.
-            fields["idempotency-key"] = call.idempotency_key or str(uuid.uuid4())
+            fields["idempotency-key"] = str(uuid.uuid4()) if call.idempotency_key is None else call.idempotency_key
         body = None if call.body is None else write_json(call.body)
         return Request(operation.method, operation.target(call.ids, call.query), fields, body)
 
@@ -132,11 +159,13 @@ class AsyncCaller:
     async def _attempt(
         self, request: Request, timeout: float, read: Callable[[AsyncAnswer, float], Awaitable[Result]]
     ) -> Result:
+        until = self.io.now() + timeout
         try:
             answer = await self._pool.exchange(request, timeout)
+            rest = until - self.io.now()
             if 200 <= answer.status < 300:
-                return await read(answer, timeout)
-            refusal = await answer.read(timeout, MAX_REFUSAL_BYTES)
+                return await read(answer, rest)
+            refusal = await answer.read(rest, MAX_REFUSAL_BYTES)
         except TooLargeError as error:
             raise PosthornError(f"Reading was stopped: {error}.", "too_large") from None
         except (OSError, WireError) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,7 @@ class AsyncInboxMessages(AsyncBoundMessages):
 
     def watch(
         self, *, after: After = "0", direction: Direction = "inbound", match: Match | None = None
-    ) -> AsyncIterator[Message]:
+    ) -> AsyncGenerator[Message, None]:
         """Yields messages as `wait` does, without end.
 
         Store the id of each message after it is finished, and give it as `after` at the next start: then no message is

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, cast
 
@@ -27,7 +27,7 @@ class AsyncEvents:
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
 
-    async def watch(self, *, last_event_id: str | None = None) -> AsyncIterator[StreamEvent]:
+    async def watch(self, *, last_event_id: str | None = None) -> AsyncGenerator[StreamEvent, None]:
         """Yields every event after the one with that id, without end, over interruptions. Without an id: from now on.
 
         Each event has `id`, `type`, `timestamp` and `data`. After `stream.reset` events may be missing: read the state
@@ -56,7 +56,7 @@ class AsyncEvents:
         try:
             while chunk := await self._receive(answer):
                 for sent in parser.feed(chunk):
-                    event = read_json(answer.status, sent.data.encode())
+                    event = read_json(answer.status, answer.fields, sent.data.encode())
                     yield cast("StreamEvent", {**event, "id": sent.id})
         except TooLargeError as error:
             raise PosthornError(f"Reading was stopped: {error}.", "too_large") from None

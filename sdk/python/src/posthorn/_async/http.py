@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .._io.asynchronous import Connection, Io
 from .._origin import Origin
@@ -20,8 +20,9 @@ class Request:
 
     method: str
     target: str
-    fields: Mapping[str, str]
-    body: bytes | None = None
+    # Reports of errors print the values of variables. They must not contain the key, or mail.
+    fields: Mapping[str, str] = field(repr=False)
+    body: bytes | None = field(default=None, repr=False)
 
 
 class AsyncAnswer:
@@ -34,6 +35,11 @@ class AsyncAnswer:
         self._body = BodyReader(method, head)
         self.keeps_alive = head.keeps_alive
         self._is_open = True
+
+    @property
+    def ends_by_close(self) -> bool:
+        """Whether nothing says that the body is whole."""
+        return self._body.ends_by_close
 
     async def receive(self, timeout: float) -> bytes:
         """Returns the next bytes of the body; none at its end. Raises OSError and WireError."""
@@ -62,11 +68,14 @@ class AsyncAnswer:
         """Returns the whole body. Raises OSError, WireError, and TooLargeError if it has more than `max_bytes`."""
         until = self._pool.io.now() + timeout
         body = bytearray()
-        while chunk := await self.receive(left(until, self._pool.io.now())):
-            body += chunk
-            if len(body) > max_bytes:
-                self.close()
-                raise TooLargeError(f"the answer has more than {max_bytes} bytes")
+        try:
+            while chunk := await self.receive(left(until, self._pool.io.now())):
+                body += chunk
+                if len(body) > max_bytes:
+                    raise TooLargeError(f"the answer has more than {max_bytes} bytes")
+        except BaseException:
+            self.close()
+            raise
         return bytes(body)
 
     def close(self) -> None:
@@ -87,10 +96,10 @@ class AsyncPool:
     async def exchange(self, request: Request, timeout: float) -> AsyncAnswer:
         """Returns the answer once its head is there. Raises OSError, WireError, and ValueError before any connection."""
         until = self.io.now() + timeout
-        wire = self._write(request)
+        self._write(request)
         connection = self._take() or await self.io.connect(self._origin, timeout)
         try:
-            return await self._answer(connection, request.method, wire, until)
+            return await self._answer(connection, request, until)
         except BaseException:
             connection.close()
             raise
@@ -101,10 +110,10 @@ class AsyncPool:
             fields |= {"content-type": "application/json", "content-length": str(len(request.body))}
         return write_head(request.method, self._origin.prefix + request.target, fields) + (request.body or b"")
 
-    async def _answer(self, connection: Connection, method: str, wire: bytes, until: float) -> AsyncAnswer:
+    async def _answer(self, connection: Connection, request: Request, until: float) -> AsyncAnswer:
         broken: OSError | None = None
         try:
-            await connection.send(wire, left(until, self.io.now()))
+            await connection.send(self._write(request), left(until, self.io.now()))
         except TimeoutError:
             raise
         except OSError as error:  # the server may have answered before it stopped reading
@@ -115,7 +124,7 @@ class AsyncPool:
             if not received:
                 raise broken or ConnectionResetError("the server closed the connection without an answer")
             if read := reader.feed(received):
-                answer = AsyncAnswer(self, connection, method, read)
+                answer = AsyncAnswer(self, connection, request.method, read)
                 # The server may still expect the rest of a request that was not sent whole.
                 answer.keeps_alive = answer.keeps_alive and broken is None
                 return answer

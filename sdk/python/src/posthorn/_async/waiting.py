@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from .._policy import spread
@@ -33,12 +33,14 @@ class AsyncWaiting:
     async def one(self, after: After, direction: Direction, match: Match | None, timeout: float) -> Message:
         """Returns the first matching message after that one. Raises WaitTimeoutError after `timeout` seconds."""
         until = self._caller.io.now() + timeout
-        last_id = await self._id_of(after)
+        last_id = await self._id_of(after, timeout)
         while True:
             left = max(until - self._caller.io.now(), 0.0)
             wait_s = min(math.ceil(left), LONGEST_WAIT_S)
             asked_at = self._caller.io.now()
-            found = await self._next(last_id, direction, wait_s, None)
+            # The last answer may come a little after the time is over. The call adds `wait_s`.
+            deadline = left + self._caller.attempt_timeout - wait_s
+            found = await self._next(last_id, direction, wait_s, deadline)
             for message in found:
                 last_id = message["id"]
                 if match is None or match(message):
@@ -48,9 +50,9 @@ class AsyncWaiting:
                 raise WaitTimeoutError(f"No matching message came within {timeout:g} seconds.")
             await self._pause(found, asked_at, left)
 
-    async def every(self, after: After, direction: Direction, match: Match | None) -> AsyncIterator[Message]:
+    async def every(self, after: After, direction: Direction, match: Match | None) -> AsyncGenerator[Message, None]:
         """Yields matching messages after that one, without end."""
-        last_id = await self._id_of(after)
+        last_id = await self._id_of(after, None)
         while True:
             asked_at = self._caller.io.now()
             found = await self._next(last_id, direction, LONGEST_WAIT_S, math.inf)
@@ -61,7 +63,7 @@ class AsyncWaiting:
             await self._pause(found, asked_at, math.inf)
 
     async def _next(
-        self, last_id: str, direction: Direction, wait_s: int, deadline: float | None
+        self, last_id: str, direction: Direction, wait_s: int, deadline: float
     ) -> list[Message]:
         chosen = None if direction == "any" else direction
         page = await self._messages.list(
@@ -69,12 +71,12 @@ class AsyncWaiting:
         ).first()
         return page["messages"]
 
-    async def _id_of(self, after: After) -> str:
+    async def _id_of(self, after: After, deadline: float | None) -> str:
         if not isinstance(after, str):
             return str(after["id"])
         if after != "now":
             return after
-        newest = (await self._messages.list(self._inbox_id, limit=1).first())["messages"]
+        newest = (await self._messages.list(self._inbox_id, limit=1, deadline=deadline).first())["messages"]
         return newest[0]["id"] if newest else "0"
 
     async def _pause(self, found: list[Message], asked_at: float, left: float) -> None:

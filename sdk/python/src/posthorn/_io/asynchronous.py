@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 
@@ -16,6 +17,7 @@ class Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
         self._loop = asyncio.get_running_loop()
+        self._process_id = os.getpid()
 
     async def send(self, chunk: bytes, timeout: float) -> None:
         async with asyncio.timeout(timeout):
@@ -32,13 +34,17 @@ class Connection:
         # A connection belongs to its loop. A client may outlive the loop: asyncio.run() makes a new one each time.
         if self._loop is not asyncio.get_running_loop() or self._writer.is_closing():
             return False
+        # After a fork two processes have it, and each would read the answers of the other.
+        if self._process_id != os.getpid():
+            return False
         # The loop may have read already what the socket no longer has. QUIRK: a StreamReader has no method for that.
         has_read = bool(getattr(self._reader, "_buffer", None)) or self._reader.at_eof()
         return not has_read and not is_readable(self._writer.get_extra_info("socket").fileno())
 
     def close(self) -> None:
         # Without abort, TLS would wait up to 30 seconds for the peer to close too.
-        if not self._loop.is_closed():
+        # After a fork the loop of the parent must not lose it.
+        if not self._loop.is_closed() and self._process_id == os.getpid():
             self._writer.transport.abort()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import time
@@ -15,6 +16,7 @@ class Connection:
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
+        self._process_id = os.getpid()
 
     def send(self, chunk: bytes, timeout: float) -> None:
         self._socket.settimeout(timeout)
@@ -27,7 +29,8 @@ class Connection:
 
     def is_quiet(self) -> bool:
         """Whether the peer has neither closed the connection nor sent anything unasked."""
-        return not is_readable(self._socket.fileno())
+        # After a fork two processes have it, and each would read the answers of the other.
+        return self._process_id == os.getpid() and not is_readable(self._socket.fileno())
 
     def close(self) -> None:
         self._socket.close()
