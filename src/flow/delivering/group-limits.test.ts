@@ -168,6 +168,20 @@ test('shaping: the messages of a connection that a server ended are a limit for 
   assert.equal(ruled.perConnection(startMs), 2)
 })
 
+test('shaping: messages that arrive late count from then on, so that no minute at the provider has too many', () => {
+  const limits = new GroupLimits(
+    { ...usualRules, rates: [{ count: 100, periodMs: minuteMs }] },
+    null,
+    startMs,
+  )
+  limits.sent(startMs, 100)
+  const arrivedMs = startMs + 20_000
+  for (let count = 0; count < 3; count++) limits.arrived(startMs, arrivedMs)
+  assert.equal(limits.delayMs(startMs + minuteMs + 1_000, 97), 0)
+  assert.equal(limits.delayMs(startMs + minuteMs + 1_000, 98), 20_000)
+  assert.equal(limits.delayMs(arrivedMs + minuteMs + 1_000, 100), 0)
+})
+
 test('shaping: a refusal takes a quarter of the connections even if they have just grown', () => {
   const limits = new GroupLimits(usualRules, null, startMs)
   for (let count = 0; count < 200; count++) limits.accepted(startMs)

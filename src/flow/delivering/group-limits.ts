@@ -166,6 +166,11 @@ export class GroupLimits {
     if (this.mustBeStored) this.isChanged = true
   }
 
+  /** Counts a message when its server has answered: it may have arrived then, long after it was admitted. */
+  arrived(admittedMs: number, nowMs: number): void {
+    for (const counts of this.#counts.values()) counts.move(admittedMs, nowMs, 1)
+  }
+
   accepted(nowMs: number): void {
     this.#acceptedMs = nowMs
     if (nowMs < this.#state.pausedUntilMs) return

@@ -42,6 +42,8 @@ export class Slot {
   /** The messages that were admitted, and those that the server took. */
   messages = 0
   taken = 0
+  /** When the last messages were admitted. */
+  admittedMs = 0
   /** The groups of the other sources that the connection could have had. */
   rivals: readonly ShapedGroup[] = []
   /** The domain of the recipients. */
@@ -224,6 +226,7 @@ export class ShapedGroup {
       if (delayMs === 0) {
         this.#sent(count)
         slot.messages += count
+        slot.admittedMs = this.#nowMs
         return 'go'
       }
       if (delayMs > patienceMs || signal.aborted) return this.#yield(slot, delayMs, count)
@@ -266,6 +269,7 @@ export class ShapedGroup {
   accepted(slot: Slot): void {
     slot.taken++
     this.#suspect = null
+    for (const limits of [this.limits, this.#whole?.limits]) limits?.arrived(slot.admittedMs, this.#nowMs)
     this.limits.accepted(this.#nowMs)
     if (this.#waiting.length > 0) this.grant()
   }

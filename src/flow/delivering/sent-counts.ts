@@ -25,6 +25,17 @@ export class SentCounts {
     this.#total += count
   }
 
+  /** Counts messages at `toMs` that were counted at `fromMs`. */
+  move(fromMs: number, toMs: number, count: number): void {
+    const step = this.#stepOf(fromMs)
+    const counted = this.#counts.find(([one]) => one === step)
+    if (!counted || step === this.#stepOf(toMs)) return
+    const moved = Math.min(count, counted[1])
+    counted[1] -= moved
+    this.#total -= moved
+    this.add(toMs, moved)
+  }
+
   /** The number of messages within the period before now. */
   count(nowMs: number): number {
     this.#expire(nowMs)
