@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import { errorTable } from '../../src/http/errors.ts'
-import { Db } from '../../src/postgres/db.ts'
+import { Db, type DbFault } from '../../src/postgres/db.ts'
 import { Door } from '../support/door.ts'
 import { startNode } from '../support/node.ts'
 import { until } from '../support/until.ts'
@@ -55,6 +55,7 @@ async function again({ success }: Operation, request: Request): Promise<void> {
   if (answer.body && 'replayed' in answer.body) assert.equal(answer.body['replayed'], false)
 }
 
+const lockNotAvailable = '55P03'
 /** The tables that identify a caller. The profile needs no others. */
 const callers = ['api_key', 'organization', 'request_window']
 
@@ -65,8 +66,18 @@ async function rename(operation: Operation, from: string, to: string): Promise<v
       and substr(tablename, length($1) + 1) <> all($2)`,
     [from, kept],
   )
+  const tables = rows.map(({ name }) => name).join(', ')
   const moves = rows.map(({ name }) => `alter table ${name} rename to ${to}${name.slice(from.length)};`)
-  await db.query(`do $$ begin ${moves.join(' ')} end $$`)
+  // All locks at once: to wait for one while it holds others could be a deadlock with a transaction of the node.
+  const work = `do $$ begin lock table ${tables} in access exclusive mode nowait; ${moves.join(' ')} end $$`
+  await until('no transaction has a table', async () => {
+    const failure = await db
+      .query(work)
+      .then(() => null)
+      .catch((error: DbFault) => error)
+    if (failure && failure.sqlState !== lockNotAvailable) throw failure
+    return failure === null
+  })
 }
 
 for (const operation of document.operations)
