@@ -176,7 +176,9 @@ test('shaping: messages that arrive late count from then on, so that no minute a
   )
   limits.sent(startMs, 100)
   const arrivedMs = startMs + 20_000
+  limits.isChanged = false
   for (let count = 0; count < 3; count++) limits.arrived(startMs, arrivedMs)
+  assert.ok(limits.isChanged, 'the next node must know it')
   assert.equal(limits.delayMs(startMs + minuteMs + 1_000, 97), 0)
   assert.equal(limits.delayMs(startMs + minuteMs + 1_000, 98), 20_000)
   assert.equal(limits.delayMs(arrivedMs + minuteMs + 1_000, 100), 0)

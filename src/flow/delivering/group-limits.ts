@@ -169,6 +169,7 @@ export class GroupLimits {
   /** Counts a message when its server has answered: it may have arrived then, long after it was admitted. */
   arrived(admittedMs: number, nowMs: number): void {
     for (const counts of this.#counts.values()) counts.move(admittedMs, nowMs, 1)
+    if (this.mustBeStored) this.isChanged = true
   }
 
   accepted(nowMs: number): void {
