@@ -79,10 +79,11 @@ export async function startS3(scope: Scope, { host = '127.0.0.1' } = {}): Promis
   const faults = { ...well }
   const calls: string[] = []
   const uploads: S3Server['uploads'] = new Map()
+  const inTurn = new Map<string, Promise<void>>()
   const proxy = createServer((asked, answer) => {
     const call = `${asked.method} ${asked.url}`
     calls.push(call)
-    void pass({ asked, answer, storePort, faults, uploads, number: calls.length }).catch(() =>
+    void pass({ asked, answer, storePort, faults, uploads, inTurn, number: calls.length }).catch(() =>
       answer.destroy(),
     )
   })
@@ -136,6 +137,8 @@ interface Passing {
   storePort: number
   faults: S3Faults
   uploads: S3Server['uploads']
+  /** For each path, the last call that was passed on. It ends with the answer. */
+  inTurn: Map<string, Promise<void>>
   number: number
 }
 
@@ -161,7 +164,17 @@ async function pass(passing: Passing): Promise<void> {
     return refuse(answer, 400, 'BadDigest')
   if (isUpload && faults.lose?.test(asked.url!)) return void answer.writeHead(200).end()
   if (answersItself(passing)) return
-  await forward(passing, body)
+  await forwardInTurn(passing, body)
+}
+
+/** A reader gets the old object or the new one, as from S3: s3rver overwrites the file that others read. */
+async function forwardInTurn(passing: Passing, body: Buffer): Promise<void> {
+  const { inTurn, asked } = passing
+  const path = asked.url!.split('?', 1)[0]!
+  const earlier = inTurn.get(path)
+  const own = (earlier ?? Promise.resolve()).catch(() => {}).then(() => forward(passing, body))
+  inTurn.set(path, own)
+  await own.finally(() => inTurn.get(path) === own && inTurn.delete(path))
 }
 
 /** The calls for uploads in parts that s3rver lacks. */
