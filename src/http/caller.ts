@@ -86,12 +86,29 @@ export async function readmit(
 
 /** Identifies the caller only by the key in x-api-key. Never reads a cookie. */
 export function byKey(keyRing: KeyRing): Authenticate {
-  return async ({ headers, ip }) => {
+  return bySecret(keyRing, ({ headers }) => {
     const secret = headers['x-api-key']
-    const given = typeof secret === 'string' ? secret : undefined
-    const caller = await keyRing.authenticate(given, writtenAddress(ip))
+    return typeof secret === 'string' ? secret : undefined
+  })
+}
+
+/** Identifies the caller only by the key as bearer token. */
+export function byBearer(keyRing: KeyRing): Authenticate {
+  return bySecret(keyRing, bearerOf)
+}
+
+/** The bearer token of the request. */
+export function bearerOf({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
+  // RFC 9110 11.1: the name of the scheme has no case. RFC 6750 2.1: the token follows it.
+  return /^Bearer +(\S{1,200})$/i.exec(headers.authorization ?? '')?.[1]
+}
+
+function bySecret(keyRing: KeyRing, secretOf: (request: FastifyRequest) => string | undefined): Authenticate {
+  return async (request) => {
+    const ip = writtenAddress(request.ip)
+    const caller = await keyRing.authenticate(secretOf(request), ip)
     if (!caller) throw new ServiceError('unauthorized')
-    return { ...caller, ip: writtenAddress(ip) }
+    return { ...caller, ip }
   }
 }
 

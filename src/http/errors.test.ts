@@ -50,7 +50,7 @@ const answers: [name: string, failure: unknown, status: number, error: string, m
     new ServiceError('unauthorized', 'expired'),
     401,
     'unauthorized',
-    /x-api-key is missing, wrong, expired or revoked.* not as Authorization: Bearer\.$/,
+    /x-api-key is missing, wrong, expired or revoked.* Only \/mcp takes it as Authorization: Bearer\.$/,
   ],
   ['a fault of the request', new RequestFault('invalid_json'), 400, 'invalid_json', /must be JSON/],
   ['a lost database', lost, 503, 'unavailable', /temporarily unavailable/],

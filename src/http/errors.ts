@@ -26,7 +26,7 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
   reserved_local_part: [400, 'This local part is reserved. Choose another.'],
   unauthorized: [
     401,
-    'The API key in the header x-api-key is missing, wrong, expired or revoked, or not allowed from this IP address. Send the key in x-api-key, not as Authorization: Bearer.',
+    'The API key in the header x-api-key is missing, wrong, expired or revoked, or not allowed from this IP address. Send the key in x-api-key. Only /mcp takes it as Authorization: Bearer.',
   ],
   session_required: [401, 'You are not signed in, or your session has ended. Sign in.'],
   sign_in_failed: [401, 'The email address or password is wrong, or the address is not confirmed yet.'],

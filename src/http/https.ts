@@ -1,7 +1,7 @@
 // The HTTPS listener: the routes and limits of plain HTTP, with the current certificate.
 import type { RequestListener } from 'node:http'
 import { createServer, type Server } from 'node:https'
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { inRanges } from '../base/ip-address.ts'
@@ -57,7 +57,10 @@ export function refusePlain(trustedProxies: readonly string[]) {
   const isTrusted = inRanges(['127.0.0.0/8', '::1/128', ...trustedProxies])
   return (request: FastifyRequest, reply: FastifyReply): FastifyReply | null => {
     if (isEncrypted(request) || pathOf(request).startsWith('/.well-known/')) return null
-    const { remoteAddress } = request.raw.socket
+    const { socket } = request.raw
+    // Only a request that this service makes itself, for an MCP tool, has another kind of socket.
+    if (!(socket instanceof Socket)) return null
+    const { remoteAddress } = socket
     if (remoteAddress === undefined) return null // the peer has left
     if (isTrusted(remoteAddress)) return null
     return sendError(

@@ -11,6 +11,8 @@ import { serveDocs } from './document/docs.ts'
 import { addOpenApi, serveOpenApi } from './document/openapi.ts'
 import { answerFailures, errorAnswer, sendError } from './errors.ts'
 import { refusePlain, requireHttpsLater } from './https.ts'
+import { collectOperations, type Operations } from './mcp/operations.ts'
+import { serveMcp } from './mcp/serve-mcp.ts'
 import { logRequests } from './request-log.ts'
 import { addRoutes } from './routes/routes.ts'
 import { components } from './schemas/components.ts'
@@ -70,8 +72,14 @@ export function createHttpServer(deps: ServerDeps): Api {
   serveUnsubscribe(api, deps)
   const { keyRing, dashboard } = deps
   const { publicUrl, managedDomain } = deps.settings
-  if (keyRing)
-    api.register(async (scope: Api) => addRoutes(scope, { ...deps, authenticate: byKey(keyRing) }, budget))
+  if (keyRing) {
+    const operations: Operations = new Map()
+    api.register(async (scope: Api) => {
+      collectOperations(scope, operations)
+      addRoutes(scope, { ...deps, authenticate: byKey(keyRing) }, budget)
+    })
+    serveMcp(api, deps, keyRing, budget, operations)
+  }
   if (dashboard)
     serveApp(api, { ...deps, ...dashboard, publicUrl, managedDomain }, (scope, authenticate) =>
       addRoutes(scope, { ...deps, authenticate }, budget),
