@@ -10,6 +10,7 @@ import { addDkimCommands } from './dkim.ts'
 import { addDoctorCommand } from './doctor/doctor.ts'
 import { addDomainCommands } from './domains.ts'
 import { addKeyCommands } from './keys.ts'
+import { addMcpCommand } from './mcp.ts'
 import { addNodesCommand } from './nodes.ts'
 import { addOperatorCommands } from './operator.ts'
 import { addMailCommands } from './operator-mail.ts'
@@ -60,6 +61,7 @@ export function createProgram(terminal: Terminal): Command {
   addDomainCommands(program)
   addQueueCommands(program)
   addMailCommands(program)
+  addMcpCommand(program)
   addNodesCommand(program)
   addOperatorCommands(program)
   addCertificateCommands(program)

@@ -34,6 +34,7 @@ const commands = [
     'queue',
     'captured',
     'mail',
+    'mcp',
     'nodes',
     'operator',
   ],

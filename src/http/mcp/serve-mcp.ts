@@ -48,7 +48,7 @@ function addPost(scope: Api, deps: McpDeps): void {
       schema: { hide: true, operationId: 'mcp', body: Type.Object({}) },
     },
     async (request, reply) => {
-      // Its 2 MB of code are loaded at the first request.
+      // The SDK is loaded at the first request, because most nodes never need it.
       const { answerMcp } = await import('./mcp-server.ts')
       const leaving = new AbortController()
       if (reply.raw.destroyed) leaving.abort()
