@@ -9,6 +9,7 @@ export type RefusalCode =
   | 'marketing_not_available'
   | 'inbox_not_allowed'
   | 'recipient_domain_not_allowed'
+  | 'recipient_not_confirmed'
   | 'send_mode_reply_only'
   | 'sender_not_allowed'
   | 'managed_allowance_exhausted'

@@ -23,6 +23,7 @@ interface CreateOptions extends OutputOptions {
   ip?: string[]
   sendMode: KeyRow['sendMode']
   recipientDomain?: string[]
+  confirmNewRecipients?: boolean
   expiresIn?: number
   requestsPerMinute?: number
 }
@@ -53,6 +54,7 @@ export function addKeyCommands(program: Command): void {
         .default('new_and_reply'),
     )
     .option('--recipient-domain <domain...>', 'allow sending only to these domains', eachDomain)
+    .option('--confirm-new-recipients', 'leave the first message to an address to a person')
     .option(
       '--expires-in <duration>',
       'lifetime, such as 30d, 12h, 90m or 10s; by default the key does not expire',
@@ -94,6 +96,7 @@ async function create(options: CreateOptions): Promise<void> {
       allowedIps: options.ip ?? null,
       sendMode: options.sendMode,
       allowedRecipientDomains: options.recipientDomain ?? null,
+      confirmNewRecipients: options.confirmNewRecipients ?? false,
       expiresInMs: options.expiresIn ?? null,
       requestsPerMinute: options.requestsPerMinute ?? null,
     })
@@ -137,12 +140,14 @@ async function list({ org, ...options }: OutputOptions & { org: string }): Promi
 }
 
 /** The key's restrictions besides its scopes. */
-function only({ inboxIds, allowedIps, allowedRecipientDomains, sendMode }: KeyRow): string {
+function only(key: KeyRow): string {
+  const { inboxIds, allowedIps, allowedRecipientDomains, sendMode, confirmNewRecipients } = key
   const lists = [
     ...(inboxIds ?? []),
     ...(allowedIps ?? []).map((ip) => `from ${ip}`),
     ...(allowedRecipientDomains ?? []).map((domain) => `to ${domain}`),
     ...(sendMode === 'reply_only' ? ['replies'] : []),
+    ...(confirmNewRecipients ? ['known recipients'] : []),
   ]
   return lists.join(', ') || '-'
 }

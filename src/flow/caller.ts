@@ -13,7 +13,7 @@ export type Caller = CallerRow & {
 /** A sender and its limits: a key, or this service itself, which has no key (`id` and `kind` null). */
 export type SendingCaller = Pick<
   Caller,
-  'organizationId' | 'limits' | 'inboxIds' | 'sendMode' | 'allowedRecipientDomains'
+  'organizationId' | 'limits' | 'inboxIds' | 'sendMode' | 'allowedRecipientDomains' | 'confirmNewRecipients'
 > & {
   id: Caller['id'] | null
   kind: Caller['kind'] | null

@@ -11,6 +11,7 @@ const statuses = Object.entries({
   400: 'invalid_json invalid_request invalid_cursor reserved_local_part invalid_idempotency_key',
   401: 'unauthorized session_required sign_in_failed',
   403: `marketing_not_available insufficient_scope organization_inactive inbox_not_allowed recipient_domain_not_allowed
+    recipient_not_confirmed
     send_mode_reply_only sender_not_allowed managed_allowance_exhausted limit_reached wrong_origin
     not_an_owner`,
   404: 'not_found route_not_found',

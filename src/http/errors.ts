@@ -40,6 +40,10 @@ export const errorTable: Readonly<Record<ErrorCode, readonly [status: number, me
     'The API key is restricted to inboxes. This request needs another inbox or the whole organization.',
   ],
   recipient_domain_not_allowed: [403, 'The API key cannot send to this domain.'],
+  recipient_not_confirmed: [
+    403,
+    'The API key must not send the first message to an address. Ask a person to send it.',
+  ],
   send_mode_reply_only: [403, 'The API key can only reply to messages in a thread.'],
   sender_not_allowed: [
     403,

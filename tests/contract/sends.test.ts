@@ -121,6 +121,17 @@ for (const { operation, ready, toTwo } of ways) {
     return await send({}, await caller.createKey({ allowedRecipientDomains: ['near.test'] }))
   })
 
+  prove(
+    operation,
+    403,
+    'recipient_not_confirmed',
+    'a key that leaves new recipients to a person',
+    async () => {
+      const { send, caller } = await ready()
+      return await send(toTwo, await caller.createKey({ confirmNewRecipients: true }))
+    },
+  )
+
   prove(operation, 403, 'sender_not_allowed', 'from a domain that is not proved for sending', async () =>
     (await ready({ uses: ['inbound'] })).send(),
   )

@@ -184,12 +184,21 @@ test('each refusal has its code and the words of the error', async (t) => {
   const limits = { recipientsPerMessage: 1, messagesPerMinute: 1, messageContentBytes: 1_000 }
   const limited = await makeSender(deployment, { key, limits })
   const reader = await createKeyOf(sender, { scopes: ['mailbox:read'] })
+  const careful = await createKeyOf(sender, { confirmNewRecipients: true })
   const mail = (sending: string, more = '') => `From: <${sending}>\r\nSubject: S\r\n${more}\r\nT\r\n.`
   const [{ secret }, own] = [sender, sender.inbox.address]
   const cases: [RegExp, string, ...string[]][] = [
     [/^535 5\.7\.8 /, 'ph_wrong'],
     [/^550 5\.1\.3 /, secret, from, 'RCPT TO:<ben@[127.0.0.1]>'],
     [/^550 5\.7\.1 .*\(recipient_domain_not_allowed\)$/, limited.secret, from, 'RCPT TO:<ben@other.test>'],
+    [
+      /^550 5\.7\.1 .*\(recipient_not_confirmed\)$/,
+      careful.key,
+      from,
+      'RCPT TO:<new@far.test>',
+      'DATA',
+      mail(own),
+    ],
     [/^452 4\.5\.3 .*\(too_many_recipients\)$/, limited.secret, from, to, 'RCPT TO:<c@far.test>'],
     [/^552 5\.3\.4 .*\(message_too_large\)$/, limited.secret, `${from} SIZE=1001`],
     [

@@ -243,6 +243,48 @@ test('check 69: a key’s scopes, inboxes, send mode and domains hold', async ()
   assert.equal((await post(elsewhere.secret, { jsonrpc: '2.0', id: 1, method: 'ping' })).status, 401)
 })
 
+test('check 69: a key with confirmNewRecipients writes to known addresses alone, by MCP and by the API', async () => {
+  const person = await stage.createCaller()
+  const [{ inbox, message }, other] = [
+    await withMail(person),
+    await withMail(person, 'From: ben@far.test\n\nHi.\n'),
+  ]
+  const key = await person.createKey({ confirmNewRecipients: true })
+  const client = await connect(key.secret)
+  let count = 0
+  const mail = (inboxId: string, ...to: string[]) => ({
+    inboxId,
+    to: to.map((email) => ({ email })),
+    subject: 'Hello',
+    text: 'Hello.',
+    idempotencyKey: `confirmed-recipient-${++count}`,
+  })
+  await want(client, 'send_message', mail(inbox.id, 'ADA@far.test'))
+  for (const wrong of [
+    mail(inbox.id, 'ben@far.test'),
+    mail(inbox.id, 'ada@far.test', 'ben@far.test'),
+    { ...mail(inbox.id, 'ada@far.test'), bcc: [{ email: 'eve@far.test' }] },
+    mail(other.inbox.id, 'ada@far.test'),
+  ]) {
+    const { error, message } = await wantRefusal(client, 'send_message', wrong)
+    assert.equal(error, 'recipient_not_confirmed')
+    assert.match(message, /@far\.test has neither written to this inbox .*Ask a person to send it/)
+  }
+  const { inboxId, idempotencyKey, ...body } = mail(inbox.id, 'ben@far.test')
+  const path = `/v1/inboxes/${inboxId}/messages`
+  const send = { method: 'POST', body, idempotencyKey }
+  assert.deepEqual((await key.api.call(path, send)).body.error, 'recipient_not_confirmed')
+  await person.api.want(path, { ...send, status: 202 })
+  // A person has sent the first message now.
+  await want(client, 'send_message', mail(inbox.id, 'ben@far.test'))
+  const reply = { threadId: message.threadId, targetMessageId: message.id, text: 'Yes.' }
+  await want(client, 'reply', { ...reply, idempotencyKey: 'reply-to-ada' })
+  const elsewhere = await withMail(person, 'From: ada@far.test\nReply-To: eve@evil.test\n\nHi.\n')
+  const { threadId, id: targetMessageId } = elsewhere.message
+  const given = { threadId, targetMessageId, text: 'Yes.', idempotencyKey: 'reply-to-eve' }
+  assert.match((await wantRefusal(client, 'reply', given)).message, /^eve@evil\.test has neither/)
+})
+
 test('requests to /mcp, and the operations that they call, count against the key’s rate', async () => {
   const caller = await stage.createCaller({ key: { requestsPerMinute: 4 } })
   const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_inboxes' } }

@@ -51,6 +51,7 @@ export interface KeyInput {
   allowedIps: string[] | null
   sendMode: KeyRow['sendMode']
   allowedRecipientDomains: string[] | null
+  confirmNewRecipients: boolean
   expiresInMs: number | null
   /** Null: the organization's rate, even if that changes. */
   requestsPerMinute: number | null
@@ -64,6 +65,7 @@ export const unrestricted: Omit<KeyInput, 'name'> = {
   allowedIps: null,
   sendMode: 'new_and_reply',
   allowedRecipientDomains: null,
+  confirmNewRecipients: false,
   expiresInMs: null,
   requestsPerMinute: null,
 }

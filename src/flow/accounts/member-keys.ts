@@ -79,9 +79,18 @@ export async function rotateKey(
     const old = await findUsedKey(tx, by.organizationId, id)
     if (!old || old.revokedAt) throw new ServiceError('not_found', 'There is no such key, or it is revoked.')
     requireMemberScopes(organization, old)
-    const { kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains } = old
-    const restrictions = { kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains }
-    const like = { ...restrictions, name, requestsPerMinute: old.ownRequestsPerMinute }
+    const { kind, scopes, inboxIds, allowedIps, sendMode, allowedRecipientDomains, confirmNewRecipients } =
+      old
+    const sending = { sendMode, allowedRecipientDomains, confirmNewRecipients }
+    const like = {
+      kind,
+      scopes,
+      inboxIds,
+      allowedIps,
+      ...sending,
+      name,
+      requestsPerMinute: old.ownRequestsPerMinute,
+    }
     const key = { ...like, expiresInMs: lifetimeOf(organization, old) }
     return await addKey(tx, organization, key, { actor: by.actor, at, replaces: old.id, madeBy: by.personId })
   })

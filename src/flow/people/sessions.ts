@@ -117,6 +117,7 @@ export async function addMember(
     allowedIps: null,
     sendMode: 'new_and_reply' as const,
     allowedRecipientDomains: null,
+    confirmNewRecipients: false,
     expiresAt: null,
     requestsPerMinute: null,
     createdAt: at,

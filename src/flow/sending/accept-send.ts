@@ -29,6 +29,7 @@ import type { ProvedDomains } from '../proved-domains.ts'
 import { type RoutePolicy, routeFor, routeOf } from '../route-policy.ts'
 import { usualPurpose } from '../source-pools.ts'
 import { compileSend } from './compile-send.ts'
+import { requireKnownRecipients } from './known-recipients.ts'
 import { replyRecipients, replyReferences, replySubject } from './reply-draft.ts'
 import { RunningSends } from './running-sends.ts'
 import { commitCached, type SendCache } from './send-cache.ts'
@@ -247,6 +248,7 @@ export class Acceptance {
     if (earlier) return await this.#replay(caller, earlier, idempotency)
     const draft = await request.draft()
     await this.#requireSendable(caller, draft, body)
+    await requireKnownRecipients(this.#deps.db, caller, draft)
     const { clock, lifetimeMs, contents } = this.#deps
     const content = await contents.make(caller, draft, body)
     if (content.raw) await this.#keepLarge(content.raw)

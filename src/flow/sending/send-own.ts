@@ -98,6 +98,7 @@ async function asInbox(
     scopes: ['mailbox:send'],
     sendMode: 'new_and_reply',
     allowedRecipientDomains: null,
+    confirmNewRecipients: false,
     isUncounted: volume === 'uncounted',
   }
   try {

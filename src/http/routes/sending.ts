@@ -15,6 +15,7 @@ export const sendRefusals: ErrorCode[] = [
     'marketing_not_available',
     'inbox_not_allowed',
     'recipient_domain_not_allowed',
+    'recipient_not_confirmed',
   ] as const),
   ...([
     'send_mode_reply_only',

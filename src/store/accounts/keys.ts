@@ -15,6 +15,8 @@ export interface KeyRow {
   allowedIps: string[] | null
   sendMode: 'new_and_reply' | 'reply_only'
   allowedRecipientDomains: string[] | null
+  /** Whether only a person may send the first message to an address. */
+  confirmNewRecipients: boolean
   expiresAt: Date | null
   requestsPerMinute: number
   createdAt: Date
@@ -33,6 +35,7 @@ export interface CallerRow extends KeyRow {
 
 const columns = `k.id, k.organization_id as "organizationId", k.name, k.kind, k.scopes, k.inbox_ids as "inboxIds",
   k.allowed_ips as "allowedIps", k.send_mode as "sendMode", k.allowed_recipient_domains as "allowedRecipientDomains",
+  k.confirm_new_recipients as "confirmNewRecipients",
   k.expires_at as "expiresAt", k.created_at as "createdAt", k.revoked_at as "revokedAt",
   coalesce(k.requests_per_minute, (o.limits->>'requestsPerMinute')::integer) as "requestsPerMinute"`
 
@@ -57,6 +60,7 @@ export async function insertKey(tx: Tx, row: NewKey, hash: Buffer): Promise<void
     allowed_ips: row.allowedIps,
     send_mode: row.sendMode,
     allowed_recipient_domains: row.allowedRecipientDomains,
+    confirm_new_recipients: row.confirmNewRecipients,
     expires_at: row.expiresAt,
     requests_per_minute: row.requestsPerMinute,
     person_id: row.personId ?? null,

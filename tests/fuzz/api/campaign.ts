@@ -30,6 +30,7 @@ const shapeCodes = new Set(['invalid_request', 'invalid_json', 'invalid_idempote
 const callerCodes = new Set([
   ...['route_not_found', 'unauthorized', 'rate_limited', 'organization_inactive'],
   ...['insufficient_scope', 'inbox_not_allowed', 'send_mode_reply_only', 'recipient_domain_not_allowed'],
+  'recipient_not_confirmed',
 ])
 
 /** Sends at least `requests` requests, each bound once. Throws with the smallest request found that shows a fault. */

@@ -138,6 +138,7 @@ test('a rotated key gets a successor with all its restrictions, and works until 
     allowedIps: ['127.0.0.1'],
     sendMode: 'reply_only',
     allowedRecipientDomains: ['far.test'],
+    confirmNewRecipients: true,
     requestsPerMinute: 7,
     expiresInDays: 3,
   }
@@ -147,6 +148,7 @@ test('a rotated key gets a successor with all its restrictions, and works until 
   const { id: _, name, createdAt, expiresAt, ...like } = made.key
   const { id: __, name: ___, createdAt: made0, expiresAt: until0, ...before } = old.key
   assert.deepEqual(like, before)
+  assert.equal((like as { confirmNewRecipients?: boolean }).confirmNewRecipients, true)
   assert.equal(name, 'Booking 2')
   assert.equal(Date.parse(expiresAt) - Date.parse(createdAt), Date.parse(until0) - Date.parse(made0))
   const local = { 'x-forwarded-for': '127.0.0.1' }

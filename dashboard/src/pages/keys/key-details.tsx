@@ -56,6 +56,7 @@ export function KeyDetails({ row, onClose, onRotate, onRevoke }: KeyDetailsProps
           [keys.from, row.allowedIps?.join(', ') ?? keys.anywhere],
           [keys.sendMode, keys.sendModes[row.sendMode].label],
           [keys.writesTo, row.allowedRecipientDomains?.join(', ') ?? keys.anyone],
+          [keys.firstMessages, row.confirmNewRecipients ? keys.byPerson : keys.byKey],
           [keys.rateTitle, keys.perMinute(count(row.requestsPerMinute))],
           [keys.columns.expires, row.expiresAt ? <TimeLeft key="e" until={row.expiresAt} /> : keys.never],
           [keys.columns.lastUsed, row.lastUsedAt ? <Time key="l" value={row.lastUsedAt} /> : keys.unused],

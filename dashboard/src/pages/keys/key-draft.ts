@@ -13,6 +13,7 @@ export interface KeyDraft {
   ips: string
   sendMode: 'new_and_reply' | 'reply_only'
   recipientDomains: string
+  confirmNewRecipients: boolean
   requestsPerMinute: string
   expiresInDays: number
 }
@@ -27,6 +28,7 @@ export const emptyDraft: KeyDraft = {
   ips: '',
   sendMode: 'new_and_reply',
   recipientDomains: '',
+  confirmNewRecipients: false,
   requestsPerMinute: '',
   expiresInDays: 30,
 }
@@ -85,6 +87,7 @@ export function bodyOf(draft: KeyDraft): Schemas['NewKey'] {
     allowedIps: linesOf(draft.ips),
     sendMode: draft.sendMode,
     allowedRecipientDomains: linesOf(draft.recipientDomains),
+    confirmNewRecipients: draft.confirmNewRecipients,
     requestsPerMinute: draft.requestsPerMinute.trim() && Number.isInteger(rate) ? rate : null,
     expiresInDays: draft.expiresInDays,
   }

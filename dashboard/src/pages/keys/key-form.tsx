@@ -182,6 +182,12 @@ function Restrictions({ draft, onChange }: PartProps) {
         rows={2}
         onChange={(event) => onChange({ ...draft, recipientDomains: event.target.value })}
       />
+      <Checkbox
+        label={keys.confirmNewRecipients}
+        hint={keys.confirmNewRecipientsHint}
+        checked={draft.confirmNewRecipients}
+        onChange={(confirmNewRecipients) => onChange({ ...draft, confirmNewRecipients })}
+      />
       <TextArea
         label={keys.ips}
         hint={keys.ipsHint}

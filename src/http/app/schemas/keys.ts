@@ -26,6 +26,11 @@ export const KeyParams = Type.Object({ keyId: Uuid })
 const name = patterned('subject', { maxLength: 100, description: 'The name of the key.' })
 const sendMode = oneOf(['new_and_reply', 'reply_only'], 'Whether the key can start conversations.')
 
+const confirmNewRecipients = Type.Boolean({
+  description:
+    'True: only a person may send the first message to an address. The key may write to addresses that wrote to the inbox, or got mail from it.',
+})
+
 const keyExample = {
   id: '0199a1b2-4d5e-7f60-9b7c-2d3e4f5a6b7c',
   name: 'Booking server',
@@ -35,6 +40,7 @@ const keyExample = {
   allowedIps: null,
   sendMode: 'new_and_reply',
   allowedRecipientDomains: null,
+  confirmNewRecipients: false,
   requestsPerMinute: 600,
   expiresAt: '2026-12-21T09:00:00.000Z',
   createdAt: '2026-11-21T09:00:00.000Z',
@@ -64,6 +70,7 @@ export const Key = component(
       allowedRecipientDomains: nullable(
         Type.Array(Type.String(), { description: 'The allowed recipient domains. Null: any.' }),
       ),
+      confirmNewRecipients,
       requestsPerMinute: { ...Count, description: 'Requests per minute.' },
       expiresAt: nullable({ ...Time, description: 'Refused from this time on. Null: never.' }),
       createdAt: Time,
@@ -156,6 +163,7 @@ export const NewKey = component(
           }),
         ),
       ),
+      confirmNewRecipients: Type.Optional({ ...confirmNewRecipients, default: false }),
       requestsPerMinute: Type.Optional(
         nullable(
           Type.Integer({
