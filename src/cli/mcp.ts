@@ -65,9 +65,13 @@ async function carry(options: McpOptions): Promise<void> {
 }
 
 function mcpUrl(options: McpOptions): URL {
-  const { publicUrl, http } = loadSettings(options)
-  const base = options.url ?? publicUrl ?? `http://${formatAddress(reachable(http))}`
+  const base = options.url ?? urlOfSettings(options)
   return new URL(`${base.replace(/\/$/, '')}/mcp`)
+}
+
+function urlOfSettings(options: McpOptions): string {
+  const { publicUrl, http } = loadSettings(options)
+  return publicUrl ?? `http://${formatAddress(reachable(http))}`
 }
 
 /** The version that the answer to `initialize` chose. Every later request names it. */

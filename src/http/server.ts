@@ -12,7 +12,7 @@ import { addOpenApi, serveOpenApi } from './document/openapi.ts'
 import { answerFailures, errorAnswer, sendError } from './errors.ts'
 import { refusePlain, requireHttpsLater } from './https.ts'
 import { collectOperations, type Operations } from './mcp/operations.ts'
-import { serveMcp } from './mcp/serve-mcp.ts'
+import { mcpPath, serveMcp } from './mcp/serve-mcp.ts'
 import { logRequests } from './request-log.ts'
 import { addRoutes } from './routes/routes.ts'
 import { components } from './schemas/components.ts'
@@ -58,7 +58,10 @@ export function createHttpServer(deps: ServerDeps): Api {
     done()
   })
   api.addHook('onResponse', (request, reply, done) => {
-    if (request.method !== 'GET' && request.method !== 'HEAD' && reply.statusCode < 400) deps.wrote()
+    const isRead =
+      request.method === 'GET' || request.method === 'HEAD' || request.routeOptions.url === mcpPath
+    // An operation that an MCP tool calls is a request of its own.
+    if (!isRead && reply.statusCode < 400) deps.wrote()
     done()
   })
   const budget = new ByteBudget(deps.settings.bodyMemoryBytes)

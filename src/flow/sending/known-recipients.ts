@@ -6,14 +6,13 @@ import type { SendingCaller } from '../caller.ts'
 import type { SendDraft } from './send-draft.ts'
 
 /**
- * Security: a mail that persuades a model to write elsewhere gets no further than to addresses that the inbox knows. Mail
- * without an inbox knows none. A From address is only a claim, so every
- * stranger can make an address known by writing in its name.
+ * Security: a model that a mail persuades to write elsewhere reaches only addresses that the inbox knows. Mail without an
+ * inbox knows none. A From address is only a claim, so a stranger can make an address known by writing in its name.
  */
 export async function requireKnownRecipients(
   db: Queryable,
   { confirmNewRecipients, organizationId }: SendingCaller,
-  { sender, recipients }: Pick<SendDraft, 'sender' | 'recipients'>,
+  { operation, sender, recipients }: Pick<SendDraft, 'operation' | 'sender' | 'recipients'>,
 ): Promise<void> {
   if (!confirmNewRecipients) return
   const keys = recipients.map(({ key }) => key)
@@ -23,8 +22,10 @@ export async function requireKnownRecipients(
       : await findCorrespondents(db, { organizationId, inboxId: sender.id }, keys)
   const unknown = recipients.find(({ key }) => !known.has(key))
   if (!unknown) return
+  // Security: a stranger chooses the recipients of a reply by Reply-To, and an address can hold any text.
+  const name = operation === 'reply' ? 'A recipient of this reply' : unknown.email
   throw new ServiceError(
     'recipient_not_confirmed',
-    `${unknown.email} has neither written to this inbox nor got mail from it, and this API key must not send the first message to an address. Ask a person to send it, in the dashboard or with another key.`,
+    `${name} has neither written to this inbox nor got mail from it, and this API key must not send the first message to an address. Ask a person to send it, in the dashboard or with another key.`,
   )
 }

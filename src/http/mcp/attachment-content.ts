@@ -4,7 +4,7 @@ import { type OperationAnswer, rethrowInterrupted } from './operations.ts'
 import { type Content, enveloped } from './received-mail.ts'
 
 /** The largest file that is no text. */
-const maxBytes = 1 << 20
+const maxBytes = 256 << 10
 const maxTextChars = 64_000
 
 /** Reads the bytes of a download. Throws `attachment_too_large` for a large file that is no text. */
@@ -25,18 +25,7 @@ export async function readAttachmentContent(
       'attachment_too_large',
       `The attachment has ${sizeBytes} bytes. This tool returns at most ${maxBytes}: download it with the API.`,
     )
-  return [
-    { type: 'text', text: enveloped({ attachmentId, sizeBytes, file: 'in the resource below' }) },
-    {
-      type: 'resource',
-      resource: {
-        uri: `posthorn://attachment/${attachmentId}`,
-        // Security: the sender's own media type could make a client open the file.
-        mimeType: 'application/octet-stream',
-        blob: bytes.toString('base64'),
-      },
-    },
-  ]
+  return [{ type: 'text', text: enveloped({ attachmentId, sizeBytes, base64: bytes.toString('base64') }) }]
 }
 
 /** Reads up to `maxBytes`, and ends the download. */

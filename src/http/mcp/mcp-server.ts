@@ -142,15 +142,24 @@ async function callTool(
   const withheld = Object.keys(given).find((name) => omitted.includes(name) || name in fixed)
   if (withheld !== undefined)
     throw new ServiceError('invalid_request', `This tool has no argument ${withheld}.`)
-  const passed = { ...given, ...fixed }
-  for (const [name, [usual, most]] of Object.entries(bounds)) {
-    const value = passed[name] ?? usual
-    passed[name] = typeof value === 'number' ? Math.min(value, most) : value
-  }
+  const passed = { ...given, ...fixed, ...bounded(given, bounds) }
   for (const name of Object.keys(own)) delete passed[name]
   const answer = await callOperation(api, operation, caller, passed)
   if (answer.status >= 400) throw new OperationRefused(await readJsonOf(answer, 2_000), answer.headers)
   return await show(answer, given)
+}
+
+/** The numbers that the tool bounds. Security: a number in a string would pass the bound by. */
+function bounded(
+  given: Record<string, unknown>,
+  bounds: NonNullable<Tool['bounds']>,
+): Record<string, number> {
+  const numbers = Object.entries(bounds).map(([name, [usual, most]]): [string, number] => {
+    const value = given[name] ?? usual
+    if (typeof value !== 'number') throw new ServiceError('invalid_request', `/${name} must be a number`)
+    return [name, Math.min(value, most)]
+  })
+  return Object.fromEntries(numbers)
 }
 
 /** The refusal of an operation, as the API answers it. */
@@ -238,7 +247,7 @@ function addResources(
         throw refused(refusalOf(log, error))
       })
       return {
-        contents: content.map((part) => ({ uri, mimeType, text: part.type === 'text' ? part.text : '' })),
+        contents: content.map(({ text }) => ({ uri, mimeType, text })),
       }
     }
     throw refused({ error: 'not_found', message: 'There is no such resource.' })

@@ -114,6 +114,8 @@ export async function callOperation(
   given: Record<string, unknown>,
 ): Promise<OperationAnswer> {
   const { path, headers, payload } = requestOf(operation, given)
+  // Nothing would listen for the error of a stream whose signal is aborted already, and it would end the process.
+  if (signal.aborted) throw new ServiceError('unavailable')
   const answer = await api
     .inject({
       method: operation.method as 'GET',
@@ -140,28 +142,35 @@ function requestOf({ path, query, headers, body }: Operation, given: Record<stri
   // Models write null for an argument that they leave out.
   const rest = new Map(Object.entries(given).filter(([, value]) => value !== null && value !== undefined))
   const take = (name: string) => {
-    const value = rest.get(name)
+    const text = textOfValue(name, rest.get(name))
     rest.delete(name)
-    return value
+    return text
   }
   const taken = path.replace(/:(\w+)/g, (_, name: string) => idText(take(name)))
-  const key = headers.properties?.[keyHeader] === undefined ? undefined : take(keyArgument)
+  const key = headers.properties?.[keyHeader] && rest.has(keyArgument) ? take(keyArgument) : undefined
   const inQuery = [...rest].filter(([name]) => !body || query.properties?.[name] !== undefined)
   const inBody = [...rest].filter(([name]) => body && query.properties?.[name] === undefined)
-  const search = new URLSearchParams(inQuery.map(([name, value]): [string, string] => [name, String(value)]))
+  const search = new URLSearchParams(
+    inQuery.map(([name, value]): [string, string] => [name, textOfValue(name, value)]),
+  )
   return {
     path: search.size > 0 ? `${taken}?${search}` : taken,
     headers: {
-      ...(key !== undefined && { [keyHeader]: String(key) }),
+      ...(key !== undefined && { [keyHeader]: key }),
       ...(body && { 'content-type': 'application/json' }),
     },
     payload: body ? JSON.stringify(Object.fromEntries(inBody)) : undefined,
   }
 }
 
+/** The text of an argument that is no part of a body. Empty if it is absent. Refuses lists and objects. */
+function textOfValue(name: string, value: unknown = ''): string {
+  if (['string', 'number', 'boolean'].includes(typeof value)) return String(value)
+  throw new ServiceError('invalid_request', `/${name} must be a string, a number or a boolean`)
+}
+
 /** Security: a path parameter is one word, because `..` would lead to another operation. The schema refuses `none`. */
-function idText(value: unknown): string {
-  const text = String(value)
+function idText(text: string): string {
   return /^[\w-]{1,100}$/.test(text) ? text : 'none'
 }
 

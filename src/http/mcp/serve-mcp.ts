@@ -13,7 +13,7 @@ import { maxWaitSeconds } from '../stream/message-waits.ts'
 import type { McpDeps } from './mcp-server.ts'
 import type { Operations } from './operations.ts'
 
-const mcpPath = '/mcp'
+export const mcpPath = '/mcp'
 /** More than a model writes. Larger mail is sent by the API. */
 const maxBodyBytes = 1 << 20
 
@@ -53,14 +53,14 @@ function addPost(scope: Api, deps: McpDeps): void {
       const leaving = new AbortController()
       if (reply.raw.destroyed) leaving.abort()
       reply.raw.once('close', () => leaving.abort())
-      const { caller, body, headers, ip } = request
+      const { caller, body, headers } = request
       const fromMs = performance.now()
       const response = await answerMcp(deps, {
         url: `http://localhost${mcpPath}`,
         headers: passedHeaders(headers),
         body,
         caller,
-        toolCaller: { secret: bearerOf(request)!, ip: writtenAddress(ip), signal: leaving.signal },
+        toolCaller: { secret: bearerOf(request)!, ip: writtenAddress(request.ip), signal: leaving.signal },
       })
       // The called operation counts its own time.
       request.waitedMs = performance.now() - fromMs

@@ -2,8 +2,8 @@
 import type { InboxId, OrganizationId } from '../../base/ids.ts'
 import type { Queryable } from '../../postgres/db.ts'
 
-/** Of the deliveries to an address, only the newest are read: another inbox may have sent it any number. */
-const maxDeliveries = 1_000
+/** Only the newest deliveries to an address are read, because other inboxes may have sent it any number. */
+const maxDeliveries = 100
 
 /** Returns those of the address keys that have written to the inbox, or to which a message was accepted from it. */
 export async function findCorrespondents(
