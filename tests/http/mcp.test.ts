@@ -435,6 +435,10 @@ test('the transport refuses a missing key, other pages, other methods, batches a
   }
   assert.equal((await post(secret, [ping, ping])).status, 400)
   assert.equal((await post(secret, '{')).status, 400)
+  const lists = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
+  const nested = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_inbox","arguments":{"x":${lists}}}}`
+  const deepest = await post(secret, nested)
+  assert.ok(deepest.status < 500 && !JSON.stringify(deepest.body).includes('internal_error'))
   assert.equal((await post(secret, { ...ping, params: { long: 'x'.repeat(1 << 20) } })).status, 413)
   assert.equal((await post(secret, ping, { accept: 'text/html' })).status, 406)
   assert.equal((await post(secret, { jsonrpc: '2.0', method: 'notifications/initialized' })).status, 202)
