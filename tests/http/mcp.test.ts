@@ -391,7 +391,7 @@ test('a call whose client has left already is refused', async () => {
   const api = createApi([], silentLog)
   collectOperations(api, operations)
   api.get('/v1/x', { schema: { operationId: 'x' } }, async () => 'x')
-  const caller = { secret: 'ph_x', ip: '127.0.0.1', signal: AbortSignal.abort() }
+  const caller = { secret: 'ph_x', ip: '127.0.0.1', signal: AbortSignal.abort(), hold: () => {} }
   await assert.rejects(callOperation(api, operations.get('x')!, caller, {}), { code: 'unavailable' })
 })
 

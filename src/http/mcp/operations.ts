@@ -6,7 +6,7 @@ import type { Scope } from '../../flow/caller.ts'
 import type { Api } from '../api.ts'
 import { scopesOf } from '../caller.ts'
 import { components } from '../schemas/components.ts'
-import { shortenStrings } from './shorten-strings.ts'
+import { type Kept, shortenStrings } from './shorten-strings.ts'
 
 interface ObjectSchema {
   properties?: Record<string, unknown>
@@ -92,6 +92,8 @@ export interface ToolCaller {
   ip: string
   /** Aborted when the client leaves. */
   signal: AbortSignal
+  /** Counts bytes of an answer in the memory of the organization until the client has its answer, or refuses them. */
+  hold(bytes: number): void
 }
 
 /** The answer of an operation whose body is still unread. */
@@ -99,6 +101,7 @@ export interface OperationAnswer {
   status: number
   headers: Record<string, unknown>
   body: Readable
+  hold: ToolCaller['hold']
   /** Ends the operation if its body is not read to the end. */
   end(): void
 }
@@ -110,7 +113,7 @@ export interface OperationAnswer {
 export async function callOperation(
   api: Api,
   operation: Operation,
-  { secret, ip, signal }: ToolCaller,
+  { secret, ip, signal, hold }: ToolCaller,
   given: Record<string, unknown>,
 ): Promise<OperationAnswer> {
   const { path, headers, payload } = requestOf(operation, given)
@@ -135,7 +138,13 @@ export async function callOperation(
   const body = answer.stream()
   // An operation that is ended early has no other listener for it.
   body.on('error', () => {})
-  return { status: answer.statusCode, headers: answer.headers, body, end: () => answer.raw.res.destroy() }
+  return {
+    status: answer.statusCode,
+    headers: answer.headers,
+    body,
+    hold,
+    end: () => answer.raw.res.destroy(),
+  }
 }
 
 function requestOf({ path, query, headers, body }: Operation, given: Record<string, unknown>) {
@@ -175,14 +184,19 @@ function idText(text: string): string {
 }
 
 /** The longest JSON that a tool reads after its strings were shortened. */
-const maxJsonChars = 8 << 20
+const maxJsonChars = 4 << 20
 
 /**
- * Reads the JSON of an answer. Keeps up to `maxChars` characters of each string, so that mail of any size needs little memory.
- * Null if there is no body.
+ * Reads the JSON of an answer. Keeps up to `maxChars` characters of each string, and `more` if it is given, so that mail of
+ * any size needs little memory. Null if there is no body.
  */
-export async function readJsonOf({ body, end }: OperationAnswer, maxChars: number): Promise<unknown> {
-  const json = await textOf(shortenStrings(body.setEncoding('utf8'), maxChars, maxJsonChars))
+export async function readJsonOf(
+  { body, end, hold }: OperationAnswer,
+  maxChars: number,
+  more: Pick<Kept, 'from' | 'length'> = { from: 0, length: 0 },
+): Promise<unknown> {
+  const kept = { head: maxChars, ...more }
+  const json = await textOf(shortenStrings(body.setEncoding('utf8'), kept, maxJsonChars, hold))
     .catch(rethrowInterrupted)
     .finally(end)
   return json === '' ? null : (JSON.parse(json) as unknown)

@@ -56,6 +56,8 @@ export interface Portion {
   /** The first character. Only the whole text is read from another position than 0. */
   from: number
   maxChars: number
+  /** If `from` is larger, the given text has only this many characters before the portion. */
+  head?: number
 }
 
 /**
@@ -89,10 +91,10 @@ export function presentWholeText(message: unknown, portion: Portion): object {
   return present(message as ApiMessage, (message as ApiMessage).text, portion)
 }
 
-function present(message: ApiMessage, text: string, { from, maxChars }: Portion): object {
+function present(message: ApiMessage, text: string, { from, maxChars, head = from }: Portion): object {
   const { id, inboxId, threadId, direction, createdAt, automatic, delivery } = message
-  const end = from + maxChars
-  const isCut = text.length > end
+  const start = Math.min(from, head)
+  const isCut = text.length > start + maxChars
   return {
     id,
     inboxId,
@@ -108,8 +110,8 @@ function present(message: ApiMessage, text: string, { from, maxChars }: Portion)
       to: listed(message.to).map(mailbox),
       ...(message.cc && { cc: listed(message.cc).map(mailbox) }),
       subject: cut(message.subject),
-      text: text.slice(from, end),
-      ...(isCut && { textIsCut: true, textContinuesAt: end }),
+      text: text.slice(start, start + maxChars),
+      ...(isCut && { textIsCut: true, textContinuesAt: from + maxChars }),
       attachments: listed(message.attachments ?? []).map(
         ({ id, filename, contentType, size, scanState }) => ({
           id,

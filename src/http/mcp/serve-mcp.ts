@@ -5,7 +5,7 @@ import { ServiceError } from '../../base/errors.ts'
 import { writtenAddress } from '../../base/ip-address.ts'
 import type { KeyRing } from '../../flow/accounts/authenticate.ts'
 import type { Api, HttpDeps } from '../api.ts'
-import type { ByteBudget } from '../body/byte-budget.ts'
+import { type ByteBudget, Holding } from '../body/byte-budget.ts'
 import { countAnswers } from '../body/read-json.ts'
 import { bearerOf, byBearer, requireCallers } from '../caller.ts'
 import { sendError } from '../errors.ts'
@@ -36,11 +36,11 @@ export function serveMcp(
     })
     requireCallers(scope, { ...deps, authenticate: byBearer(keyRing) })
     countAnswers(scope, budget)
-    addPost(scope, { api, operations, log: deps.log })
+    addPost(scope, { api, operations, log: deps.log }, budget)
   })
 }
 
-function addPost(scope: Api, deps: McpDeps): void {
+function addPost(scope: Api, deps: McpDeps, budget: ByteBudget): void {
   scope.post(
     mcpPath,
     {
@@ -54,13 +54,23 @@ function addPost(scope: Api, deps: McpDeps): void {
       if (reply.raw.destroyed) leaving.abort()
       reply.raw.once('close', () => leaving.abort())
       const { caller, body, headers } = request
+      const holding = new Holding(budget, caller.organizationId, reply.raw)
+      const hold = (bytes: number) => {
+        const refusal = holding.take(bytes)
+        if (refusal) throw refusal
+      }
       const fromMs = performance.now()
       const response = await answerMcp(deps, {
         url: `http://localhost${mcpPath}`,
         headers: passedHeaders(headers),
         body,
         caller,
-        toolCaller: { secret: bearerOf(request)!, ip: writtenAddress(request.ip), signal: leaving.signal },
+        toolCaller: {
+          secret: bearerOf(request)!,
+          ip: writtenAddress(request.ip),
+          signal: leaving.signal,
+          hold,
+        },
       })
       // The called operation counts its own time.
       request.waitedMs = performance.now() - fromMs

@@ -26,6 +26,8 @@ export interface Tool {
 
 /** Characters of a message's text in a list, in a thread, and of a single message. */
 const textChars = { listed: 1_000, inThread: 4_000, alone: 16_000 }
+/** The first characters of every string are read, also if the text is read from its middle: ids and names are strings. */
+const textHead = 1_000
 /** A text longer than this is shortened by the service already. */
 const maxTextFrom = 5_000_000
 /** Below the 60 seconds after which clients give up. */
@@ -108,8 +110,8 @@ export const tools: readonly Tool[] = [
     own: { textFrom: { type: 'integer', minimum: 0, maximum: maxTextFrom, default: 0 } },
     show: async (answer, { textFrom }) => {
       const from = positionOf(textFrom)
-      const message = await readJsonOf(answer, from + textChars.alone + 1)
-      return mail(presentWholeText(message, { from, maxChars: textChars.alone }))
+      const message = await readJsonOf(answer, textHead, { from, length: textChars.alone + 1 })
+      return mail(presentWholeText(message, { from, maxChars: textChars.alone, head: textHead }))
     },
   },
   {
