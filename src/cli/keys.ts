@@ -54,7 +54,10 @@ export function addKeyCommands(program: Command): void {
         .default('new_and_reply'),
     )
     .option('--recipient-domain <domain...>', 'allow sending only to these domains', eachDomain)
-    .option('--confirm-new-recipients', 'leave the first message to an address to a person')
+    .option(
+      '--confirm-new-recipients',
+      'send only to addresses that wrote to the inbox or got mail from it; a person sends the first message',
+    )
     .option(
       '--expires-in <duration>',
       'lifetime, such as 30d, 12h, 90m or 10s; by default the key does not expire',

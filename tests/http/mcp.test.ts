@@ -287,6 +287,26 @@ test('check 69: a key with confirmNewRecipients writes to known addresses alone,
   assert.match((await wantRefusal(client, 'reply', given)).message, /^A recipient of this reply has neither/)
 })
 
+test('a mail that fails DMARC makes its From address not known', async () => {
+  const person = await stage.createCaller()
+  const { inbox, message } = await withMail(person)
+  const client = await connect((await person.createKey({ confirmNewRecipients: true })).secret)
+  const write = (idempotencyKey: string): Arguments => {
+    const to = [{ email: 'ada@far.test' }]
+    return { inboxId: inbox.id, to, subject: 'Hello', text: 'Hello.', idempotencyKey }
+  }
+  const judge = async (result: string) =>
+    await db.query(
+      `update message set security = jsonb_set(security, '{authentication,dmarc}', to_jsonb($2::text)) where id = $1`,
+      [message.id, result],
+    )
+  await judge('fail')
+  const { error } = await wantRefusal(client, 'send_message', write('to-a-forged-address'))
+  assert.equal(error, 'recipient_not_confirmed')
+  await judge('none')
+  await want(client, 'send_message', write('to-a-domain-without-policy'))
+})
+
 test('requests to /mcp, and the operations that they call, count against the key’s rate', async () => {
   const caller = await stage.createCaller({ key: { requestsPerMinute: 4 } })
   const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_inboxes' } }

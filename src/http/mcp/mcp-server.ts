@@ -30,6 +30,8 @@ import type { Content } from './received-mail.ts'
 import { type Tool, tools } from './tools.ts'
 
 export interface McpRequest {
+  /** In the log. */
+  id: string
   url: string
   headers: Record<string, string>
   body: unknown
@@ -70,7 +72,7 @@ export async function answerMcp(deps: McpDeps, request: McpRequest): Promise<Res
 function addTools(
   server: Server,
   { api, operations, log }: McpDeps,
-  { caller, toolCaller }: McpRequest,
+  { id, caller, toolCaller }: McpRequest,
 ): void {
   server.setRequestHandler(ListToolsRequestSchema, () => ({
     tools: tools
@@ -89,7 +91,7 @@ function addTools(
       }
     } catch (error) {
       // A refusal is for the model, which can change its arguments.
-      return { content: [{ type: 'text', text: JSON.stringify(refusalOf(log, error)) }], isError: true }
+      return { content: [{ type: 'text', text: JSON.stringify(refusalOf(log, id, error)) }], isError: true }
     }
   })
 }
@@ -176,10 +178,10 @@ class OperationRefused extends Error {
 }
 
 /** The error that a model is given for a failure. Logs a bug of ours, of which the model learns nothing. */
-function refusalOf(log: Log, failure: unknown): object {
+function refusalOf(log: Log, requestId: string, failure: unknown): object {
   if (failure instanceof OperationRefused) return failure.answer
   const isRefusal = failure instanceof ServiceError
-  if (!isRefusal) log.error({ err: failure, path: '/mcp' }, 'request failed')
+  if (!isRefusal) log.error({ err: failure, requestId, method: 'POST', path: '/mcp' }, 'request failed')
   const { error, message, retryAfterSeconds } = isRefusal
     ? errorAnswer(failure.code, failure.message, failure.retryAfterSeconds)
     : errorAnswer('internal_error')
@@ -208,7 +210,7 @@ const mimeType = 'text/plain'
 function addResources(
   server: Server,
   { api, operations, log }: McpDeps,
-  { toolCaller: caller }: McpRequest,
+  { id, toolCaller: caller }: McpRequest,
 ): void {
   server.setRequestHandler(ListResourceTemplatesRequestSchema, () => ({
     resourceTemplates: resources.map(({ name, title, uriTemplate }) => ({
@@ -244,7 +246,7 @@ function addResources(
       if (!given) continue
       const operation = operationOf(operations, tool.operationId)
       const content = await callTool(api, operation, tool, { caller, given }).catch((error) => {
-        throw refused(refusalOf(log, error))
+        throw refused(refusalOf(log, id, error))
       })
       return {
         contents: content.map(({ text }) => ({ uri, mimeType, text })),

@@ -61,6 +61,7 @@ function addPost(scope: Api, deps: McpDeps, budget: ByteBudget): void {
       }
       const fromMs = performance.now()
       const response = await answerMcp(deps, {
+        id: request.id,
         url: `http://localhost${mcpPath}`,
         headers: passedHeaders(headers),
         body,
@@ -94,7 +95,7 @@ function passedHeaders(headers: FastifyRequest['headers']): Record<string, strin
 }
 
 /**
- * Security: a page of another origin must not reach the service through the browser of somebody in its network, also by DNS
+ * Security: a page of another origin must not reach the service through a browser in its network, also by DNS
  * rebinding. Programs send no Origin.
  */
 function requireOrigin({ headers: { origin } }: FastifyRequest, publicUrl: string): void {
