@@ -1,6 +1,8 @@
 // The TypeScript SDK follows the scenarios that both SDKs share.
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
@@ -282,4 +284,19 @@ test('sdk: a call ends with the reason of its signal, and is not repeated', asyn
   const call = client.profile({ signal: ending.signal })
   ending.abort(new Error('enough'))
   await assert.rejects(call, /enough/)
+})
+
+test('sdk: a certificate that is not valid is reported at once', async (t) => {
+  const [cert, key] = ['cert', 'key'].map((name) =>
+    readFileSync(join(root, `tests/fixtures/tls-${name}.pem`)),
+  )
+  let connections = 0
+  const server = createServer({ cert: cert!, key: key! }).on('connection', () => connections++)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const client = new Posthorn({ baseUrl: `https://localhost:${port}`, apiKey: 'ph_test' })
+  const expected = { code: 'certificate_invalid', isTemporary: false }
+  await assert.rejects(client.profile(), expected)
+  assert.equal(connections, 1)
 })

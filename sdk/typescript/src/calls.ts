@@ -228,13 +228,28 @@ export class Calls {
       const { origin, pathname } = new URL(url)
       const [code, message] = isLate
         ? ['timed_out', `No answer of ${origin}${pathname} came in ${limitMs} ms.`]
-        : ['connection_failed', `The connection to ${origin}${pathname} failed.`]
-      throw new ConnectionFailedError(message, { code, isTemporary: true, cause: error })
+        : isOfCertificate(error)
+          ? ['certificate_invalid', `The certificate of ${origin} is not valid here.`]
+          : ['connection_failed', `The connection to ${origin}${pathname} failed.`]
+      throw new ConnectionFailedError(message, {
+        code,
+        isTemporary: code !== 'certificate_invalid',
+        cause: error,
+      })
     } finally {
       clearTimeout(timer)
       if (!isLater) signal?.removeEventListener('abort', abort)
     }
   }
+}
+
+/** Node and Bun have a code of OpenSSL in the error or in its cause, Deno only words. */
+function isOfCertificate(error: unknown): boolean {
+  const { cause } = error as { cause?: unknown }
+  return [error, cause].some((each) => {
+    const { code, message } = (each ?? {}) as { code?: unknown; message?: unknown }
+    return /certificate|CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(`${code} ${message}`)
+  })
 }
 
 function checkBaseUrl(text: string): void {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -135,6 +136,8 @@ def connection_error(error: Exception) -> ConnectionFailedError:
     """Returns the error of a request without an answer."""
     if isinstance(error, TimeoutError):
         return ConnectionFailedError("The server did not answer in time.", "timed_out")
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return ConnectionFailedError(f"The certificate is not valid here: {error}", "certificate_invalid")
     return ConnectionFailedError(f"There is no answer: {error}", "connection_failed")
 
 
@@ -145,7 +148,7 @@ def is_repeated(operation: Operation, error: PosthornError) -> bool:
     if operation.is_once:
         return False
     if isinstance(error, ConnectionFailedError):
-        return True
+        return error.is_temporary
     return error.status == 423 or is_unknown(error) or (error.status == 409 and error.code in IN_PROGRESS)
 
 

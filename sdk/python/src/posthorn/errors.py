@@ -70,11 +70,11 @@ class ServerError(PosthornError):
 
 
 class ConnectionFailedError(PosthornError):
-    """There was no answer."""
+    """There was no answer. The code is `connection_failed`, `timed_out`, or `certificate_invalid`: not temporary."""
 
     @property
     def is_temporary(self) -> bool:
-        return True
+        return self.code != "certificate_invalid"
 
 
 class WaitTimeoutError(PosthornError):
