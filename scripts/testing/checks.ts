@@ -15,6 +15,7 @@ const types: Check = [
   [process.execPath, join(root, 'scripts/api-types.ts')],
   [tool('tsc')],
   [tool('tsc'), '-p', 'dashboard'],
+  [tool('tsc'), '-p', 'site'],
   [tool('tsc'), '-p', 'sdk/typescript', '--noEmit'],
 ]
 const lint: Check = [[tool('biome'), 'check', '--error-on-warnings']]

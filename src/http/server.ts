@@ -8,6 +8,7 @@ import { takeJson } from './body/read-json.ts'
 import { byKey } from './caller.ts'
 import { createApi, setCommonHeaders } from './create-api.ts'
 import { serveDocs } from './document/docs.ts'
+import { serveGuide } from './document/guide.ts'
 import { addOpenApi, serveOpenApi } from './document/openapi.ts'
 import { answerFailures, errorAnswer, sendError } from './errors.ts'
 import { refusePlain, requireHttpsLater } from './https.ts'
@@ -71,6 +72,7 @@ export function createHttpServer(deps: ServerDeps): Api {
   addOpenApi(api, deps.settings.publicUrl, schemaNames)
   serveOpenApi(api)
   serveDocs(api)
+  serveGuide(api)
   serveWellKnown(api, deps)
   serveUnsubscribe(api, deps)
   const { keyRing, dashboard } = deps

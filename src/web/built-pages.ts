@@ -6,6 +6,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Asset, forGood, makeAsset, sendAsset } from './asset.ts'
 
 const types: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.md': 'text/markdown; charset=utf-8',
+  '.txt': 'text/plain; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
@@ -90,11 +93,11 @@ export class BuiltPages {
   }
 }
 
-function isMissing(error: unknown): boolean {
+export function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }
 
-async function readAsset(path: string): Promise<Asset> {
+export async function readAsset(path: string): Promise<Asset> {
   return await makeAsset(types[extname(path)] ?? 'application/octet-stream', await readFile(path))
 }
 

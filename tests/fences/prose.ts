@@ -23,6 +23,8 @@ function splitItems({ at, text }: Sentence): Sentence[] {
 const code = [
   '{src,bench,scripts,tests,sdk/typescript/src}/**/*.{ts,js,cjs}',
   'dashboard/{*,{build,src}/**/*}.{ts,tsx,js}',
+  'site/{build,src,.vitepress/theme}/**/*.{ts,js}',
+  'site/.vitepress/config.ts',
 ]
 const sql = ['src/store/functions/*.sql']
 const scripts = [
@@ -51,7 +53,7 @@ function readCode(): Sentence[] {
 }
 
 function readStyles(): Sentence[] {
-  return readSources('dashboard/src/**/*.css').flatMap(({ path, text }) =>
+  return readSources('{dashboard,site}/src/**/*.css').flatMap(({ path, text }) =>
     [...text.matchAll(/\/\*(.*?)\*\//gs)].map(({ index, 1: comment }) => ({
       at: `${path}:${lineAt(text, index)}`,
       text: comment!.trim(),

@@ -7,6 +7,7 @@ test('fences: no object literal is spread into another', () => {
   const files = readSources(
     '{src,tests,bench,scripts,sdk/typescript/src}/**/*.ts',
     'dashboard/{src,build}/**/*.{ts,tsx}',
+    'site/{build,.vitepress}/**/*.ts',
   )
   const wrong = files.flatMap((file) => {
     const lines: string[] = []

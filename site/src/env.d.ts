@@ -1,0 +1,2 @@
+// Types of imported style sheets.
+declare module '*.css'

@@ -1,0 +1,105 @@
+// Serves the guide at /guide: the pages that VitePress has built, to anyone, and their texts for language models.
+import { readdir, stat } from 'node:fs/promises'
+import { join, relative, sep } from 'node:path'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { RecentlyUsed } from '../../base/recently-used.ts'
+import { type Asset, forGood, sendAsset, untilChanged } from '../../web/asset.ts'
+import { isMissing, readAsset } from '../../web/built-pages.ts'
+import type { Api } from '../api.ts'
+
+/** `npm run build` writes the guide to this folder. */
+export const guideFolder = join(import.meta.dirname, '../../../site/dist')
+
+const notBuilt =
+  'The guide is not built: run `npm run build` where Posthorn is installed. The API works without it.\n'
+/** Bounds the memory: a page has 30 kB, the largest file 600 kB. */
+const kept = { maxEntries: 64, maxBytes: 4_000_000 }
+
+/** The pages have no inline scripts and styles, so that they need no exception. */
+const contentSecurityPolicy = [
+  ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:"],
+  ...["connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
+].join('; ')
+
+interface Build {
+  /** Changes with each build. */
+  mtimeMs: number
+  /** The files of the build by the path of their URL. No other file is read. */
+  files: ReadonlyMap<string, string>
+  assets: RecentlyUsed<Asset>
+}
+
+/** Serves the files of the folder, which may be missing. */
+export function serveGuide(api: Api, folder = guideFolder): void {
+  const guide = new Guide(folder)
+  const hidden = { schema: { hide: true } }
+  for (const name of ['llms.txt', 'llms-full.txt'])
+    api.get(`/${name}`, hidden, (request, reply) => guide.send(request, reply, name))
+  api.get('/guide', hidden, async (_request, reply) => reply.redirect('/guide/', 308))
+  api.get('/guide/*', hidden, (request, reply) =>
+    guide.send(request, reply, (request.params as { '*': string })['*']),
+  )
+}
+
+class Guide {
+  readonly #folder: string
+  #build: Build | null = null
+
+  constructor(folder: string) {
+    this.#folder = folder
+  }
+
+  async send(request: FastifyRequest, reply: FastifyReply, path: string): Promise<FastifyReply> {
+    const build = await this.#findBuild()
+    if (!build) return reply.code(503).header('content-type', 'text/plain; charset=utf-8').send(notBuilt)
+    if (!build.files.has(path) && build.files.has(`${path}/`)) return reply.redirect(`/guide/${path}/`, 308)
+    reply.headers({
+      'content-security-policy': contentSecurityPolicy,
+      'referrer-policy': 'no-referrer',
+      'cross-origin-opener-policy': 'same-origin',
+    })
+    const file = build.files.get(path)
+    if (file !== undefined) {
+      const caching = path.startsWith('assets/') ? forGood : untilChanged
+      return sendAsset(request, reply, await this.#read(build, file), caching)
+    }
+    const { contentType, bytes } = await this.#read(build, '404.html')
+    return reply.code(404).header('content-type', contentType).send(bytes)
+  }
+
+  /** Lists the folder again only after a build. Returns null if the guide is not built. */
+  async #findBuild(): Promise<Build | null> {
+    try {
+      // The build writes this file last.
+      const { mtimeMs } = await stat(join(this.#folder, 'llms.txt'))
+      if (this.#build?.mtimeMs !== mtimeMs)
+        this.#build = { mtimeMs, files: await listFiles(this.#folder), assets: new RecentlyUsed(kept) }
+      return this.#build
+    } catch (error) {
+      if (isMissing(error)) return null
+      throw error
+    }
+  }
+
+  async #read({ assets }: Build, file: string): Promise<Asset> {
+    const known = assets.use(file)
+    if (known) return known
+    const asset = await readAsset(join(this.#folder, file))
+    assets.set(file, asset, asset.bytes.length + asset.compressed.length)
+    return asset
+  }
+}
+
+async function listFiles(folder: string): Promise<Map<string, string>> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile())
+  const paths = files.map(({ parentPath, name }) =>
+    relative(folder, join(parentPath, name)).replaceAll(sep, '/'),
+  )
+  return new Map(paths.map((path) => [urlPath(path), path]))
+}
+
+/** Pages are addressed without their ending: `internals/api`, and `sdk/` for `sdk/index.html`. */
+function urlPath(file: string): string {
+  return file.replace(/(^|\/)index\.html$/, '$1').replace(/\.html$/, '')
+}
