@@ -27,6 +27,7 @@ export function copyPages(): SitePage[] {
   rmSync(pagesFolder, { recursive: true, force: true })
   const sources = globSync(published, { cwd: root }).sort()
   const paths = new Map(sources.map((source) => [source, sitePath(source)]))
+  const targets = new Map([...paths, ['decisions', 'decisions/index.md']])
   const pages: SitePage[] = []
   for (const [source, path] of paths) {
     const target = join(pagesFolder, path)
@@ -35,7 +36,7 @@ export function copyPages(): SitePage[] {
       cpSync(join(root, source), target)
       continue
     }
-    const text = relink(readFileSync(join(root, source), 'utf8'), source, paths)
+    const text = relink(readFileSync(join(root, source), 'utf8'), source, targets)
     writeFileSync(target, text)
     pages.push({ path, title: /^# (.+)$/m.exec(text)?.[1]?.replaceAll('`', '') ?? path, text })
   }
@@ -75,11 +76,17 @@ export function relink(text: string, source: string, paths: ReadonlyMap<string, 
     if (index % 2 === 1) return part
     return part.replace(link, (whole, image: string, label: string, target: string, anchor = '') => {
       if (/^[a-z]+:/.test(target)) return whole
-      const path = paths.get(posix.join(posix.dirname(source), target))
+      const path = findTarget(posix.join(posix.dirname(source), target), paths)
       return path ? `${image}[${label}](${relativePath(from, path)}${anchor})` : label
     })
   })
   return parts.join('')
+}
+
+/** A link to a folder leads to its index. */
+function findTarget(path: string, paths: ReadonlyMap<string, string>): string | undefined {
+  const file = path.replace(/\/$/, '')
+  return paths.get(file) ?? paths.get(`${file}/README.md`)
 }
 
 function relativePath(from: string, to: string): string {

@@ -9,6 +9,12 @@ const replacements: [part: RegExp, replacement: string][] = [
     'role="dialog" aria-modal="true"',
   ],
   [/type="search"/g, `type="search" role="combobox" :aria-expanded="results?.length ? 'true' : 'false'"`],
+  // The label has an icon only.
+  [/ aria-labelledby="localsearch-label"/g, ' aria-label="Search"'],
+  [
+    /:aria-labelledby="results\?\.length \? 'localsearch-label' : undefined"/g,
+    `:aria-label="results?.length ? 'Pages' : undefined"`,
+  ],
   // An option may not contain a link, but a link may be an option.
   [/:id="'localsearch-item-' \+ index"\s+:aria-selected="[^"]*"\s+role="option"/g, 'role="none"'],
   [

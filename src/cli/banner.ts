@@ -26,7 +26,8 @@ export function banner(
 ): string {
   const { http, https, operator, smtp, submission, submissions } = listening
   const lines = ['', 'Posthorn is ready.', '']
-  if (http) lines.push(`  API       http://${formatAddress(http)}    documentation: /docs and /openapi.json`)
+  if (http)
+    lines.push(`  API       http://${formatAddress(http)}    documentation: /guide, /docs and /openapi.json`)
   if (https)
     lines.push(`  HTTPS     https://${formatAddress(https)}    the same API; ${certificateWords(settings)}`)
   if (smtp) lines.push(`  SMTP      ${formatAddress(smtp)}    receives mail for ${settings.managedDomain}`)
