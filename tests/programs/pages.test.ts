@@ -1,4 +1,4 @@
-// Pastes the commands of README and docs into one shell; their output must match the pages.
+// Pastes the commands of README into one shell; their output must match the page.
 import assert from 'node:assert/strict'
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { before, test } from 'node:test'
 import { DnsServer } from '../support/dns-server.ts'
+import { compareAnswer } from '../support/page-answer.ts'
 import { type Posthorn, startPosthorn } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -33,29 +34,6 @@ function readSteps(path: string): Step[] {
     steps.push({ commands, answer: undefined })
   }
   return steps
-}
-
-const isId = (text: string) =>
-  /^(?:[a-z]{3}_[a-f0-9]{24}|[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12})$/.test(text)
-const isTime = (text: string) => /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text)
-const cut = '…'
-
-/** Compares a live answer with the one on the page. `…` matches anything. Ids on the page are mapped to live ids. */
-function compare(shown: unknown, live: unknown, ids: Map<string, string>, at = ''): void {
-  if (shown === cut) return
-  if (typeof shown === 'string' && typeof live === 'string' && isId(shown) && isId(live)) {
-    assert.equal(ids.get(shown) ?? live, live, at)
-    ids.set(shown, live)
-  } else if (typeof shown === 'string' && isTime(shown)) assert.ok(isTime(String(live)), at)
-  else if (Array.isArray(shown) && Array.isArray(live)) {
-    assert.equal(live.length, shown.length, at)
-    for (const [index, member] of shown.entries()) compare(member, live[index], ids, `${at}/${index}`)
-  } else if (shown !== null && typeof shown === 'object') {
-    const { [cut]: isCut, ...members } = shown as Record<string, unknown>
-    const there = live as Record<string, unknown>
-    if (!isCut) assert.deepEqual(Object.keys(there).sort(), Object.keys(members).sort(), at)
-    for (const [name, member] of Object.entries(members)) compare(member, there?.[name], ids, `${at}/${name}`)
-  } else assert.equal(live, shown, at)
 }
 
 /** One shell. Commands are pasted one after another unchanged, except for the service's address. */
@@ -102,28 +80,27 @@ class Shell {
 
 before(() => assert.ok(!process.env['CI'] || !curlMissing, `in CI nothing is skipped: ${curlMissing}`))
 
-for (const page of ['README.md', 'docs/api.md'])
-  test(`the commands of ${page} return the answers it shows`, { skip: curlMissing ?? false }, async (t) => {
-    const dns = await DnsServer.start()
-    t.after(() => dns.close())
-    const posthorn = await startPosthorn(t, { env: { POSTHORN_DNS: dns.address } })
-    const folder = mkdtempSync(join(tmpdir(), 'posthorn-page-'))
-    const shell = new Shell(posthorn, folder)
-    t.after(async () => {
-      await shell.end()
-      rmSync(folder, { recursive: true, force: true })
-    })
-    const ids = new Map<string, string>()
-    const steps = readSteps(page)
-    assert.ok(steps.length > 3)
-    for (const { commands, answer } of steps) {
-      const printed: string[] = []
-      for (const command of commands) {
-        const text = await shell.run(command)
-        if (text !== '') printed.push(text)
-      }
-      if (answer !== undefined) compare(answer, JSON.parse(printed.at(-1)!), ids, commands.join('\n'))
-      for (const text of answer === undefined ? printed : printed.slice(0, -1))
-        assert.ok(!text.includes('"error"'), `${commands.join('\n')}\n${text}`)
-    }
+test('the commands of README return the answers it shows', { skip: curlMissing ?? false }, async (t) => {
+  const dns = await DnsServer.start()
+  t.after(() => dns.close())
+  const posthorn = await startPosthorn(t, { env: { POSTHORN_DNS: dns.address } })
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-page-'))
+  const shell = new Shell(posthorn, folder)
+  t.after(async () => {
+    await shell.end()
+    rmSync(folder, { recursive: true, force: true })
   })
+  const ids = new Map<string, string>()
+  const steps = readSteps('README.md')
+  assert.ok(steps.length > 3)
+  for (const { commands, answer } of steps) {
+    const printed: string[] = []
+    for (const command of commands) {
+      const text = await shell.run(command)
+      if (text !== '') printed.push(text)
+    }
+    if (answer !== undefined) compareAnswer(answer, JSON.parse(printed.at(-1)!), ids, commands.join('\n'))
+    for (const text of answer === undefined ? printed : printed.slice(0, -1))
+      assert.ok(!text.includes('"error"'), `${commands.join('\n')}\n${text}`)
+  }
+})
