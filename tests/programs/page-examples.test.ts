@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { before, type TestContext, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
-import { trustAuthority } from '../support/certificates.ts'
+import { type Authority, trustAuthority } from '../support/certificates.ts'
 import { run } from '../support/command.ts'
 import { publish } from '../support/customer-domain.ts'
 import { DnsServer } from '../support/dns-server.ts'
@@ -58,12 +58,11 @@ interface Stage {
   adapt(text: string, base: string): string
 }
 
-async function setStage(t: TestContext): Promise<Stage> {
+async function setStage(t: TestContext, authority: Authority): Promise<Stage> {
   const dns = await DnsServer.start()
   t.after(() => dns.close())
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-pages-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
-  const authority = trustAuthority(t)
   const { key, cert } = authority.issue('localhost')
   const write = (name: string, text: string) => {
     writeFileSync(join(folder, name), text)
@@ -200,26 +199,36 @@ const install: Record<Language, (t: TestContext, stage: Stage) => Promise<void>>
   python: async (t, { env }) => void Object.assign(env, { PYTHONPATH: await installWheel(t) }),
 }
 
-for (const language of languages) {
-  const missing = missingOf(language)
-  test(`pages: the examples in ${language} run, and their answers are those of the pages`, {
-    skip: missing ? `${missing} is not installed` : false,
-  }, async (t) => {
-    const stage = await setStage(t)
-    await install[language](t, stage)
-    for (const page of withExamples) {
-      const calls = await runPage(t, page, language, stage)
-      const ids = new Map<string, string>()
-      for (const [index, some] of calls.entries()) {
-        judge(page, index, some, ids)
-        const made = new Set(some.map(({ method, path }) => `${method} ${path.replace(/\?.*/, '')}`))
-        t.diagnostic(`${page.path}:${page.groups[index]!.line} ${[...made].join(', ')}`)
-      }
-      const before = tried.get(page) ?? new Map()
-      tried.set(page, before.set(language, calls.flat()))
-    }
-    if (language === 'ts') await checkTypes(stage)
-  })
+test('pages: the examples run, and their answers are those of the pages', {
+  concurrency: true,
+}, async (t) => {
+  const authority = trustAuthority(t)
+  await Promise.all(
+    languages.map((language) => {
+      const missing = missingOf(language)
+      const skip = missing ? `${missing} is not installed` : false
+      return t.test(`in ${language}`, { skip, concurrency: 1 }, async (part) => {
+        const stage = await setStage(part, authority)
+        await install[language](part, stage)
+        for (const page of withExamples)
+          await part.test(page.path, (one) => tryPage(one, page, language, stage))
+        if (language === 'ts') await part.test('the types of all', () => checkTypes(stage))
+      })
+    }),
+  )
+})
+
+/** Prints the operations that each example calls. */
+async function tryPage(t: TestContext, page: Page, language: Language, stage: Stage): Promise<void> {
+  const calls = await runPage(t, page, language, stage)
+  const ids = new Map<string, string>()
+  for (const [index, some] of calls.entries()) {
+    judge(page, index, some, ids)
+    const made = new Set(some.map(({ method, path }) => `${method} ${path.replace(/\?.*/, '')}`))
+    t.diagnostic(`${language} ${page.path}:${page.groups[index]!.line} ${[...made].join(', ')}`)
+  }
+  const before = tried.get(page) ?? new Map()
+  tried.set(page, before.set(language, calls.flat()))
 }
 
 /** The programs of all pages are valid under `strict`. */
@@ -264,6 +273,9 @@ function wordsOfCall({ path, headers, body, answer }: Call): string[] {
   return [...searchParams.keys(), ...Object.keys(headers), ...documents.flatMap(wordsOf)]
 }
 
+/** `Message-ID` is `messageId` in nodemailer. */
+const plain = (name: string) => name.toLowerCase().replaceAll('-', '')
+
 /** Matches `POST /v1/domains/{domainId}/verify` with its calls. */
 function patternOf(operation: string): RegExp {
   return new RegExp(`^${operation.replaceAll(/\{\w+\}/g, '[^/?]+')}(?:\\?|$)`)
@@ -275,13 +287,13 @@ for (const page of pages.filter(({ path }) => path.startsWith('docs/coming-from/
     assert.ok(rows.length > 3, 'it has a table with a column "Posthorn"')
     for (const [language, calls] of tried.get(page) ?? []) {
       const words = new Set(calls.filter(({ status }) => status < 300).flatMap(wordsOfCall))
-      const programs = page.groups.map((group) => group.programs[language]).join('\n')
+      const programs = plain(page.groups.map((group) => group.programs[language]).join('\n'))
       const isTried = (name: string) => {
         if (/^[A-Z]+ \//.test(name))
           return calls.some(
             ({ method, path, status }) => status < 300 && patternOf(name).test(`${method} ${path}`),
           )
-        return words.has(name) || programs.includes(name)
+        return words.has(name) || programs.includes(plain(name))
       }
       for (const row of rows) {
         const names = [...row.matchAll(/`([^`]+)`/g)].map(([, name]) => name!)
