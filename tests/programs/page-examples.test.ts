@@ -30,7 +30,6 @@ const withExamples = pages.filter(({ groups }) => groups.length > 0)
 const notMarked: Record<string, string> = {
   'docs/agents.md': 'tests/programs/agents-page.test.ts runs its loops, which do not end',
   'docs/production.md': 'its commands need a deployment',
-  'docs/trust.md': 'tests/http/trust.test.ts runs its functions',
 }
 const callsApi = /\/v1\/|from ['"]posthorn-client|from posthorn|\bposthorn\.\w+(?:\.\w+)*\(/
 const isTransient = ({ status }: Call) => [409, 423, 429, 503].includes(status)
