@@ -34,6 +34,8 @@ export interface Operation {
   description: string
   tags: string[]
   security: object[]
+  /** The key needs one of them. */
+  'x-scopes': string[]
   parameters?: Parameter[]
   requestBody?: { description?: string; content: Record<string, Media> }
   responses: Record<string, Answer>

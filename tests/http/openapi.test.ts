@@ -110,9 +110,8 @@ function everySchema(value: unknown, found: Schema[] = []): Schema[] {
 test('the form of a key lists the calls that each scope allows', () => {
   const calls: Record<string, string[]> = {}
   for (const [path, ofPath] of Object.entries(document.paths))
-    for (const [method, { security = [] }] of Object.entries(ofPath))
-      for (const scope of security.flatMap((scheme) => Object.values(scheme).flat()))
-        (calls[scope] ??= []).push(`${method.toUpperCase()} ${path}`)
+    for (const [method, { 'x-scopes': scopes }] of Object.entries(ofPath))
+      for (const scope of scopes) (calls[scope] ??= []).push(`${method.toUpperCase()} ${path}`)
   assert.deepEqual(callsOfScope, calls)
 })
 
@@ -232,9 +231,8 @@ for (const { path, text, document } of written)
 
 test('the description of every operation begins with its scope', () => {
   for (const { operation } of operations) {
-    const scopes = operation.security.flatMap((one) => (one as { apiKey: string[] }).apiKey)
     const [head] = operation.description.split('\n\n')
-    const words = scopes.map((scope) => `\`${scope}\``).join(' or ')
+    const words = operation['x-scopes'].map((scope) => `\`${scope}\``).join(' or ')
     assert.equal(head, `Scope: ${words || 'none, any key will do'}.`)
   }
 })

@@ -9,7 +9,7 @@ import { walkTour } from './tour/tour.ts'
 
 type Inbox = components['schemas']['Inbox']
 type Message = components['schemas']['Message']
-type Refusal = components['schemas']['Error']
+type Refusal = components['schemas']['ErrorBody']
 type StreamEvent = components['schemas']['StreamEvent']
 
 const [baseUrl, key, sendingDomain, receiver] = process.argv.slice(2)

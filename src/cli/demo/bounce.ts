@@ -75,7 +75,7 @@ async function* followSuppression(api: TourApi, ada: Inbox, unknown: string): As
     'Posthorn sends it no more mail: mail to addresses that bounce costs a sender its reputation.',
     { [email]: reason },
   )
-  const { error, message } = await api.ask<Schemas['Error']>(writeTo(ada, unknown), 422)
+  const { error, message } = await api.ask<Schemas['ErrorBody']>(writeTo(ada, unknown), 422)
   yield api.step('Ada writes to it again', 'The only recipient is suppressed, so the send is refused.', {
     [error]: message,
   })

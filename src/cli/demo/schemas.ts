@@ -16,7 +16,7 @@ export interface Schemas {
   Acceptance: Static<typeof Acceptance.ref>
   DeliveryEventList: Static<typeof EventList.ref>
   DeliveryMetrics: Static<typeof DeliveryMetrics.ref>
-  Error: Static<typeof Refusal.ref>
+  ErrorBody: Static<typeof Refusal.ref>
   Inbox: Static<typeof Inbox.ref>
   InboxList: Static<typeof InboxList.ref>
   Message: Static<typeof Message.ref>

@@ -202,7 +202,7 @@ const scanMeanings: Record<number, string> = {
 async function downloadAttachment(api: TourApi, message: Message): Promise<TourStep> {
   const path = `/v1/messages/${message.id}/attachments/${message.attachments?.[0]?.id}`
   const untilMs = performance.now() + scanTimeLimitMs
-  const ask = () => api.ask<string | Schemas['Error']>({ method: 'GET', path }, 200, 409, 423)
+  const ask = () => api.ask<string | Schemas['ErrorBody']>({ method: 'GET', path }, 200, 409, 423)
   let body = await ask()
   while (api.last?.status === 423 && performance.now() < untilMs) {
     await pause(pollMs)

@@ -38,7 +38,7 @@ interface Answer {
 
 export interface Operation {
   operationId: string
-  parameters?: { name: string; schema: object; example?: unknown }[]
+  parameters?: { name: string; in: string; schema: object; example?: unknown }[]
   requestBody?: { description?: string; content: Record<string, Media> }
   responses: Record<string, Answer>
   callbacks?: object

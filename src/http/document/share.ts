@@ -1,4 +1,6 @@
 // Makes the OpenAPI document smaller: repeated small schemas and parameters get a name and become references.
+import { AuthenticationResult, Purpose } from '../schemas/message.ts'
+import { SendLimits } from '../schemas/profile.ts'
 import {
   AttachmentIdText,
   Email,
@@ -6,6 +8,7 @@ import {
   InboxIdText,
   MessageIdText,
   MetadataGiven,
+  MetadataView,
   NextCursor,
   nullable,
   ThreadIdText,
@@ -13,7 +16,9 @@ import {
   Uuid,
   WebhookIdText,
 } from '../schemas/scalars.ts'
-import { EventTypeName } from '../schemas/webhook.ts'
+import { GivenPurpose } from '../schemas/send.ts'
+import { Recipient, SubmissionStatus } from '../schemas/submission.ts'
+import { EventTypeName, WebhookStatus } from '../schemas/webhook.ts'
 import { type OpenApiDocument, operationsOf } from './document.ts'
 
 /** Schemas and the names that replace them. */
@@ -30,29 +35,54 @@ const named: Readonly<Record<string, object>> = {
   WebhookId: WebhookIdText,
   FailureCode: failureCode,
   Metadata: MetadataGiven,
+  StoredMetadata: MetadataView,
   EventType: EventTypeName,
+  Purpose,
+  GivenPurpose,
+  AuthenticationResult,
+  SubmissionStatus,
+  SubmissionRecipient: Recipient,
+  WebhookStatus,
+  SendLimits,
 }
-const names = new Map(Object.entries(named).map(([name, schema]) => [JSON.stringify(schema), name]))
+const names = new Map(Object.entries(named).map(([name, schema]) => [keyOf(schema), name]))
 
-/** Replaces equal small schemas by references. Only schemas that are referred to get their name. */
+/**
+ * Replaces equal small schemas by references. A schema that differs only in its description keeps it next to the
+ * reference. Only schemas that are referred to get their name.
+ */
 export function shareSchemas(document: OpenApiDocument): void {
-  const schemas = document.components.schemas ?? {}
-  const used = new Set<string>()
+  const added: Record<string, object> = {}
   const share = (value: unknown): unknown => {
     if (value === null || typeof value !== 'object') return value
     if (Array.isArray(value)) return value.map(share)
-    const name = names.get(JSON.stringify(value))
-    if (name !== undefined) {
-      used.add(name)
-      return { $ref: `#/components/schemas/${name}` }
+    const name = names.get(keyOf(value))
+    if (name === undefined) return shareMembers(value)
+    if (!(name in added)) {
+      added[name] = {}
+      added[name] = shareMembers(named[name]!)
     }
+    return referTo(name, value)
+  }
+  const shareMembers = (value: object): object => {
     const members = Object.entries(value)
     return Object.fromEntries(members.map(([key, member]) => [key, isValue(key) ? member : share(member)]))
   }
-  const shared = share(schemas) as typeof schemas
+  const shared = share(document.components.schemas ?? {}) as object
   document.paths = share(document.paths) as OpenApiDocument['paths']
-  const added = Object.entries(named).filter(([name]) => used.has(name))
-  document.components.schemas = { ...shared, ...Object.fromEntries(added) }
+  document.components.schemas = { ...shared, ...added }
+}
+
+/** Equal for schemas that accept the same values and have the same examples. */
+function keyOf(schema: object): string {
+  return JSON.stringify({ ...schema, description: undefined })
+}
+
+function referTo(name: string, { description }: { description?: string }): object {
+  const $ref = `#/components/schemas/${name}`
+  const isOwn =
+    description !== undefined && description !== (named[name] as { description?: string }).description
+  return isOwn ? { $ref, description } : { $ref }
 }
 
 /** Whether the key holds a value, not a schema. */
@@ -68,7 +98,7 @@ export function shareParameters(document: OpenApiDocument): OpenApiDocument {
   const components = new Map<string, object>()
   const references = new Map<string, { $ref: string }>()
   for (const [written, [parameter, ...others]] of alike) {
-    const name = componentName(parameter!.name)
+    const name = componentName(parameter!)
     // A different parameter with the same name stays inline.
     if (others.length === 0 || components.has(name)) continue
     components.set(name, parameter!)
@@ -83,7 +113,7 @@ export function shareParameters(document: OpenApiDocument): OpenApiDocument {
   return document
 }
 
-/** Converts `idempotency-key` to `IdempotencyKey`, like the name of a type. */
-function componentName(name: string): string {
-  return name.replace(/(?:^|-)([a-z])/g, (_, letter: string) => letter.toUpperCase())
+/** Names `idempotency-key` in a header `IdempotencyKeyInHeader`: like a type, and unlike the name of any schema. */
+function componentName({ name, in: place }: { name: string; in: string }): string {
+  return [...name.split('-'), 'in', place].map((word) => word[0]!.toUpperCase() + word.slice(1)).join('')
 }

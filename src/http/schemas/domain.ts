@@ -74,7 +74,13 @@ const Capability = component(
   ),
 )
 
-const Capabilities = Type.Object({ outbound: Capability.ref, inbound: Capability.ref })
+const DomainCapabilities = component(
+  'DomainCapabilities',
+  Type.Object(
+    { outbound: Capability.ref, inbound: Capability.ref },
+    { description: 'Sending and receiving.', examples: [capabilitiesExample] },
+  ),
+)
 
 export const Domain = component(
   'Domain',
@@ -91,7 +97,7 @@ export const Domain = component(
         'State of the ownership. `failed`: verified earlier, lost now.',
       ),
       records: Type.Array(DomainRecord.ref, { description: 'The records to publish in DNS.' }),
-      capabilities: Capabilities,
+      capabilities: DomainCapabilities.ref,
       createdAt: Time,
       updatedAt: Time,
       verifiedAt: nullable(Time),
@@ -130,7 +136,7 @@ export const DomainList = component(
 export const DomainCheck = component(
   'DomainCheck',
   Type.Object(
-    { domain: Domain.ref, checks: Type.Array(DomainRecord.ref), capabilities: Capabilities },
+    { domain: Domain.ref, checks: Type.Array(DomainRecord.ref), capabilities: DomainCapabilities.ref },
     {
       description: 'The result of a check.',
       examples: [{ domain: example, checks: [recordExample], capabilities: capabilitiesExample }],
@@ -147,4 +153,12 @@ _posthorn-challenge.example.com. 3600 IN TXT "${recordExample.value}"
 example.com. 3600 IN MX 10 mx.example.net.
 `
 
-export const domainComponents = [DomainRecord, Capability, Domain, NewDomain, DomainList, DomainCheck]
+export const domainComponents = [
+  DomainRecord,
+  Capability,
+  DomainCapabilities,
+  Domain,
+  NewDomain,
+  DomainList,
+  DomainCheck,
+]

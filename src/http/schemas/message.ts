@@ -18,7 +18,10 @@ import {
   Uuid,
 } from './scalars.ts'
 
-export const purposes = ['transactional', 'marketing', 'unclassified'] as const
+export const Purpose = {
+  ...oneOf(['transactional', 'marketing', 'unclassified'], 'The kind of mail.'),
+  examples: ['transactional'],
+}
 const scanStates = ['unscanned', 'clean', 'infected', 'failed'] as const
 
 const attachmentExample = {
@@ -52,7 +55,10 @@ export const Attachment = component(
   ),
 )
 
-const authenticationResults = [...authResults, 'not_evaluated']
+export const AuthenticationResult = {
+  ...oneOf<string[]>([...authResults, 'not_evaluated'], 'A result (RFC 8601).'),
+  examples: ['pass'],
+}
 
 const securityExample = {
   trust: 'untrusted',
@@ -82,9 +88,9 @@ const InboundSecurity = component(
         }),
       }),
       authentication: Type.Object({
-        spf: oneOf(authenticationResults, 'SPF result (RFC 8601).'),
-        dkim: oneOf(authenticationResults, 'DKIM result (RFC 8601).'),
-        dmarc: oneOf(authenticationResults, 'DMARC result (RFC 8601).'),
+        spf: { ...AuthenticationResult, description: 'SPF result (RFC 8601).' },
+        dkim: { ...AuthenticationResult, description: 'DKIM result (RFC 8601).' },
+        dmarc: { ...AuthenticationResult, description: 'DMARC result (RFC 8601).' },
       }),
       listedBy: Type.Optional(
         Type.Array(Type.String({ maxLength: 253 }), {
@@ -252,7 +258,7 @@ export const Message = component(
         }),
       ),
       inboundSecurity: Type.Optional(InboundSecurity.ref),
-      purpose: oneOf([...purposes], 'The kind of mail.'),
+      purpose: Purpose,
     },
     { description: 'A message, sent or received.', examples: Object.values(messageExamples) },
   ),

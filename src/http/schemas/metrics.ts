@@ -1,5 +1,6 @@
 // Schemas of an organization's delivery metrics, and of a domain's traffic.
 import Type from 'typebox'
+import { SendLimits } from './profile.ts'
 import { Count, component, nullable, oneOf, Time, Uuid } from './scalars.ts'
 
 const Fraction = Type.Number({ minimum: 0, maximum: 1 })
@@ -118,10 +119,10 @@ export const DomainTraffic = component(
         bounceRate24h: nullable(Fraction),
         complaintRate24h: nullable(Fraction),
       }),
-      limits: Type.Object(
-        { messagesPerMinute: Count, messagesPerDay: Count, recipientsPerDay: Count },
-        { description: "The organization's limits, which all its domains and inboxes share." },
-      ),
+      limits: {
+        ...SendLimits,
+        description: "The organization's limits, which all its domains and inboxes share.",
+      },
     },
     { description: 'Mail that a domain sends and receives.', examples: [trafficExample] },
   ),

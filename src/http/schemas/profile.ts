@@ -2,17 +2,22 @@
 import Type from 'typebox'
 import { Count, component, InboxIdText, nullable, oneOf, Time, Uuid } from './scalars.ts'
 
+export const SendLimits = Type.Object(
+  {
+    messagesPerMinute: { ...Count, description: 'In the 60 seconds from the first message.' },
+    messagesPerDay: { ...Count, description: 'In a UTC day.' },
+    recipientsPerDay: { ...Count, description: 'In a UTC day. Suppressed recipients do not count.' },
+  },
+  {
+    description: 'Sending limits.',
+    examples: [{ messagesPerMinute: 60, messagesPerDay: 2000, recipientsPerDay: 5000 }],
+  },
+)
+
 const Organization = Type.Object({
   id: Uuid,
   status: oneOf(['pending', 'active', 'suspended'], 'Only an active organization can call the API.'),
-  sendLimits: Type.Object(
-    {
-      messagesPerMinute: { ...Count, description: 'In the 60 seconds from the first message.' },
-      messagesPerDay: { ...Count, description: 'In a UTC day.' },
-      recipientsPerDay: { ...Count, description: 'In a UTC day. Suppressed recipients do not count.' },
-    },
-    { description: 'Sending limits.' },
-  ),
+  sendLimits: SendLimits,
 })
 
 const ApiKey = Type.Object({

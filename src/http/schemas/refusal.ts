@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { component } from './scalars.ts'
 
 export const Refusal = component(
-  'Error',
+  'ErrorBody',
   Type.Object(
     {
       error: Type.String({ description: 'A stable code for programs.' }),

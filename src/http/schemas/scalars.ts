@@ -99,13 +99,14 @@ export const MetadataView = Type.Unsafe<Metadata>({
   type: 'object',
   additionalProperties: metadataValue,
   description: 'The metadata of the send. Empty if none was given, and for received mail.',
+  examples: [{ booking: 4711 }],
 })
 
 /** Metadata as requests may give it. */
 export const MetadataGiven = Type.Unsafe<Metadata>({
   type: 'object',
   maxProperties: 50,
-  propertyNames: { pattern: patterns.metadataKey[0] },
+  propertyNames: { type: 'string', pattern: patterns.metadataKey[0] },
   additionalProperties: {
     ...metadataValue,
     maxLength: 500,

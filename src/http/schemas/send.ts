@@ -40,6 +40,10 @@ const GivenAttachment = component(
 const recipients = { maxItems: 1000, examples: [[{ email: 'ada@example.com' }]] }
 const text = Type.String({ description: 'Plain text. Default: made from `html`.' })
 const html = Type.String({ description: 'The HTML content.' })
+export const GivenPurpose = {
+  ...oneOf(['transactional', 'marketing'], 'Marketing is refused until consent controls exist.'),
+  examples: ['transactional'],
+}
 const bodies = {
   text: Type.Optional(text),
   html: Type.Optional(html),
@@ -51,9 +55,7 @@ const bodies = {
     }),
   ),
   metadata: Type.Optional(MetadataGiven),
-  purpose: Type.Optional(
-    oneOf(['transactional', 'marketing'], 'Marketing is refused until consent controls exist.'),
-  ),
+  purpose: Type.Optional(GivenPurpose),
 }
 /**
  * Requires `text`, `html` or both. The second branch excludes `text`, so that exactly one branch matches and `oneOf` can
@@ -63,7 +65,7 @@ const bodies = {
 const textOrHtml = {
   oneOf: [
     { required: ['text'], properties: { text } },
-    { required: ['html'], properties: { html }, not: { required: ['text'] } },
+    { required: ['html'], properties: { html }, not: { required: ['text'], properties: { text: {} } } },
   ],
 }
 

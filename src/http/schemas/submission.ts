@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { submissionStatuses } from '../../store/status.ts'
 import { Mailbox } from './mailbox.ts'
-import { purposes } from './message.ts'
+import { Purpose } from './message.ts'
 import {
   component,
   failureCode,
@@ -52,24 +52,32 @@ export const cancelledExample = {
   updatedAt: '2026-11-21T09:00:20.000Z',
 }
 
-const Recipient = Type.Object({
-  email: Type.String({ description: 'The address.' }),
-  status: oneOf(
-    ['pending', 'deferred', 'delivered', 'bounced', 'failed', 'suppressed'],
-    'Delivery state of this recipient.',
-  ),
-  response: nullable(
-    Type.String({
-      description:
-        "The remote server's last reply. Before the first attempt, why the destination is blocked.",
-    }),
-  ),
-  failureCode: {
-    ...failureCode,
-    description: 'Why delivery failed. Null: no failure.',
+export const SubmissionStatus = {
+  ...oneOf([...submissionStatuses], 'Delivery state over all recipients.'),
+  examples: ['pending'],
+}
+
+export const Recipient = Type.Object(
+  {
+    email: Type.String({ description: 'The address.' }),
+    status: oneOf(
+      ['pending', 'deferred', 'delivered', 'bounced', 'failed', 'suppressed'],
+      'Delivery state of this recipient.',
+    ),
+    response: nullable(
+      Type.String({
+        description:
+          "The remote server's last reply. Before the first attempt, why the destination is blocked.",
+      }),
+    ),
+    failureCode: {
+      ...failureCode,
+      description: 'Why delivery failed. Null: no failure.',
+    },
+    updatedAt: Time,
   },
-  updatedAt: Time,
-})
+  { description: 'A recipient and its delivery state.', examples: submissionExample.recipients },
+)
 
 export const Submission = component(
   'Submission',
@@ -82,7 +90,7 @@ export const Submission = component(
       }),
       subject: Type.String({ description: 'Empty after its message or inbox was deleted.' }),
       metadata: MetadataView,
-      status: oneOf([...submissionStatuses], 'Delivery state over all recipients.'),
+      status: SubmissionStatus,
       queueId: nullable(
         Type.String({
           description: 'The queue id in Received fields and logs. Null until delivery starts.',
@@ -94,7 +102,7 @@ export const Submission = component(
       failureCode,
       createdAt: Time,
       updatedAt: Time,
-      purpose: oneOf([...purposes], 'The kind of mail.'),
+      purpose: Purpose,
     },
     { description: 'One accepted send.', examples: [submissionExample] },
   ),

@@ -11,7 +11,10 @@ export const EventTypeName = {
   examples: ['message.received'],
 }
 
-const statuses = ['active', 'disabled'] as const
+export const WebhookStatus = {
+  ...oneOf(['active', 'disabled'], 'A disabled endpoint is not called.'),
+  examples: ['active'],
+}
 
 export const WebhookParams = Type.Object({
   webhookId: WebhookIdText,
@@ -40,7 +43,7 @@ const visible = {
     description: 'The subscribed event types. Null: all, including future types.',
   }),
   description: nullable(Type.String({ description: 'Your own note.' })),
-  status: oneOf([...statuses], 'A disabled endpoint is not called.'),
+  status: WebhookStatus,
   createdAt: Time,
   updatedAt: Time,
 }
@@ -119,7 +122,7 @@ export const WebhookChange = component(
       url: Type.Optional(given.url),
       eventTypes: Type.Optional(given.eventTypes),
       description: Type.Optional(given.description),
-      status: Type.Optional(oneOf([...statuses], 'A disabled endpoint is not called.')),
+      status: Type.Optional(WebhookStatus),
     },
     {
       additionalProperties: false,
