@@ -114,6 +114,6 @@ export function shareParameters(document: OpenApiDocument): OpenApiDocument {
 }
 
 /** Names `idempotency-key` in a header `IdempotencyKeyInHeader`: like a type, and unlike the name of any schema. */
-function componentName({ name, in: place }: { name: string; in: string }): string {
-  return [...name.split('-'), 'in', place].map((word) => word[0]!.toUpperCase() + word.slice(1)).join('')
+function componentName({ name, in: location }: { name: string; in: string }): string {
+  return [...name.split('-'), 'in', location].map((word) => word[0]!.toUpperCase() + word.slice(1)).join('')
 }
