@@ -22,9 +22,12 @@ export function affectedBy(changed: string[], files: string[]): string[] {
   const reached = reach(changed, readDependents([...git('ls-files'), ...untracked()]))
   // Browser tests show the pages that are built from this folder. No module imports it.
   const pagesChanged = changed.some((path) => path.startsWith('dashboard/'))
+  // The guide is built from these files.
+  const guideChanged = changed.some((path) => path.startsWith('site/') || path.endsWith('.md'))
   return files.filter(
     (file) =>
       reached.has(file) ||
+      (guideChanged && file.endsWith('/guide.test.ts')) ||
       file.startsWith('tests/fences/') ||
       (pagesChanged && file.startsWith('tests/browser/')),
   )

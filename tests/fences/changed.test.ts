@@ -27,7 +27,11 @@ const cases: { changed: string; affects: string[]; spares: string[] }[] = [
     affects: ['tests/browser/pages.test.ts', 'tests/browser/story.test.ts'],
     spares: ['tests/flow/delivery.test.ts'],
   },
-  { changed: 'docs/api.md', affects: ['tests/fences/names.test.ts'], spares: ['tests/rfc/spf.test.ts'] },
+  {
+    changed: 'docs/api.md',
+    affects: ['tests/fences/names.test.ts', 'tests/http/guide.test.ts'],
+    spares: ['tests/rfc/spf.test.ts'],
+  },
 ]
 
 for (const { changed, affects, spares } of cases)

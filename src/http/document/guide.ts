@@ -2,7 +2,6 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { RecentlyUsed } from '../../base/recently-used.ts'
 import { type Asset, forGood, sendAsset, untilChanged } from '../../web/asset.ts'
 import { isMissing, readAsset } from '../../web/built-pages.ts'
 import type { Api } from '../api.ts'
@@ -12,9 +11,6 @@ export const guideFolder = join(import.meta.dirname, '../../../site/dist')
 
 const notBuilt =
   'The guide is not built: run `npm run build` where Posthorn is installed. The API works without it.\n'
-/** Bounds the memory: a page has 30 kB, the largest file 600 kB. */
-const kept = { maxEntries: 64, maxBytes: 4_000_000 }
-
 /** The pages have no inline scripts and styles, so that they need no exception. */
 const contentSecurityPolicy = [
   ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:"],
@@ -26,7 +22,8 @@ interface Build {
   mtimeMs: number
   /** The files of the build by the path of their URL. No other file is read. */
   files: ReadonlyMap<string, string>
-  assets: RecentlyUsed<Asset>
+  /** Each file is read and compressed once, because anyone may ask for it. All of them have 10 MB. */
+  assets: Map<string, Promise<Asset>>
 }
 
 /** Serves the files of the folder, which may be missing. */
@@ -73,7 +70,7 @@ class Guide {
       // The build writes this file last.
       const { mtimeMs } = await stat(join(this.#folder, 'llms.txt'))
       if (this.#build?.mtimeMs !== mtimeMs)
-        this.#build = { mtimeMs, files: await listFiles(this.#folder), assets: new RecentlyUsed(kept) }
+        this.#build = { mtimeMs, files: await listFiles(this.#folder), assets: new Map() }
       return this.#build
     } catch (error) {
       if (isMissing(error)) return null
@@ -82,11 +79,14 @@ class Guide {
   }
 
   async #read({ assets }: Build, file: string): Promise<Asset> {
-    const known = assets.use(file)
-    if (known) return known
-    const asset = await readAsset(join(this.#folder, file))
-    assets.set(file, asset, asset.bytes.length + asset.compressed.length)
-    return asset
+    let reading = assets.get(file)
+    if (!reading) {
+      reading = readAsset(join(this.#folder, file))
+      assets.set(file, reading)
+      // The next request tries again.
+      reading.catch(() => assets.delete(file))
+    }
+    return await reading
   }
 }
 
