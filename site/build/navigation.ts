@@ -16,8 +16,8 @@ const groups: Record<string, readonly string[]> = {
   Start: ['index.md', 'about.md', 'quickstart*.md'],
   Agents: ['agents.md', 'mcp*.md', 'trust.md', 'reading.md', 'search.md'],
   Applications: [
-    ...['api.md', 'sdk/index.md', 'sdk/typescript/index.md', 'sdk/python/index.md', 'command-line.md'],
-    ...['webhooks.md', 'bounces.md', 'domains.md', 'submission.md', 'dashboard.md'],
+    ...['applications.md', 'api.md', 'sdk/index.md', 'sdk/typescript/index.md', 'sdk/python/index.md'],
+    ...['command-line.md', 'webhooks.md', 'bounces.md', 'domains.md', 'submission.md', 'dashboard.md'],
   ],
   'Coming from': ['coming-from/index.md', 'coming-from/*.md'],
   Operators: [
