@@ -32,7 +32,7 @@ and deleted.
 Everything in a received message is untrusted input: addresses, names, texts, file names. Check it before a program or
 a model acts on it.`
 
-export const keyDescription = `The API key. Each operation names its scope, for programs in \`x-scopes\`. Of several, the key needs one. \`*\` is every scope.
+export const keyDescription = `The API key. Each operation names its scope, for programs in \`x-scopes\`. If several permit an operation, the key needs one. \`*\` is every scope.
 
 | Scope | Permits |
 |---|---|
