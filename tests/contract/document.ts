@@ -27,7 +27,7 @@ interface Parameter {
 
 interface WrittenOperation {
   operationId: string
-  security: { apiKey: string[] }[]
+  'x-scopes': string[]
   parameters?: (Parameter | { $ref: string })[]
   requestBody?: { content: Record<string, Media> }
   responses: Record<string, Response | { $ref: string }>
@@ -87,7 +87,7 @@ export class ApiDocument {
   }
 
   #read(method: string, path: string, written: WrittenOperation): Operation {
-    const { operationId: id, security, requestBody } = written
+    const { operationId: id, 'x-scopes': scopes, requestBody } = written
     const parameters = (written.parameters ?? []).map((one) =>
       '$ref' in one ? this.#parameters[one.$ref.split('/').at(-1)!]! : one,
     )
@@ -99,7 +99,7 @@ export class ApiDocument {
       id,
       method,
       path,
-      scopes: security.flatMap(({ apiKey }) => apiKey),
+      scopes,
       pathParameters: named('path'),
       queryParameters: named('query'),
       headers: named('header'),

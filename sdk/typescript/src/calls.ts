@@ -231,11 +231,7 @@ export class Calls {
         : isOfCertificate(error)
           ? ['certificate_invalid', `The certificate of ${origin} is not valid here.`]
           : ['connection_failed', `The connection to ${origin}${pathname} failed.`]
-      throw new ConnectionFailedError(message, {
-        code,
-        isTemporary: code !== 'certificate_invalid',
-        cause: error,
-      })
+      throw new ConnectionFailedError(message, { code, isTemporary: true, cause: error })
     } finally {
       clearTimeout(timer)
       if (!isLater) signal?.removeEventListener('abort', abort)
@@ -243,13 +239,16 @@ export class Calls {
   }
 }
 
-/** Node and Bun have a code of OpenSSL in the error or in its cause, Deno only words. */
+/** Codes of OpenSSL and Node. Other runtimes have none, and their words could be those of the address. */
+const ofCertificate = new Set([
+  ...['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID', 'CERT_REVOKED', 'CERT_UNTRUSTED', 'CERT_SIGNATURE_FAILURE'],
+  ...['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN', 'UNABLE_TO_GET_ISSUER_CERT'],
+  ...['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'ERR_TLS_CERT_ALTNAME_INVALID'],
+])
+
 function isOfCertificate(error: unknown): boolean {
-  const { cause } = error as { cause?: unknown }
-  return [error, cause].some((each) => {
-    const { code, message } = (each ?? {}) as { code?: unknown; message?: unknown }
-    return /certificate|CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(`${code} ${message}`)
-  })
+  const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } | null }
+  return ofCertificate.has(String(code)) || ofCertificate.has(String(cause?.code))
 }
 
 function checkBaseUrl(text: string): void {

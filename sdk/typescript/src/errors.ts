@@ -72,7 +72,7 @@ export class ServerError extends PosthornError {
   override name = 'ServerError'
 }
 
-/** No whole answer came. The code is `connection_failed`, `timed_out`, or `certificate_invalid`, which is not temporary. */
+/** No whole answer came. The code is `connection_failed`, `timed_out` or `certificate_invalid`. */
 export class ConnectionFailedError extends PosthornError {
   override name = 'ConnectionFailedError'
 }

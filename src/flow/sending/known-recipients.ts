@@ -15,9 +15,10 @@ export async function requireKnownRecipients(
   { operation, sender, recipients }: Pick<SendDraft, 'operation' | 'sender' | 'recipients'>,
 ): Promise<void> {
   if (!confirmNewRecipients) return
-  const keys = recipients.map(({ key }) => key)
   const unknown =
-    sender.id === null ? keys[0]! : await findStranger(db, { organizationId, inboxId: sender.id }, keys)
+    sender.id === null
+      ? recipients[0]!.key
+      : await findStranger(db, { organizationId, inboxId: sender.id }, recipients)
   if (unknown === null) return
   // Security: a stranger chooses the recipients of a reply by Reply-To, and an address can hold any text.
   const name =

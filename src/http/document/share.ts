@@ -46,6 +46,7 @@ const named: Readonly<Record<string, object>> = {
   SendLimits,
 }
 const names = new Map(Object.entries(named).map(([name, schema]) => [keyOf(schema), name]))
+if (names.size < Object.keys(named).length) throw new Error('two shared schemas are equal')
 
 /**
  * Replaces equal small schemas by references. A schema that differs only in its description keeps it next to the

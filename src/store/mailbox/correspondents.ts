@@ -5,30 +5,38 @@ import type { Queryable } from '../../postgres/db.ts'
 /** Only the newest are read: strangers can write in the name of an address, and other inboxes to it, any number of times. */
 const maxRead = 100
 
+/** A recipient: the address as the caller wrote it, and its key. */
+export interface AddressedRecipient {
+  email: string
+  key: string
+}
+
 /**
- * Returns one of the address keys that has not written to the inbox, and to which no message was accepted from it; null if
- * there is none. Mail that fails DMARC was not written by its From address.
+ * Returns the key of a recipient who has not written to the inbox, and to whom no message was accepted from it; null if there
+ * is none. Received mail has its From address as written. It counts if DMARC passed, or if the domain of its From field has
+ * no policy: with another result the address is forged, unproven, or that of the envelope.
  */
 export async function findStranger(
   db: Queryable,
   { organizationId, inboxId }: { organizationId: OrganizationId; inboxId: InboxId },
-  addressKeys: readonly string[],
+  recipients: readonly AddressedRecipient[],
 ): Promise<string | null> {
   const rows = await db.query<{ key: string }>(
-    `select k.key from unnest($3::text[]) k(key)
+    `select r.key from unnest($3::text[], $4::text[]) r(key, email)
     where not exists (
-      select from (
+      select from unnest(array[r.key, r.email]) written(email), lateral (
         select m.security from message m where m.inbox_id = $2 and m.direction = 'inbound'
-          and left(lower(m.sender->>'email'), 400) = left(k.key, 400)
+          and left(lower(m.sender->>'email'), 400) = left(lower(written.email), 400)
         order by m.id desc limit ${maxRead}) recent
-      where recent.security->'authentication'->>'dmarc' is distinct from 'fail')
+      where coalesce(recent.security->'authentication'->>'dmarc', 'not_evaluated')
+        in ('pass', 'none', 'not_evaluated'))
     and not exists (
       select from (
-        select d.inbox_id from delivery d where d.organization_id = $1 and d.address_key = k.key
+        select d.inbox_id from delivery d where d.organization_id = $1 and d.address_key = r.key
         order by d.submission_id desc limit ${maxRead}) recent
       where recent.inbox_id = $2)
     limit 1`,
-    [organizationId, inboxId, addressKeys],
+    [organizationId, inboxId, recipients.map(({ key }) => key), recipients.map(({ email }) => email)],
   )
   return rows[0]?.key ?? null
 }

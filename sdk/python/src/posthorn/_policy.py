@@ -148,7 +148,7 @@ def is_repeated(operation: Operation, error: PosthornError) -> bool:
     if operation.is_once:
         return False
     if isinstance(error, ConnectionFailedError):
-        return error.is_temporary
+        return True
     return error.status == 423 or is_unknown(error) or (error.status == 409 and error.code in IN_PROGRESS)
 
 

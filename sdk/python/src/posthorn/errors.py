@@ -70,11 +70,11 @@ class ServerError(PosthornError):
 
 
 class ConnectionFailedError(PosthornError):
-    """There was no answer. The code is `connection_failed`, `timed_out`, or `certificate_invalid`: not temporary."""
+    """There was no answer. The code is `connection_failed`, `timed_out` or `certificate_invalid`."""
 
     @property
     def is_temporary(self) -> bool:
-        return self.code != "certificate_invalid"
+        return True
 
 
 class WaitTimeoutError(PosthornError):

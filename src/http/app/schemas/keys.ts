@@ -28,7 +28,7 @@ const sendMode = oneOf(['new_and_reply', 'reply_only'], 'Whether the key can sta
 
 const confirmNewRecipients = Type.Boolean({
   description:
-    'True: only a person may send the first message to an address. The key may write to addresses that wrote to the inbox, or got mail from it. Mail that fails DMARC does not count.',
+    'True: only a person may send the first message to an address. The key may write to addresses that wrote to the inbox, or got mail from it. Mail that DMARC shows to be forged does not count.',
 })
 
 const keyExample = {
