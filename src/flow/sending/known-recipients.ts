@@ -1,4 +1,5 @@
 // Refuses the first message to an address if the key leaves that to a person.
+import { domainToUnicode } from 'node:url'
 import { ServiceError } from '../../base/errors.ts'
 import type { Queryable } from '../../postgres/db.ts'
 import { findStranger } from '../../store/mailbox/correspondents.ts'
@@ -15,10 +16,14 @@ export async function requireKnownRecipients(
   { operation, sender, recipients }: Pick<SendDraft, 'operation' | 'sender' | 'recipients'>,
 ): Promise<void> {
   if (!confirmNewRecipients) return
+  const addressed = recipients.map(({ key, email, domain }) => {
+    const localPart = email.slice(0, email.lastIndexOf('@'))
+    return { key, unicode: `${localPart}@${domainToUnicode(domain)}` }
+  })
   const unknown =
     sender.id === null
       ? recipients[0]!.key
-      : await findStranger(db, { organizationId, inboxId: sender.id }, recipients)
+      : await findStranger(db, { organizationId, inboxId: sender.id }, addressed)
   if (unknown === null) return
   // Security: a stranger chooses the recipients of a reply by Reply-To, and an address can hold any text.
   const name =

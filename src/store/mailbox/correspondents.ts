@@ -5,10 +5,10 @@ import type { Queryable } from '../../postgres/db.ts'
 /** Only the newest are read: strangers can write in the name of an address, and other inboxes to it, any number of times. */
 const maxRead = 100
 
-/** A recipient: the address as the caller wrote it, and its key. */
+/** A recipient by its address key, and by its address with the domain in Unicode, as received mail may have it. */
 export interface AddressedRecipient {
-  email: string
   key: string
+  unicode: string
 }
 
 /**
@@ -22,9 +22,9 @@ export async function findStranger(
   recipients: readonly AddressedRecipient[],
 ): Promise<string | null> {
   const rows = await db.query<{ key: string }>(
-    `select r.key from unnest($3::text[], $4::text[]) r(key, email)
+    `select r.key from unnest($3::text[], $4::text[]) r(key, unicode)
     where not exists (
-      select from unnest(array[r.key, r.email]) written(email), lateral (
+      select from unnest(array[r.key, r.unicode]) written(email), lateral (
         select m.security from message m where m.inbox_id = $2 and m.direction = 'inbound'
           and left(lower(m.sender->>'email'), 400) = left(lower(written.email), 400)
         order by m.id desc limit ${maxRead}) recent
@@ -36,7 +36,7 @@ export async function findStranger(
         order by d.submission_id desc limit ${maxRead}) recent
       where recent.inbox_id = $2)
     limit 1`,
-    [organizationId, inboxId, recipients.map(({ key }) => key), recipients.map(({ email }) => email)],
+    [organizationId, inboxId, recipients.map(({ key }) => key), recipients.map(({ unicode }) => unicode)],
   )
   return rows[0]?.key ?? null
 }
