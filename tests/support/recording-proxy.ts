@@ -42,7 +42,12 @@ export async function startRecordingProxy(scope: Scope, to: string, hooks: Hooks
     const call: Call = { method, path, headers, body: '', status: 0, answer: '' }
     calls.push(call)
     const service = request(new URL(path, to), { method, headers })
-    from.on('data', (piece) => (call.body += piece))
+    // A connection can fail later than its answer begins, when `once` no longer listens.
+    service.on('error', () => back.destroy())
+    const sent: Buffer[] = []
+    from.on('data', (piece: Buffer) => sent.push(piece))
+    // A character may be split between two pieces.
+    from.on('end', () => (call.body = Buffer.concat(sent).toString()))
     from.pipe(service)
     back.on('close', () => service.destroy())
     const [answer] = (await once(service, 'response')) as [IncomingMessage]
