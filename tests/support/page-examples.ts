@@ -72,12 +72,13 @@ function readPage(path: string): Page {
 function readBlocks(text: string): Block[] {
   const blocks: Block[] = []
   let end = 0
-  for (const { 0: all, 1: language, 2: mark, 3: body, index } of text.matchAll(
-    /^```(\w*)([^\n]*)\n([\s\S]*?)^```$/gm,
+  for (const { 0: all, 1: indent, 2: language, 3: mark, 4: body, index } of text.matchAll(
+    /^([ \t]*)```(\w*)([^\n]*)\n([\s\S]*?)^[ \t]*```[ \t]*$/gm,
   )) {
     const line = text.slice(0, index).split('\n').length
     const isConsecutive = text.slice(end, index).trim() === ''
-    blocks.push({ line, language: language!, mark: mark!.trim(), text: body!, isConsecutive })
+    const code = body!.replaceAll(new RegExp(`^${indent}`, 'gm'), '')
+    blocks.push({ line, language: language!, mark: mark!.trim(), text: code, isConsecutive })
     end = index + all.length
   }
   return blocks
