@@ -22,7 +22,8 @@ import { inherited } from '../support/service.ts'
 const root = resolve(import.meta.dirname, '../..')
 const programs = join(root, 'tests/generators')
 const packages = join(programs, 'node_modules')
-const missing = existsSync(packages) ? false : 'install the generators: (cd tests/generators && npm ci)'
+const isCurrent = existsSync(packages) && outdated().length === 0
+const missing = isCurrent ? false : 'install the generators: (cd tests/generators && npm ci)'
 const generators = createRequire(join(programs, 'package.json'))
 const stranger = createRequire(join(root, 'tests/stranger/package.json'))
 
@@ -122,9 +123,24 @@ test('clients of four generators compile under --strict, and every answer to the
   })
 })
 
+/** The packages of the lock file that are not installed in its version. Optional ones may be absent. */
+function outdated(): string[] {
+  const versionsIn = (path: string) => {
+    const lock = JSON.parse(readFileSync(join(programs, path), 'utf8'))
+    return lock.packages as Record<string, { version?: string; optional?: boolean }>
+  }
+  const installed = versionsIn('node_modules/.package-lock.json')
+  return Object.entries(versionsIn('package-lock.json'))
+    .filter(([path]) => path !== '')
+    .filter(([path, { version, optional }]) =>
+      installed[path] ? installed[path].version !== version : !optional,
+    )
+    .map(([path]) => path)
+}
+
 /** A package of somebody who generates clients: the programs, and the configuration of tsc and orval. */
 function writeProject(folder: string, base: string, clients: Generator[]): void {
-  cpSync(programs, folder, { recursive: true, filter: (path) => !path.includes('node_modules') })
+  cpSync(programs, folder, { recursive: true, filter: (path) => path !== packages })
   symlinkSync(packages, join(folder, 'node_modules'))
   const files = ['spectral.ts', ...clients.map(({ name }) => `${name}.ts`)]
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files }))
