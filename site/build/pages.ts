@@ -6,7 +6,7 @@ const root = resolve(import.meta.dirname, '../..')
 export const pagesFolder = join(root, 'site/pages')
 
 /** Files that the site publishes. A link to any other file of the repository becomes its text. */
-const published = [
+export const published = [
   'docs/**/*.{md,svg}',
   'decisions/*.md',
   'deploy/{,helm/posthorn/}README.md',
