@@ -284,14 +284,26 @@ function wordsOf(value: unknown): string[] {
   return Object.entries(value).flatMap(([name, member]) => [name, ...wordsOf(member)])
 }
 
-function wordsOfCall({ path, headers, body, answer }: Call): string[] {
+function wordsOfRequest({ path, headers, body }: Call): string[] {
   const { searchParams } = new URL(path, 'http://service')
-  const documents = [body, answer].filter((text) => /^[{[]/.test(text)).map((text) => JSON.parse(text))
-  return [...searchParams.keys(), ...Object.keys(headers), ...documents.flatMap(wordsOf)]
+  const document = /^[{[]/.test(body) ? JSON.parse(body) : null
+  return [...searchParams.keys(), ...Object.keys(headers), ...wordsOf(document)]
 }
 
-/** `Message-ID` is `messageId` in nodemailer. */
-const plain = (name: string) => name.toLowerCase().replaceAll('-', '')
+const comments: Record<Language, RegExp> = {
+  sh: /(?<=^|\s)#.*/gm,
+  ts: /(?<=^|\s)\/\/.*/gm,
+  python: /(?<=^|\s)#.*/gm,
+}
+
+/** Whether a program has a name as a whole. `Message-ID` is `messageId` in nodemailer. */
+function isNamed(name: string, { groups }: Page, language: Language): boolean {
+  const code = groups.map(({ programs }) => programs[language].replaceAll(comments[language], '')).join('\n')
+  const snake = name.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter}`)
+  const forms = [name, name.replaceAll('-', ''), ...(language === 'python' ? [snake] : [])]
+  const pattern = forms.map((form) => form.replaceAll('.', '\\.')).join('|')
+  return new RegExp(`(?<![\\w-])(?:${pattern})(?![\\w-])`, 'i').test(code)
+}
 
 /** Matches `POST /v1/domains/{domainId}/verify` with its calls. */
 function patternOf(operation: string): RegExp {
@@ -302,15 +314,16 @@ for (const page of pages.filter(({ path }) => path.startsWith('docs/coming-from/
   test(`pages: each row of ${page.path} is tried by the examples of that page, in each language`, (t) => {
     const rows = rowsOf(page)
     assert.ok(rows.length > 3, 'it has a table with a column "Posthorn"')
-    for (const [language, calls] of tried.get(page) ?? []) {
-      const words = new Set(calls.filter(({ status }) => status < 300).flatMap(wordsOfCall))
-      const programs = plain(page.groups.map((group) => group.programs[language]).join('\n'))
+    for (const language of languages.filter((one) => !missingOf(one))) {
+      const calls = (tried.get(page)?.get(language) ?? []).filter(isSuccess)
+      assert.ok(calls.length > 0, `the examples in ${language} ran`)
+      // The answers on the page are those of the service. Others have each field, whether an example uses it or not.
+      const shown = page.groups.flatMap(({ answer }) => wordsOf(answer))
+      const words = new Set([...calls.flatMap(wordsOfRequest), ...shown])
       const isTried = (name: string) => {
         if (/^[A-Z]+ \//.test(name))
-          return calls.some(
-            ({ method, path, status }) => status < 300 && patternOf(name).test(`${method} ${path}`),
-          )
-        return words.has(name) || programs.includes(plain(name))
+          return calls.some(({ method, path }) => patternOf(name).test(`${method} ${path}`))
+        return words.has(name) || isNamed(name, page, language)
       }
       for (const row of rows) {
         const names = [...row.matchAll(/`([^`]+)`/g)].map(([, name]) => name!)
