@@ -470,6 +470,13 @@ test('the transport refuses a missing key, other pages, other methods, batches a
   assert.equal((await post(secret, { jsonrpc: '2.0', method: 'notifications/initialized' })).status, 202)
 })
 
+test('paths below /mcp and below the texts for models are no pages of the dashboard', async () => {
+  for (const path of ['/mcp/x', '/llms.txt/x', '/llms-full.txt/']) {
+    const { status, body } = await ask(stage, 'GET', path, { headers: { accept: 'text/html' } })
+    assert.deepEqual([status, body.error], [404, 'route_not_found'], path)
+  }
+})
+
 const ids = ['inboxId', 'threadId', 'messageId', 'attachmentId', 'targetMessageId']
 const others = [
   'limit',

@@ -11,7 +11,7 @@ const directives = [
 const notBuilt =
   'The pages of the dashboard are not built: run `npm run build` where Posthorn is installed. The API works without them.\n'
 /** Paths that are never a page. */
-const notPages = /^\/(?:v1|app|assets|docs|guide|openapi\.json|\.well-known)(?:\/|$)/
+const notPages = /^\/(?:v1|app|assets|docs|guide|llms(?:-full)?\.txt|mcp|openapi\.json|\.well-known)(?:\/|$)/
 
 /** Serves files of the build, and the page for every address of a view. */
 export function servePages(api: Api, { pagesFolder }: Pick<AppDeps, 'pagesFolder'>): void {
