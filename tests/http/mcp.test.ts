@@ -151,7 +151,8 @@ test('each tool is listed with its arguments and hints, and can be called', asyn
     assert.equal(annotations?.readOnlyHint, isRead, name)
     const sends = ['send_message', 'reply'].includes(name)
     assert.equal(annotations?.openWorldHint, sends || name === 'validate_address', name)
-    if (sends) assert.equal(annotations?.destructiveHint, true)
+    const stops = ['suppress_address', 'unsuppress_address'].includes(name)
+    if (!isRead) assert.equal(annotations?.destructiveHint, sends || stops, name)
     await want(client, name, calls[name]!)
   }
   assert.doesNotMatch(JSON.stringify(tools), /"\$ref"|"oneOf"|path of a file/)

@@ -173,9 +173,9 @@ export const tools: readonly Tool[] = [
   {
     name: 'suppress_address',
     title: 'Suppress an address',
-    description: 'Stops all mail to an address.',
+    description: 'Stops all mail of the organization to an address. Ask the user first.',
     operationId: 'createSuppression',
-    annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
     show: showFacts,
   },
   {
