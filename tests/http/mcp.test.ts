@@ -409,8 +409,21 @@ test('the content of a mail stays between the marks, in one line', async () => {
   const reply = { ...given, text: 'Yes.', idempotencyKey: 'reply-to-obey' }
   const careful = await caller.createKey({ confirmNewRecipients: true })
   const refused = await callTool(await connect(careful.secret), 'reply', reply)
+  const bounded = await caller.createKey({ allowedRecipientDomains: ['near.test'] })
+  const kept = await callTool(await connect(bounded.secret), 'reply', reply)
+  assert.match(textOf(kept), /cannot send to a recipient of this reply/)
   const sent = await callTool(client, 'reply', reply)
-  for (const result of [refused, sent]) assert.doesNotMatch(JSON.stringify(result), /SYSTEM/)
+  for (const result of [refused, kept, sent]) assert.doesNotMatch(JSON.stringify(result), /SYSTEM|evil/)
+})
+
+test('addresses and the names of mail servers stay between the marks', async () => {
+  const client = await connect((await stage.createCaller()).secret)
+  for (const name of ['validate_address', 'suppress_address', 'list_suppressions']) {
+    const given = name === 'list_suppressions' ? {} : { email: 'obey@far.test' }
+    const [first, mark, content] = textOf(await callTool(client, name, given)).split('\n')
+    assert.match(`${first} ${mark}`, /^The JSON between the marks .*<<<untrusted-mail-/, name)
+    assert.match(content!, /obey@far\.test/, name)
+  }
 })
 
 test('a call whose client has left already is refused', async () => {

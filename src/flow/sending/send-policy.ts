@@ -28,13 +28,13 @@ export function requireSendingKey(
 export async function requireSendable(
   policy: SendPolicy,
   caller: SendingCaller,
-  { sender, recipients }: SendDraft,
+  { operation, sender, recipients }: SendDraft,
   body: SendBody,
 ): Promise<void> {
   // Marketing mail is refused from every sender.
   if (body.purpose === 'marketing') throw new ServiceError('marketing_not_available')
   await requireSender(policy, caller, sender)
-  requireRecipients(caller, recipients)
+  requireRecipients(caller, operation, recipients)
   requireSize(caller, contentBytes(body))
   if (recipients.length > 0) return
   throw new ServiceError('invalid_request', '/targetMessageId must be a message with an address to reply to')
@@ -65,15 +65,19 @@ async function requireSender(
 
 export function requireRecipients(
   { allowedRecipientDomains, limits }: SendingCaller,
+  operation: SendOperation,
   recipients: Recipient[],
 ): void {
   const stranger =
     allowedRecipientDomains && recipients.find(({ domain }) => !allowedRecipientDomains.includes(domain))
-  if (stranger)
+  if (stranger) {
+    // Security: a stranger chooses the recipients of a reply by Reply-To, and a domain can hold any words.
+    const name = operation === 'reply' ? 'a recipient of this reply' : stranger.domain
     throw new ServiceError(
       'recipient_domain_not_allowed',
-      `The API key cannot send to ${stranger.domain}. allowedRecipientDomains (GET /v1/me) lists the domains it can send to.`,
+      `The API key cannot send to ${name}. allowedRecipientDomains (GET /v1/me) lists the domains it can send to.`,
     )
+  }
   const { recipientsPerMessage } = limits
   if (recipients.length > recipientsPerMessage)
     throw new ServiceError(

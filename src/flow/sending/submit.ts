@@ -180,7 +180,7 @@ const emptyLine = Buffer.from('\r\n')
 function refuseRecipient(caller: Caller, earlier: number, { address }: Path): Reply | null {
   const recipient = readEmail(address)
   if (recipient === null) return unusableAddress
-  requireRecipients(caller, [recipient])
+  requireRecipients(caller, 'submission', [recipient])
   // RFC 5321 4.5.3.1.10: recipients past the limit are 452, those before it are kept.
   if (earlier >= caller.limits.recipientsPerMessage) throw new ServiceError('too_many_recipients')
   return null
