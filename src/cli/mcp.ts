@@ -1,7 +1,8 @@
 // `posthorn mcp`: carries MCP messages between standard input and output and the service, for clients without HTTP.
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
-import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
+import type { JSONRPCMessage, JSONRPCRequest } from '@modelcontextprotocol/sdk/types.js'
 import { type Command, InvalidArgumentError } from 'commander'
 import { StartRefused } from '../base/errors.ts'
 import { formatAddress, reachable } from '../config/setting-values.ts'
@@ -38,19 +39,38 @@ async function carry(options: McpOptions): Promise<void> {
     import('@modelcontextprotocol/sdk/client/streamableHttp.js'),
   ])
   const client = new StdioServerTransport(stdin as Readable, stdout as Writable)
+  // The transport has one signal for all requests.
+  const signalOfRequest = new AsyncLocalStorage<AbortSignal>()
   const remote = new StreamableHTTPClientTransport(mcpUrl(options), {
     requestInit: { headers: { authorization: `Bearer ${key}` } },
+    fetch: (url, init) => fetch(url, { ...init, signal: signalOfRequest.getStore() ?? init?.signal ?? null }),
   })
   const running = new Set<Promise<void>>()
-  client.onmessage = (message) => {
-    const sending = remote.send(message).catch(async (error: Error) => {
-      const reason = reasonOf(error)
+  const requests = new Map<string | number, AbortController>()
+  const request = async (message: JSONRPCRequest): Promise<void> => {
+    const cancelling = new AbortController()
+    requests.set(message.id, cancelling)
+    try {
+      await signalOfRequest.run(cancelling.signal, () => remote.send(message))
+    } catch (error) {
+      if (cancelling.signal.aborted) return
+      const reason = reasonOf(error as Error)
       remark(options, `posthorn: ${reason}`)
       // Without an answer the client would wait for its own time limit.
-      if ('method' in message && 'id' in message) await client.send(refusalOf(message.id, reason))
-    })
-    running.add(sending)
-    void sending.finally(() => running.delete(sending))
+      await client.send(refusalOf(message.id, reason))
+    } finally {
+      requests.delete(message.id)
+    }
+  }
+  const notify = (message: JSONRPCMessage) =>
+    remote.send(message).catch((error: Error) => remark(options, `posthorn: ${reasonOf(error)}`))
+  client.onmessage = (message) => {
+    const cancelled = cancelledIn(message)
+    // The service has no sessions: it ends an operation when the HTTP request is aborted.
+    if (cancelled !== null) return requests.get(cancelled)?.abort()
+    const passing = 'method' in message && 'id' in message ? request(message) : notify(message)
+    running.add(passing)
+    void passing.finally(() => running.delete(passing))
   }
   remote.onmessage = (message) => {
     const version = versionIn(message)
@@ -79,6 +99,12 @@ function versionIn(message: JSONRPCMessage): string | null {
   if (!('result' in message)) return null
   const { protocolVersion } = message.result
   return typeof protocolVersion === 'string' ? protocolVersion : null
+}
+
+/** The id of the request that the message cancels. */
+function cancelledIn(message: JSONRPCMessage): string | number | null {
+  if (!('method' in message) || message.method !== 'notifications/cancelled') return null
+  return (message.params?.['requestId'] ?? null) as string | number | null
 }
 
 function reasonOf({ message, cause }: Error): string {

@@ -4,9 +4,11 @@ import { tmpdir } from 'node:os'
 import { after, test } from 'node:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { meters } from '../../src/base/meters.ts'
 import { ownProgram, run, runCommand } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
 import { callTool, want } from '../support/mcp.ts'
+import { until } from '../support/until.ts'
 import { setStage } from './stage.ts'
 
 const stage = await setStage({ after })
@@ -43,6 +45,22 @@ test('over standard input, an agent opens an inbox, waits for a mail, reads it a
   const reply = { threadId, targetMessageId: id, text: 'Yes.', idempotencyKey: `reply:${id}` }
   const sent = await want<{ status: string; threadId: string }>(client, 'reply', reply)
   assert.deepEqual([sent.status, sent.threadId], ['pending', threadId])
+})
+
+test('a cancelled request ends at the service, and the connection goes on', async () => {
+  const { secret, api } = await stage.createCaller()
+  const client = await start(secret)
+  const { id: inboxId } = await api.createInbox()
+  const cancelling = new AbortController()
+  const wait = { name: 'wait_for_mail', arguments: { inboxId, after: '0', wait: 45 } }
+  const cancelled = client.callTool(wait, undefined, { signal: cancelling.signal })
+  const waiting = async () => (await meters.waiting.get()).values[0]?.value
+  await until('the wait', async () => (await waiting()) === 1 || null)
+  cancelling.abort()
+  await assert.rejects(cancelled)
+  // The wait itself is longer than the time limit of `until`.
+  await until('the end of the wait', async () => (await waiting()) === 0 || null)
+  assert.match(JSON.stringify(await callTool(client, 'list_inboxes')), new RegExp(inboxId))
 })
 
 test('a wrong key and an absent service are answered, and reported on standard error', async () => {
