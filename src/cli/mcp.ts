@@ -1,7 +1,7 @@
 // `posthorn mcp`: carries MCP messages between standard input and output and the service, for clients without HTTP.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
+import { finished } from 'node:stream/promises'
 import type { JSONRPCMessage, JSONRPCRequest } from '@modelcontextprotocol/sdk/types.js'
 import { type Command, InvalidArgumentError } from 'commander'
 import { StartRefused } from '../base/errors.ts'
@@ -27,7 +27,7 @@ function parseUrl(text: string): string {
   return text
 }
 
-/** Runs until standard input ends and every request is answered. */
+/** Runs until standard input ends or closes and every request is answered. */
 async function carry(options: McpOptions): Promise<void> {
   const { environment, stdin, stdout } = options.terminal
   const key = environment['POSTHORN_KEY']
@@ -77,7 +77,8 @@ async function carry(options: McpOptions): Promise<void> {
     if (version !== null) remote.setProtocolVersion(version)
     void client.send(message)
   }
-  const ended = once(stdin, 'end')
+  // Standard input can be a socket, which can also be reset.
+  const ended = finished(stdin, { writable: false }).catch(() => {})
   await Promise.all([remote.start(), client.start()])
   await ended
   await Promise.all(running)

@@ -1,6 +1,7 @@
 // `posthorn mcp` as a program: the official client starts it and reaches the service over standard input and output.
 import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
+import { PassThrough } from 'node:stream'
 import { after, test } from 'node:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
@@ -78,6 +79,14 @@ test('a wrong key and an absent service are answered, and reported on standard e
     assert.match(stderr, reason)
     assert.doesNotMatch(stderr, /ph_wrong/)
   }
+})
+
+test('standard input that closes without an end ends the command', async () => {
+  const stdin = new PassThrough()
+  const env = { PATH: path, POSTHORN_KEY: 'ph_wrong' }
+  const ended = runCommand(['mcp', '--url', stage.base], env, tmpdir(), stdin)
+  stdin.destroy()
+  assert.equal((await ended).status, 0)
 })
 
 test('without a key, or with a wrong URL, the command does not start', async () => {

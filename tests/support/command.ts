@@ -1,7 +1,7 @@
 // Runs Posthorn's commands as they are typed, in this process by their own definition or as a program.
 import { execFile } from 'node:child_process'
 import { resolve } from 'node:path'
-import { Writable } from 'node:stream'
+import { type Readable, Writable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 
 const testedProgram = process.env['POSTHORN_TEST_PROGRAM']
@@ -38,14 +38,16 @@ export function run(
 }
 
 /**
- * Runs `posthorn` with these words and without a terminal, for up to 120 s. It runs in this process, which saves the two
- * seconds that a new process takes to start. It runs as a process if another build is tested, or if `env` has settings for
- * Node itself. Use `run` for `demo`, and for a `serve` that may start, because they listen for signals.
+ * Runs `posthorn` with these words and without a terminal, for up to 120 s, by default without standard input. It runs in
+ * this process, which saves the two seconds that a new process takes to start. It runs as a process if another build is
+ * tested, or if `env` has settings for Node itself. Use `run` for `demo`, and for a `serve` that may start, because they
+ * listen for signals.
  */
 export async function runCommand(
   words: string[],
   env: Record<string, string>,
   folder: string,
+  stdin: Readable | null = null,
 ): Promise<Finished> {
   if (testedProgram !== undefined || isForNode(env)) return await run(ownProgram, words, env, folder)
   // Most test files that import this module run no command.
@@ -54,7 +56,7 @@ export async function runCommand(
   const terminal = {
     folder,
     environment: env,
-    stdin: null,
+    stdin: stdin as NodeJS.ReadStream | null,
     stdout: stdout.stream,
     stderr: stderr.stream,
     console: new console.Console(stdout.stream, stderr.stream),
