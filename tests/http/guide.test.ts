@@ -1,12 +1,15 @@
 // The guide at /guide: every link of every page holds, unknown paths are refused, and the texts for models are complete.
 import assert from 'node:assert/strict'
 import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import files from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, posix, resolve } from 'node:path'
 import { before, test } from 'node:test'
 import { relink } from '../../site/build/pages.ts'
 import { guideFolder } from '../../src/http/document/guide.ts'
 import { buildGuide, createGuideApi } from '../support/guide.ts'
+import { type Scope, until } from '../support/until.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const api = createGuideApi()
@@ -155,22 +158,42 @@ test('every relative link of a Markdown file leads to a file of the repository',
   assert.deepEqual(broken, [])
 })
 
-test('a guide that is not built says so, and appears after its build', async (t) => {
+/** An API with a guide of its own, which is not built. */
+function ownGuide(scope: Scope) {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-guide-'))
-  const other = createGuideApi(join(folder, 'dist'))
-  t.after(async () => {
+  const dist = join(folder, 'dist')
+  const other = createGuideApi(dist)
+  scope.after(async () => {
     await other.close()
     rmSync(folder, { recursive: true, force: true })
   })
-  const answer = await other.inject('/guide/')
+  const build = (first: string) => {
+    mkdirSync(dist)
+    const files = { 'index.html': first, 'agents.html': 'agents', '404.html': 'missing', 'llms.txt': 'index' }
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(dist, name), text)
+  }
+  return { dist, build, get: (path: string) => other.inject(path) }
+}
+
+test('a guide that is not built says so, and appears after its build', async (t) => {
+  const { build, get } = ownGuide(t)
+  const answer = await get('/guide/')
   assert.deepEqual([answer.statusCode, /npm run build/.test(answer.body)], [503, true])
-  mkdirSync(join(folder, 'dist'))
-  for (const [name, text] of [
-    ['index.html', 'first'],
-    ['404.html', 'missing'],
-    ['llms.txt', 'index'],
-  ])
-    writeFileSync(join(folder, 'dist', name!), text!)
-  assert.equal((await other.inject('/guide/')).body, 'first')
-  assert.equal((await other.inject('/guide/new')).body, 'missing')
+  build('first')
+  await until('the guide', async () => (await get('/guide/')).body === 'first')
+  assert.equal((await get('/guide/new')).body, 'missing')
+})
+
+test('many requests at once list the folder once, and read a file once', async (t) => {
+  const { build, get } = ownGuide(t)
+  build('first')
+  const [listed, read] = [t.mock.method(files, 'readdir'), t.mock.method(files, 'readFile')]
+  syncBuiltinESMExports()
+  t.after(() => {
+    t.mock.restoreAll()
+    syncBuiltinESMExports()
+  })
+  const answers = await Promise.all(Array.from({ length: 20 }, () => get('/guide/')))
+  assert.ok(answers.every(({ body }) => body === 'first'))
+  assert.deepEqual([listed.mock.callCount(), read.mock.callCount()], [1, 1])
 })

@@ -11,6 +11,8 @@ export const guideFolder = join(import.meta.dirname, '../../../site/dist')
 
 const notBuilt =
   'The guide is not built: run `npm run build` where Posthorn is installed. The API works without it.\n'
+/** The time between two looks for a new build. */
+const lookMs = 1_000
 /** The pages have no inline scripts and styles, so that they need no exception. */
 const contentSecurityPolicy = [
   ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:"],
@@ -41,6 +43,9 @@ export function serveGuide(api: Api, folder = guideFolder): void {
 class Guide {
   readonly #folder: string
   #build: Build | null = null
+  /** The current look for a new build. All requests share it. */
+  #looking: Promise<void> | null = null
+  #lookedMs = Number.NEGATIVE_INFINITY
 
   constructor(folder: string) {
     this.#folder = folder
@@ -64,17 +69,27 @@ class Guide {
     return reply.code(404).header('content-type', contentType).send(bytes)
   }
 
-  /** Lists the folder again only after a build. Returns null if the guide is not built. */
+  /** Returns null if the guide is not built. */
   async #findBuild(): Promise<Build | null> {
+    if (performance.now() - this.#lookedMs >= lookMs) {
+      this.#looking ??= this.#look().finally(() => {
+        this.#looking = null
+        this.#lookedMs = performance.now()
+      })
+      await this.#looking
+    }
+    return this.#build
+  }
+
+  /** Lists the folder again only after a build. */
+  async #look(): Promise<void> {
     try {
       // The build writes this file last.
       const { mtimeMs } = await stat(join(this.#folder, 'llms.txt'))
       if (this.#build?.mtimeMs !== mtimeMs)
         this.#build = { mtimeMs, files: await listFiles(this.#folder), assets: new Map() }
-      return this.#build
     } catch (error) {
-      if (isMissing(error)) return null
-      throw error
+      if (!isMissing(error)) throw error
     }
   }
 
