@@ -184,6 +184,22 @@ test('a guide that is not built says so, and appears after its build', async (t)
   assert.equal((await get('/guide/new')).body, 'missing')
 })
 
+test('while the guide is built again, files that were read before are served, and others say so', async (t) => {
+  const { dist, build, get } = ownGuide(t)
+  build('first')
+  assert.equal((await get('/guide/')).body, 'first')
+  rmSync(dist, { recursive: true })
+  const now = performance.now.bind(performance)
+  t.mock.method(performance, 'now', () => now() + 60_000)
+  assert.equal((await get('/guide/')).body, 'first')
+  for (const path of ['agents', 'nowhere']) {
+    const { statusCode, body } = await get(`/guide/${path}`)
+    assert.deepEqual([statusCode, /npm run build/.test(body)], [503, true], path)
+  }
+  build('second')
+  await until('the new build', async () => (await get('/guide/')).body === 'second')
+})
+
 test('many requests at once list the folder once, and read a file once', async (t) => {
   const { build, get } = ownGuide(t)
   build('first')

@@ -53,7 +53,7 @@ class Guide {
 
   async send(request: FastifyRequest, reply: FastifyReply, path: string): Promise<FastifyReply> {
     const build = await this.#findBuild()
-    if (!build) return reply.code(503).header('content-type', 'text/plain; charset=utf-8').send(notBuilt)
+    if (!build) return sendNotBuilt(reply)
     if (!build.files.has(path) && build.files.has(`${path}/`)) return reply.redirect(`/guide/${path}/`, 308)
     reply.headers({
       'content-security-policy': contentSecurityPolicy,
@@ -61,12 +61,10 @@ class Guide {
       'cross-origin-opener-policy': 'same-origin',
     })
     const file = build.files.get(path)
-    if (file !== undefined) {
-      const caching = path.startsWith('assets/') ? forGood : untilChanged
-      return sendAsset(request, reply, await this.#read(build, file), caching)
-    }
-    const { contentType, bytes } = await this.#read(build, '404.html')
-    return reply.code(404).header('content-type', contentType).send(bytes)
+    const asset = await this.#read(build, file ?? '404.html')
+    if (!asset) return sendNotBuilt(reply)
+    if (file === undefined) return reply.code(404).header('content-type', asset.contentType).send(asset.bytes)
+    return sendAsset(request, reply, asset, path.startsWith('assets/') ? forGood : untilChanged)
   }
 
   /** Returns null if the guide is not built. */
@@ -81,7 +79,7 @@ class Guide {
     return this.#build
   }
 
-  /** Lists the folder again only after a build. */
+  /** Lists the folder again only after a build. Keeps the last build while the next one runs. */
   async #look(): Promise<void> {
     try {
       // The build writes this file last.
@@ -93,7 +91,8 @@ class Guide {
     }
   }
 
-  async #read({ assets }: Build, file: string): Promise<Asset> {
+  /** Returns null if the next build has removed the file. */
+  async #read({ assets }: Build, file: string): Promise<Asset | null> {
     let reading = assets.get(file)
     if (!reading) {
       reading = readAsset(join(this.#folder, file))
@@ -101,8 +100,17 @@ class Guide {
       // The next request tries again.
       reading.catch(() => assets.delete(file))
     }
-    return await reading
+    try {
+      return await reading
+    } catch (error) {
+      if (isMissing(error)) return null
+      throw error
+    }
   }
+}
+
+function sendNotBuilt(reply: FastifyReply): FastifyReply {
+  return reply.code(503).header('content-type', 'text/plain; charset=utf-8').send(notBuilt)
 }
 
 async function listFiles(folder: string): Promise<Map<string, string>> {
