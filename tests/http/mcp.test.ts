@@ -4,11 +4,20 @@ import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import fc from 'fast-check'
+import { ServiceError } from '../../src/base/errors.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { meters } from '../../src/base/meters.ts'
 import { Scanner } from '../../src/flow/receiving/scan.ts'
 import { createApi } from '../../src/http/create-api.ts'
-import { callOperation, collectOperations, type Operations } from '../../src/http/mcp/operations.ts'
+import { readAttachmentContent } from '../../src/http/mcp/attachment-content.ts'
+import {
+  callOperation,
+  collectOperations,
+  type OperationAnswer,
+  type Operations,
+  readJsonOf,
+  type ToolCaller,
+} from '../../src/http/mcp/operations.ts'
 import { Clamd } from '../../src/scan/clamd.ts'
 import { fakeClamd, streamed } from '../support/clamd.ts'
 import {
@@ -426,13 +435,34 @@ test('addresses and the names of mail servers stay between the marks', async () 
   }
 })
 
-test('a call whose client has left already is refused', async () => {
+/** Calls an operation that answers with the text. */
+async function callFor(text: string, given: Partial<ToolCaller>): Promise<OperationAnswer> {
   const operations: Operations = new Map()
   const api = createApi([], silentLog)
   collectOperations(api, operations)
-  api.get('/v1/x', { schema: { operationId: 'x' } }, async () => 'x')
-  const caller = { secret: 'ph_x', ip: '127.0.0.1', signal: AbortSignal.abort(), hold: () => {} }
-  await assert.rejects(callOperation(api, operations.get('x')!, caller, {}), { code: 'unavailable' })
+  api.get('/v1/x', { schema: { operationId: 'x' } }, async () => text)
+  const caller = { secret: 'ph_x', ip: '127.0.0.1', signal: new AbortController().signal, hold: () => {} }
+  return await callOperation(api, operations.get('x')!, Object.assign(caller, given), {})
+}
+
+test('a call whose client has left already is refused', async () => {
+  await assert.rejects(callFor('x', { signal: AbortSignal.abort() }), { code: 'unavailable' })
+})
+
+test('attachments and JSON count in the memory of the organization while they are read, and can be refused', async () => {
+  const text = 'T'.repeat(100_000)
+  let held = 0
+  const hold = (bytes: number) => void (held += bytes)
+  const read = (answer: OperationAnswer) => readAttachmentContent(answer, { attachmentId: 'att_x' })
+  await read(await callFor(text, { hold }))
+  assert.equal(held, 400_000)
+  held = 0
+  assert.equal(await readJsonOf(await callFor(JSON.stringify(text), { hold }), 1_000), text.slice(0, 1_000))
+  assert.equal(held, 4 * 1_002)
+  const refuse = () => {
+    throw new ServiceError('rate_limited')
+  }
+  await assert.rejects(read(await callFor(text, { hold: refuse })), { code: 'rate_limited' })
 })
 
 test('a client that leaves ends its wait', async () => {

@@ -29,17 +29,18 @@ export async function readAttachmentContent(
 }
 
 /** Reads up to `maxBytes`, and ends the download. */
-async function readFirst({ body, end }: OperationAnswer): Promise<Buffer> {
+async function readFirst({ body, end, hold }: OperationAnswer): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
+      hold(chunk.length)
       chunks.push(chunk)
       size += chunk.length
       if (size >= maxBytes) break
     }
   } catch (failure) {
-    // The operation has logged it.
+    // The operation has logged it, or the organization holds too much.
     rethrowInterrupted(failure)
   } finally {
     end()

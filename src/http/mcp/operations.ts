@@ -96,12 +96,16 @@ export interface ToolCaller {
   hold(bytes: number): void
 }
 
+/** Memory for each byte or character of an answer: as it was read, and what is made of it, each with up to two bytes. */
+const bytesHeldPerUnit = 4
+
 /** The answer of an operation whose body is still unread. */
 export interface OperationAnswer {
   status: number
   headers: Record<string, unknown>
   body: Readable
-  hold: ToolCaller['hold']
+  /** Counts bytes or characters of the body before a tool keeps them. */
+  hold(length: number): void
   /** Ends the operation if its body is not read to the end. */
   end(): void
 }
@@ -142,7 +146,7 @@ export async function callOperation(
     status: answer.statusCode,
     headers: answer.headers,
     body,
-    hold,
+    hold: (length) => hold(length * bytesHeldPerUnit),
     end: () => answer.raw.res.destroy(),
   }
 }
