@@ -11,8 +11,8 @@ export const guideFolder = join(import.meta.dirname, '../../../site/dist')
 
 const notBuilt =
   'The guide is not built: run `npm run build` where Posthorn is installed. The API works without it.\n'
-/** The time between two looks for a new build. */
-const lookMs = 1_000
+/** The time between two checks for a new build. */
+const checkMs = 1_000
 /** The pages have no inline scripts and styles, so that they need no exception. */
 const contentSecurityPolicy = [
   ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:"],
@@ -43,9 +43,9 @@ export function serveGuide(api: Api, folder = guideFolder): void {
 class Guide {
   readonly #folder: string
   #build: Build | null = null
-  /** The current look for a new build. All requests share it. */
-  #looking: Promise<void> | null = null
-  #lookedMs = Number.NEGATIVE_INFINITY
+  /** The current check for a new build. All requests share it. */
+  #checking: Promise<void> | null = null
+  #checkedMs = Number.NEGATIVE_INFINITY
 
   constructor(folder: string) {
     this.#folder = folder
@@ -69,18 +69,18 @@ class Guide {
 
   /** Returns null if the guide is not built. */
   async #findBuild(): Promise<Build | null> {
-    if (performance.now() - this.#lookedMs >= lookMs) {
-      this.#looking ??= this.#look().finally(() => {
-        this.#looking = null
-        this.#lookedMs = performance.now()
+    if (performance.now() - this.#checkedMs >= checkMs) {
+      this.#checking ??= this.#check().finally(() => {
+        this.#checking = null
+        this.#checkedMs = performance.now()
       })
-      await this.#looking
+      await this.#checking
     }
     return this.#build
   }
 
   /** Lists the folder again only after a build. Keeps the last build while the next one runs. */
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     try {
       // The build writes this file last.
       const { mtimeMs } = await stat(join(this.#folder, 'llms.txt'))
