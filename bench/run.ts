@@ -53,7 +53,7 @@ Every contender of a case is started, then they are loaded in turn (A B C A B C 
   --rate N     sustained: the highest rate in messages a second, found by a burst if it is not given; soak: mails in (4)
   --minutes M  memory: how long mail goes on after the load (5; quick 0.1); soak: how long it takes
   --out FOLDER soak: the folder of soak.csv and soak.svg (the current folder)
-BENCH_LAUNCHER=/older/checkout/bin/posthorn adds that version to the suite workers.
+BENCH_LAUNCHER=/older/checkout/bin/posthorn adds that version to the suites outbound and workers.
 Peers are installed by bench/peers/install.sh; one that is missing is named in its table.`
 
 const { wanted, plan } = readCommand()

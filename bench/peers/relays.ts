@@ -37,6 +37,8 @@ export interface Stage {
   dns?: string
   sink: { host: string; port: number }
   recipients: readonly string[]
+  /** The launcher of another version of Posthorn. */
+  launcher?: string
 }
 
 interface SmtpPeer extends Measured {
@@ -53,11 +55,15 @@ const peerDomain = 'sender.example'
 export async function startRelays(scope: Scope, stage: Stage): Promise<Entrant<Relay>[]> {
   const key = makeSigningKey(peerDomain)
   const { onward, dns, folder } = stage
+  const launcher = process.env['BENCH_LAUNCHER']
   const options = () => ({ onward, ...(dns !== undefined && { wrap: resolveBy(dns, folder) }) })
   const peer = (name: string, records: TxtRecords | null, start: () => Promise<SmtpPeer>) =>
     enter(name, async () => checked(relayBySmtp(stage, await start()), stage, records))
   return [
     await enter('Posthorn, RSA-signed', () => relayByPosthorn(scope, stage)),
+    ...(launcher
+      ? [await enter('BENCH_LAUNCHER', () => relayByPosthorn(scope, { ...stage, launcher }))]
+      : []),
     await peer('Postfix', null, () => startPostfix(scope, options())),
     await peer('Postfix + opendkim', key.records, async () =>
       startPostfix(scope, { ...options(), milters: await startSigningMilter(scope, key) }),
@@ -73,8 +79,12 @@ export async function relayByPosthorn(
   stage: Stage,
   prepare: (posthorn: Posthorn) => Promise<void> = async () => {},
 ): Promise<Relay> {
-  const { onward, dns } = stage
-  const posthorn = await startPosthorn(scope, { onward, ...(dns && { dns: `${dns}:53` }) })
+  const { onward, dns, launcher } = stage
+  const posthorn = await startPosthorn(scope, {
+    onward,
+    ...(dns && { dns: `${dns}:53` }),
+    ...(launcher && { launcher }),
+  })
   await prepare(posthorn)
   const inboxId = await createInbox(posthorn, 'sender')
   const saved = kept(stage, saveMailSends)
