@@ -13,6 +13,7 @@ const notBuilt =
   'The guide is not built: run `npm run build` where Posthorn is installed. The API works without it.\n'
 /** The time between two checks for a new build. */
 const checkMs = 1_000
+
 /** The pages have no inline scripts and styles, so that they need no exception. */
 const contentSecurityPolicy = [
   ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:"],
