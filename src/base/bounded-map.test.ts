@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { inCpuTime } from '../../tests/support/cpu-time.ts'
+import { reachableBytes } from '../../tests/support/heap.ts'
 import { BoundedMap } from './bounded-map.ts'
 
 const steps = fc.array(fc.tuple(fc.constantFrom('set', 'set', 'set', 'delete', 'clear'), fc.nat(12)), {
@@ -34,3 +35,16 @@ test('adding to a full map costs the same at 100,000 entries', () => {
   })
   assert.equal(map.size, 100_000)
 })
+
+for (const max of [3, 1_000])
+  test(`a map of ${max} whose three entries are set again and again keeps no former value`, () => {
+    const map = new BoundedMap<number, object>(max)
+    const setAgain = () => {
+      for (let i = 0; i < 100_000; i++) map.set(i % 3, { i })
+    }
+    setAgain()
+    const beforeBytes = reachableBytes()
+    setAgain()
+    assert.ok(reachableBytes() - beforeBytes < 500_000, `${reachableBytes() - beforeBytes} bytes`)
+    assert.equal(map.size, 3)
+  })

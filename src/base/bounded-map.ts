@@ -7,6 +7,8 @@ export class BoundedMap<Key, Value> extends Map<Key, Value> {
    * deleted key. Measured with 100,000 keys, all of them new: 0.4 µs instead of 60 µs.
    */
   #oldest = this.keys()
+  /** Entries set since the iterator was new. */
+  #setSince = 0
 
   constructor(max: number) {
     super()
@@ -15,16 +17,15 @@ export class BoundedMap<Key, Value> extends Map<Key, Value> {
 
   override set(key: Key, value: Value): this {
     this.delete(key)
-    if (this.size >= this.#max) this.#dropOldest()
-    return super.set(key, value)
+    if (this.size >= this.#max) this.delete(this.#oldest.next().value!)
+    super.set(key, value)
+    if (++this.#setSince > this.size) this.#renew()
+    return this
   }
 
-  #dropOldest(): void {
-    let { done, value } = this.#oldest.next()
-    if (done) {
-      this.#oldest = this.keys()
-      value = this.#oldest.next().value
-    }
-    this.delete(value!)
+  /** An iterator that does not move keeps every table that the map has outgrown since then, with all former values. */
+  #renew(): void {
+    this.#oldest = this.keys()
+    this.#setSince = 0
   }
 }

@@ -1,9 +1,8 @@
 // Tests of reputation.ts.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { pino } from 'pino'
+import { reachableBytes } from '../../../tests/support/heap.ts'
 import { Clock } from '../../base/clock.ts'
 import { writtenAddress } from '../../base/ip-address.ts'
 import type { Misdeed } from './peers.ts'
@@ -145,20 +144,14 @@ test('check 18: delayed replies hold at most a quarter of the connections', asyn
 
 test('check 18: 300,000 addresses are remembered in bounded memory', (t) => {
   const { door } = start()
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void
-  const usedBytes = () => {
-    collect()
-    return process.memoryUsage().heapUsed
-  }
-  const beforeBytes = usedBytes()
+  const beforeBytes = reachableBytes()
   const startMs = performance.now()
   for (let i = 0; i < 300_000; i++) {
     const address = `${10 + (i >> 16)}.${(i >> 8) & 255}.${i & 255}.7`
     if (door.admit(address) === null) door.leave(address)
   }
   const microseconds = ((performance.now() - startMs) * 1000) / 300_000
-  const grownMiB = (usedBytes() - beforeBytes) / 2 ** 20
+  const grownMiB = (reachableBytes() - beforeBytes) / 2 ** 20
   assert.equal(door.refusal('10.0.0.7'), null)
   t.diagnostic(`${grownMiB.toFixed(0)} MiB; ${microseconds.toFixed(1)} µs a connection`)
   assert.ok(grownMiB < 100, `${grownMiB} MiB`)
