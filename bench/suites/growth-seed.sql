@@ -90,7 +90,7 @@ call pg_temp.multiply('thread', 's.is_last', jsonb_build_object(
   'message_count', '4', 'last_message_at', 's.at', 'created_at', 's.at'));
 call pg_temp.multiply('message', 'true', jsonb_build_object(
   'id', 's.message_id', 'organization_id', 's.organization_id', 'inbox_id', 's.inbox_id', 'thread_id', 's.thread_id',
-  'seq', 's.seq', 'subject', $$t.subject || format(' h%s r%s', s.i / 4 % 100, s.i / 400)$$,
+  'seq', 's.seq', 'subject', $$t.subject || format(' h%s r%s', s.i / 4 % 40, s.i / 400)$$,
   'internet_message_id', $$'<' || md5(s.message_id) || '@bench.test>'$$,
   'raw_id', $$case when s.direction = 'inbound' then s.raw_id end$$,
   'submission_id', $$case when s.direction = 'outbound' then s.submission_id end$$, 'created_at', 's.at', 'updated_at', 's.at'));

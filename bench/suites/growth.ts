@@ -126,7 +126,7 @@ async function readsOf(store: Store): Promise<Record<string, string[]>> {
     'list webhook calls': [`/v1/webhooks/${webhookId}/deliveries`],
     'delivery metrics': ['/v1/metrics/delivery?hours=24'],
     'search a common word': [`${inbox}/messages?q=benchmark`],
-    'search a word of every hundredth': [`${inbox}/messages?q=h8`],
+    'search a word of every fortieth': [`${inbox}/messages?q=h8`],
     'search a rare word': [`${inbox}/messages?q=${rare}`],
     'search, two words': [`${inbox}/messages?q=benchmark%20h8`],
     'export, first page': [`${inbox}/export`],
