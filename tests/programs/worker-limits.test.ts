@@ -35,7 +35,10 @@ function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0)
 }
 
-/** Connects by SMTP, through a balancer in the name of `peer` if it is given. Returns the code of the first reply. */
+/**
+ * Connects by SMTP, through a balancer in the name of `peer` if it is given. Returns 421 if the peer is refused, else the
+ * code of the greeting. A peer may be refused after the greeting, when the balancer's header arrives.
+ */
 async function knock(
   t: TestContext,
   { smtp }: Posthorn,
@@ -45,8 +48,15 @@ async function knock(
   t.after(() => socket.destroy())
   socket.on('error', () => {})
   if (peer) socket.write(`PROXY TCP4 ${peer} 192.0.2.25 4000 25\r\n`)
-  const [bytes] = await once(socket, 'data')
-  return { socket, code: String(bytes).slice(0, 3) }
+  let replies = String((await once(socket, 'data'))[0])
+  if (peer && replies.startsWith('220')) {
+    socket.on('data', (bytes) => {
+      replies += bytes
+    })
+    socket.write('NOOP\r\n')
+    await until('the reply to NOOP, or the refusal', () => /^(?:250|421) /m.test(replies))
+  }
+  return { socket, code: /^421/m.exec(replies)?.[0] ?? replies.slice(0, 3) }
 }
 
 async function knockOften(t: TestContext, posthorn: Posthorn, count: number, peer?: string) {
