@@ -1,10 +1,11 @@
 -- Fills the other lists of the organization, and the word index of the inbox bench.here, in proportion to bench.messages.
--- Runs once, after all messages are there and the templates are indexed. Each list has more rows than a page, so that the
--- answers of all stores have the same size.
+-- Runs once, after all messages are there and the templates are indexed.
 set session_replication_role = replica;
 
+-- Short lists have at least 100 entries, more than a page, so that the answers of all stores have the same size.
 create temporary table extent as
-select h.inbox_id, h.organization_id, current_setting('bench.messages')::integer as messages from home h where number = 0;
+select h.inbox_id, h.organization_id, m.messages, greatest(m.messages / 1000, 100) as entries
+from home h cross join (select current_setting('bench.messages')::integer) m(messages) where h.number = 0;
 
 -- Times are within the thirty days of the messages.
 create or replace function pg_temp.time_of(i integer, total integer) returns timestamptz
@@ -19,7 +20,7 @@ as $$
 $$;
 
 insert into inbox
-select r.* from extent x cross join lateral generate_series(1, greatest(x.messages / 1000, 100)) i join home own on own.number = 0
+select r.* from extent x cross join lateral generate_series(1, x.entries) i join home own on own.number = 0
 cross join lateral jsonb_populate_record(own.inbox, jsonb_build_object('id', 'inb_e' || lpad(i::text, 23, '0'),
   'local_part', 'empty' || i, 'idempotency_key', null, 'message_seq', 0)) r;
 
@@ -32,8 +33,8 @@ cross join lateral pg_temp.time_of(i, x.messages / 100) t(at);
 insert into complaint (organization_id, id, submission_id, email, address_key, feedback_type, arrived_at, created_at)
 select x.organization_id, pg_temp.uuid_of(t.at, 'complaint' || i), pg_temp.uuid_of(t.at, 'none' || i), 'c@far.test', 'c@far.test',
   'abuse', t.at, t.at
-from extent x cross join lateral generate_series(1, greatest(x.messages / 1000, 100)) i
-cross join lateral pg_temp.time_of(i, greatest(x.messages / 1000, 100)) t(at);
+from extent x cross join lateral generate_series(1, x.entries) i
+cross join lateral pg_temp.time_of(i, x.entries) t(at);
 
 insert into webhook_delivery (id, organization_id, webhook_id, item, announced_at, status, attempts, last_attempt_at,
   response_status, request, created_at)

@@ -395,10 +395,12 @@ test('the next owner of a queue reads what was on the wire, and not the 100,000 
     )
   }
   await db.query('vacuum analyze delivery')
-  // Sorting looks as costly to the planner as in a table of a million rows.
-  await db.query(`set work_mem = '64kB'`)
   const reclaim = () =>
-    countRows('delivery', (tx) => reclaimOrphans(tx, { key: 'past.test', epoch: 2 }, new Date()))
+    countRows('delivery', async (tx) => {
+      // With this, a sort looks as costly to the planner as in a table of a million rows.
+      await tx.query(`set local work_mem = '64kB'`)
+      return await reclaimOrphans(tx, { key: 'past.test', epoch: 2 }, new Date())
+    })
   const found = await reclaim()
   assert.equal(found.result, 2)
   assert.ok(found.rows <= 20, `${found.rows} rows`)
